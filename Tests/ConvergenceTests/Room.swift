@@ -291,7 +291,8 @@ final class Room {
         var frames = EventFrames()
         let oldestMessage = event.oldestMessage(to: readers)
         frames.add(
-            event.members(isConcealable: oldestMessage != nil), of: channel, oldestMessage: oldestMessage, readers: readers,
+            event.members(isConcealable: oldestMessage != nil), of: channel, at: event.seq, oldestMessage: oldestMessage,
+            readers: readers,
             toNewcomers: .connection(Self.catchingUp))
         for step in frames.steps {
             hub.deliver(step) { action in

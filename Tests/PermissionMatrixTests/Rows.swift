@@ -183,8 +183,15 @@ enum Rows {
     private static let reading: [Row] = [
         Row(MarkRead.self, .own) { MarkRead(channel: $0.channel) },
         Row(GetUnread.self, .own) { GetUnread(channel: $0.channel) },
+        Row(ListReaders.self, .readHistory) { ListReaders(channel: $0.channel) },
+        Row(ListReaders.self, .readHistory, "own") { ListReaders(channel: $0.channel, message: $0.own) },
+        Row(ListReaders.self, .readHistory, "another's") { ListReaders(channel: $0.channel, message: $0.others) },
         Row(WatchChannel.self, .watch) { WatchChannel(channel: $0.channel) },
         Row(UnwatchChannel.self, .nothing, dependsOnMore: true) { UnwatchChannel(channel: $0.channel) },
+        Row(ListWatchers.self, .watch) { ListWatchers(channel: $0.channel) },
+        Row(StartTyping.self, .send) { StartTyping(channel: $0.channel) },
+        Row(StopTyping.self, .nothing, dependsOnMore: true) { StopTyping(channel: $0.channel) },
+        Row(SendSignal.self, .send) { SendSignal(channel: $0.channel, type: "wave") },
         Row(GetChannelChanges.self, .readHistory) { GetChannelChanges(channel: $0.channel, after: 0) },
         Row(Resume.self, .nothing, dependsOnMore: true) { Resume(after: 0, channels: [$0.channel.rawValue: 0]) },
     ]

@@ -14,10 +14,17 @@ public actor RawSocket {
     }
 
     public nonisolated let connection: RawConnection
+    /// Whether pings are answered when they are met, as every client does by itself.
+    private var answersPings = true
+    private var pings: [[UInt8]] = []
     private var buffer = ByteBuffer()
     private var lastCall: Int64 = 0
     /// Events that came while a reply was waited for.
     public private(set) var events: [Event] = []
+    /// Signals that came while something else was waited for: they may come between any two frames.
+    public private(set) var signals: [Signal] = []
+    /// What came while a signal was waited for.
+    private var passed: [Incoming] = []
 
     private init(connection: RawConnection) { self.connection = connection }
 
@@ -85,26 +92,64 @@ public actor RawSocket {
 
     // MARK: Receiving
 
-    /// The next message of the server; pongs are passed over.
+    /// The next message of the server; pongs are passed over, and signals are kept for ``nextSignal(within:)``.
     public func next(within deadline: Duration = .seconds(20)) async -> Incoming {
         while true {
-            if let incoming = parse() { return incoming }
-            guard var bytes = await connection.receive(within: deadline) else { return .end }
-            buffer.discardReadBytes()
-            buffer.writeBuffer(&bytes)
+            if !passed.isEmpty { return passed.removeFirst() }
+            if let incoming = parse() {
+                await answerPings()
+                return incoming
+            }
+            guard await receive(within: deadline) else { return .end }
         }
+    }
+
+    /// The next signal.
+    public func nextSignal(within deadline: Duration = .seconds(20)) async throws -> Signal {
+        while true {
+            while let incoming = parse() {
+                if case .text(let text) = incoming, note(event: text) { continue }
+                passed.append(incoming)
+            }
+            if !signals.isEmpty { return signals.removeFirst() }
+            guard await receive(within: deadline) else { throw Missed("a signal") }
+        }
+    }
+
+    private func receive(within deadline: Duration) async -> Bool {
+        guard var bytes = await connection.receive(within: deadline) else { return false }
+        buffer.discardReadBytes()
+        buffer.writeBuffer(&bytes)
+        return true
     }
 
     private func parse() -> Incoming? {
         while let frame = ServerFrame.read(from: &buffer) {
             switch frame {
-            case .text(let payload): return .text(String(decoding: payload, as: UTF8.self))
+            case .text(let payload):
+                guard let signal = Self.signal(payload) else { return .text(String(decoding: payload, as: UTF8.self)) }
+                signals.append(signal)
             case .close(let code, let reason): return .close(code: code, reason: reason)
-            case .ping: return .ping
+            case .ping(let payload):
+                pings.append(payload)
+                return .ping
             case .pong: continue
             }
         }
         return nil
+    }
+
+    private func answerPings() async {
+        guard answersPings else { return }
+        for payload in pings { try? await connection.send(Self.frame(opcode: 10, payload)) }
+        pings = []
+    }
+
+    /// From now on pings aren't answered, as on a line that is cut in one direction.
+    public func stopAnsweringPings() { answersPings = false }
+
+    private static func signal(_ payload: [UInt8]) -> Signal? {
+        payload.starts(with: Array(#"{"signal""#.utf8)) ? try? JSONDecoder().decode(Signal.self, from: Data(payload)) : nil
     }
 
     // MARK: Calls
@@ -114,6 +159,12 @@ public actor RawSocket {
     public func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         let number = try await post(operation)
         return try await reply(to: number, as: Call.Response.self)
+    }
+
+    /// Sends a message, which is named by its client id.
+    @discardableResult
+    public func send(_ channel: ChannelID, _ clientId: String) async throws -> Message {
+        try await call(SendMessage(channel: channel, clientId: ClientID(clientId), text: "text of \(clientId)"))
     }
 
     /// Sends a call and doesn't wait.

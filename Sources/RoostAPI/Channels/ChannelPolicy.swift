@@ -94,6 +94,11 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var announcesNames: Bool = false
     /// Whether it does so in a channel with more than `Limits.largeChannelMembers` members too.
     public var announcesInLargeChannels: Bool = false
+    /// Whether the others are told who types (ST-05).
+    public var typingEvents: Bool = true
+    /// Whether the others are told, and may ask, how far each member has read (ST-05). In a channel with more than `Limits.largeChannelMembers`
+    /// nobody may ask.
+    public var readEvents: Bool = true
     /// The rules in which no channel may differ from the type.
     public var fixed: [PolicyName]
 

@@ -19,7 +19,7 @@ public struct PolicyChanges: Hashable, Sendable {
         moderate: ChannelPolicy.Audience? = nil, delete: ChannelPolicy.Audience? = nil, usersAtCreation: ChannelPolicy.Entry? = nil,
         invitationAudience: ChannelPolicy.InvitationAudience? = nil, distinct: ChannelPolicy.Distinctness? = nil,
         allowsEphemeral: Bool? = nil, maxMembers: Int? = nil, announcesJoins: Bool? = nil, announcesLeaves: Bool? = nil,
-        announcesNames: Bool? = nil, announcesInLargeChannels: Bool? = nil
+        announcesNames: Bool? = nil, announcesInLargeChannels: Bool? = nil, typingEvents: Bool? = nil, readEvents: Bool? = nil
     ) {
         self.create = create
         self.discovery = discovery
@@ -44,6 +44,8 @@ public struct PolicyChanges: Hashable, Sendable {
         self.announcesLeaves = announcesLeaves
         self.announcesNames = announcesNames
         self.announcesInLargeChannels = announcesInLargeChannels
+        self.typingEvents = typingEvents
+        self.readEvents = readEvents
     }
 
     /// The given value of a rule; nil if it stays unchanged.

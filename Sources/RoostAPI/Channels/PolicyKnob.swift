@@ -3,7 +3,7 @@ public enum PolicyName: String, Codable, CaseIterable, Sendable, WireEnumeration
     // derived: cases of ChannelPolicy, without type and fixed
     case create, discovery, join, leave, add, invite, remove, read, send, mention, update, updatePolicy, moderate, delete
     case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers, announcesJoins, announcesLeaves
-    case announcesNames, announcesInLargeChannels
+    case announcesNames, announcesInLargeChannels, typingEvents, readEvents
 }
 
 extension PolicyName {
@@ -35,6 +35,8 @@ extension PolicyName {
         case .announcesLeaves: PolicyKnob(self, \.announcesLeaves)
         case .announcesNames: PolicyKnob(self, \.announcesNames)
         case .announcesInLargeChannels: PolicyKnob(self, \.announcesInLargeChannels)
+        case .typingEvents: PolicyKnob(self, \.typingEvents)
+        case .readEvents: PolicyKnob(self, \.readEvents)
         }
     }
 
@@ -45,7 +47,8 @@ extension PolicyName {
 
     /// Rules that policies were stored without before they existed.
     static let addedLater: Set<PolicyName> = [
-        .updatePolicy, .mention, .announcesJoins, .announcesLeaves, .announcesNames, .announcesInLargeChannels,
+        .updatePolicy, .mention, .announcesJoins, .announcesLeaves, .announcesNames, .announcesInLargeChannels, .typingEvents,
+        .readEvents,
     ]
 
     private static let rows = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })

@@ -23,6 +23,86 @@ public struct MarkRead: Operation {
     }
 }
 
+/// Marks the caller's messages from a seq on as unread again: to be answered later, say. It is the one act that moves the position back; marking what is
+/// unread anyway changes nothing. Nobody else is told.
+///
+/// - Throws: `feature_disabled` in an ephemeral channel, which keeps nothing that could be counted.
+public struct MarkUnread: Operation {
+    public typealias Response = UnreadCount
+    public static let name = "reading.markUnread"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/unread"
+    public static let permission = Permission.readingMark
+    public static let summary = "Mark the messages of a channel from a seq on as unread again."
+
+    public var channel: ChannelID
+    /// The seq of the first message that is to be unread. The caller's own stay read.
+    public var seq: Seq
+
+    // derived: init
+    public init(channel: ChannelID, seq: Seq) {
+        self.channel = channel
+        self.seq = seq
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(seq: seq, field: "seq")
+    }
+}
+
+/// How far the members of a channel have read, paged, those first who joined first (SB-02, R26). With a message, who has read it, without its sender.
+///
+/// Members who don't share their reading (``Preferences/sharesReading``) are left out.
+/// - Throws: `feature_disabled` where the policy's ``ChannelPolicy/readEvents`` is off, and in a channel with more than
+///   ``Limits/largeChannelMembers``; `not_found` for a message that the caller can't see.
+public struct ListReaders: Operation {
+    public typealias Response = Page<ReadPosition>
+    public static let name = "reading.listReaders"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/readers"
+    public static let permission = Permission.historyRead
+    public static let summary = "How far the members of a channel have read, or who has read a message, paged."
+
+    public var channel: ChannelID
+    /// The message that they have read; nil for all members, however far they have read.
+    public var message: MessageID?
+    /// 1 to 100, 30 when left out.
+    public var limit: Int?
+    public var cursor: String?
+
+    // derived: init
+    public init(channel: ChannelID, message: MessageID? = nil, limit: Int? = nil, cursor: String? = nil) {
+        self.channel = channel
+        self.message = message
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        _ = try Limits.page(limit, Limits.memberPage)
+        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
+    }
+}
+
+/// How far a member of a channel has read.
+public struct ReadPosition: Codable, Hashable, Sendable {
+    /// The member.
+    public var userId: UserID
+    /// The seq up to which they have read.
+    public var readSeq: Seq
+    /// When they last marked something as read.
+    public var lastReadAt: Timestamp?
+
+    // derived: init
+    public init(userId: UserID, readSeq: Seq, lastReadAt: Timestamp? = nil) {
+        self.userId = userId
+        self.readSeq = readSeq
+        self.lastReadAt = lastReadAt
+    }
+}
+
 /// The caller's unread messages in one channel (AM-43).
 public struct GetUnread: Operation {
     public typealias Response = UnreadCount

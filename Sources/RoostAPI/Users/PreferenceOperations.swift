@@ -2,8 +2,56 @@
 public struct Preferences: Codable, Hashable, Sendable {
     /// Whether invitations make the user a member at once, without asking (SB-18). True unless the user changes it.
     public var autoAcceptInvitations: Bool = true
+    /// Whether others are told that the user types. True unless the user changes it.
+    public var sharesTyping: Bool = true  // wire: may be absent
+    /// Whether others are told, and may ask, how far the user has read. True unless the user changes it. Whoever doesn't share it still learns of others.
+    public var sharesReading: Bool = true  // wire: may be absent
+    /// Whether others see that the user is online and which channels they watch. True unless the user changes it; else they are invisible: offline to everybody else, on all of their devices.
+    public var sharesPresence: Bool = true  // wire: may be absent
     // derived: init
-    public init(autoAcceptInvitations: Bool = true) { self.autoAcceptInvitations = autoAcceptInvitations }
+    public init(
+        autoAcceptInvitations: Bool = true, sharesTyping: Bool = true, sharesReading: Bool = true, sharesPresence: Bool = true
+    ) {
+        self.autoAcceptInvitations = autoAcceptInvitations
+        self.sharesTyping = sharesTyping
+        self.sharesReading = sharesReading
+        self.sharesPresence = sharesPresence
+    }
+}
+
+extension Preferences {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case autoAcceptInvitations, sharesTyping, sharesReading, sharesPresence
+    }
+
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(autoAcceptInvitations, forKey: .autoAcceptInvitations)
+        try container.encode(sharesTyping, forKey: .sharesTyping)
+        try container.encode(sharesReading, forKey: .sharesReading)
+        try container.encode(sharesPresence, forKey: .sharesPresence)
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        autoAcceptInvitations = try container.decode(Bool.self, forKey: .autoAcceptInvitations)
+        sharesTyping = try container.decodeIfPresent(Bool.self, forKey: .sharesTyping) ?? true
+        sharesReading = try container.decodeIfPresent(Bool.self, forKey: .sharesReading) ?? true
+        sharesPresence = try container.decodeIfPresent(Bool.self, forKey: .sharesPresence) ?? true
+    }
+}
+
+extension Preferences {
+    /// Returns the preferences with what an update gives.
+    package func applying(_ update: UpdatePreferences) -> Preferences {
+        Preferences(
+            autoAcceptInvitations: update.autoAcceptInvitations ?? autoAcceptInvitations,
+            sharesTyping: update.sharesTyping ?? sharesTyping, sharesReading: update.sharesReading ?? sharesReading,
+            sharesPresence: update.sharesPresence ?? sharesPresence)
+    }
 }
 
 extension Preferences: WireWritable {
@@ -11,6 +59,9 @@ extension Preferences: WireWritable {
     public func write(to json: inout JSONBytes) {
         json.beginObject()
         json.member("autoAcceptInvitations", autoAcceptInvitations)
+        json.member("sharesTyping", sharesTyping)
+        json.member("sharesReading", sharesReading)
+        json.member("sharesPresence", sharesPresence)
         json.endObject()
     }
 }
@@ -39,7 +90,17 @@ public struct UpdatePreferences: Operation {
     public static let summary = "Update the calling user's own preferences."
 
     public var autoAcceptInvitations: Bool?
+    public var sharesTyping: Bool?
+    public var sharesReading: Bool?
+    public var sharesPresence: Bool?
     // derived: init
-    public init(autoAcceptInvitations: Bool? = nil) { self.autoAcceptInvitations = autoAcceptInvitations }
+    public init(
+        autoAcceptInvitations: Bool? = nil, sharesTyping: Bool? = nil, sharesReading: Bool? = nil, sharesPresence: Bool? = nil
+    ) {
+        self.autoAcceptInvitations = autoAcceptInvitations
+        self.sharesTyping = sharesTyping
+        self.sharesReading = sharesReading
+        self.sharesPresence = sharesPresence
+    }
     public func validate() throws(RoostError) {}
 }

@@ -1,7 +1,8 @@
 /// Watches a channel on this connection, and answers with its state (ST-01, ST-05). Watching again answers with the current state.
 ///
 /// A member gets the channel's durable events without watching; a watched channel's events are marked `watching: true`.
-/// - Throws: `not_connected` over HTTP, which has no connection that could watch (ST-02).
+/// With ``create`` it makes the channel if there is none of that id: one call to make, query and watch it.
+/// - Throws: `not_connected` over HTTP, which has no connection that could watch (ST-02); those of `channel.create` where it creates.
 public struct WatchChannel: Operation {
     public typealias Response = WatchedChannel
     public static let name = "channel.watch"
@@ -11,19 +12,52 @@ public struct WatchChannel: Operation {
     public static let summary = "Watch a channel on this connection, and get its state. Only over a WebSocket."
 
     public var channel: ChannelID
-    /// The number of newest messages in the answer: 1 to 100, 30 when left out.
+    /// The number of newest messages in the answer: 1 to 100, 30 when left out. With 0 it has no members and watchers either, but their numbers:
+    /// for a client that has the channel already.
     public var limit: Int?
+    /// What the channel is created with if there is none: the fields of `channel.create` without `channel` and `idempotencyKey`. Its type is that of an id
+    /// `type:id`, if it gives none.
+    public var create: CreateChannel?
 
     // derived: init
-    public init(channel: ChannelID, limit: Int? = nil) {
+    public init(channel: ChannelID, limit: Int? = nil, create: CreateChannel? = nil) {
         self.channel = channel
         self.limit = limit
+        self.create = create
     }
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
-        _ = try Limits.page(limit, Limits.historyPage)
+        if let create {
+            guard create.channel == nil, create.idempotencyKey == nil else {
+                throw .invalidArgument(
+                    "create", "must have neither a channel nor an idempotencyKey: the channel is the one to watch")
+            }
+            try create.validate()
+        }
+        if limit != 0 { _ = try Limits.page(limit, Limits.historyPage) }
     }
+}
+
+/// Returns channels by filters, as ``QueryChannels`` does, and watches those of the page on this connection: no further call is needed (ST-09).
+///
+/// Channels that the caller may find and not watch are returned all the same: their `ownCapabilities` lack `channel.watch`.
+/// - Throws: `not_connected` over HTTP; those of `channel.query`.
+public struct QueryAndWatchChannels: Operation {
+    public typealias Response = Page<ChannelView>
+    public static let name = "channel.queryAndWatch"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/watch"
+    public static let permission = Permission.streamRead
+    public static let summary = "Channels by filters, which are watched on this connection from then on. Only over a WebSocket."
+
+    /// The filters, the order and the page.
+    public var query: QueryChannels
+
+    // derived: init
+    public init(query: QueryChannels) { self.query = query }
+
+    public func validate() throws(RoostError) { try query.validate() }
 }
 
 /// Stops watching a channel on this connection. Does nothing if it isn't watched (ST-10).
@@ -39,6 +73,53 @@ public struct UnwatchChannel: Operation {
     // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// Connected users who watch a channel, members or not, paged (ST-06, ST-12). Who began to watch first comes first.
+///
+/// - Throws: `limit_exceeded` for a limit above ``Limits/watcherPage`` or an offset above ``Limits/watcherOffset``.
+public struct ListWatchers: Operation {
+    public typealias Response = WatcherPage
+    public static let name = "channel.listWatchers"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/watchers"
+    public static let permission = Permission.channelWatch
+    public static let summary = "The connected users who watch a channel, paged."
+
+    public var channel: ChannelID
+    /// 1 to 300, 30 when left out.
+    public var limit: Int?
+    /// How many watchers come before the page: 0 to 10,000, 0 when left out.
+    public var offset: Int?
+
+    // derived: init
+    public init(channel: ChannelID, limit: Int? = nil, offset: Int? = nil) {
+        self.channel = channel
+        self.limit = limit
+        self.offset = offset
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        _ = try Limits.page(limit, Limits.watcherPage)
+        guard let offset else { return }
+        guard offset >= 0 else { throw .invalidArgument("offset", "must be 0 or more") }
+        guard offset <= Limits.watcherOffset else { throw .limitExceeded("offset", limit: Limits.watcherOffset, unit: "watchers") }
+    }
+}
+
+/// A page of a channel's watchers.
+public struct WatcherPage: Codable, Hashable, Sendable {
+    /// In the order in which they began to watch; over several nodes, node by node.
+    public var watchers: [UserSummary]
+    /// All connected users who watch the channel.
+    public var watcherCount: Int
+
+    // derived: init
+    public init(watchers: [UserSummary], watcherCount: Int) {
+        self.watchers = watchers
+        self.watcherCount = watcherCount
+    }
 }
 
 /// A channel's state, as the answer to a watch gives it (ST-05).
@@ -57,7 +138,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     public var watchers: [String: User]
     /// Some of the members by id, at most 30; the rest with `member.list`.
     public var members: [String: Member]
-    /// How far those members have read (D-22).
+    /// How far those members have read (D-22), of those who share it, and always of the caller.
     public var read: [String: ReadState]
     /// The newest messages.
     public var messages: MessagePage

@@ -123,6 +123,24 @@ public enum Limits {
     public static let pageContentBytes = 1_048_576
     /// Members that the answer to a watch carries; the rest are paged with `member.list`.
     public static let watchMembers = 30
+    /// Watchers of a page, and how many may be passed by before it (ST-12).
+    public static let watcherPage = (standard: 30, max: 300)
+    /// Watchers that may be passed by before a page (ST-12).
+    public static let watcherOffset = 10_000
+    /// Users whom one signal about watchers names.
+    public static let watcherNames = 20
+    /// Users whom one signal names as typing.
+    public static let typingUsers = 10
+    /// Members up to which all of them are told how far the others have read. In a channel with more, only those who watch it.
+    public static let receiptMembers = 10
+    /// Members whose reading one signal tells.
+    public static let readersPerSignal = 50
+    /// Seconds after which nobody types any more who hasn't said so again.
+    public static let typingSeconds = 10
+    /// Bytes of what an app tells in a signal.
+    public static let signalSizeBytes = 4000
+    /// Signals of an app's own that one user may send in a second, and devices that they may sign out, together.
+    public static let signalsPerSecond = 10
     /// Characters of an effect's kind and key.
     public static let effectKindLength = 64
     /// Characters of an effect's key.
@@ -282,13 +300,16 @@ extension Limits {
         "membersPerChannel": membersPerChannel, "membersPerGroup": membersPerGroup, "largeChannelMembers": largeChannelMembers,
         "pendingInvitationsPerChannel": pendingInvitationsPerChannel, "pendingInvitationsPerUser": pendingInvitationsPerUser,
         "channelTypes": channelTypes, "channelRoles": channelRoles, "filterValues": filterValues, "rolesPerQuery": rolesPerQuery,
+        "watcherPage": watcherPage.max, "watcherOffset": watcherOffset, "typingSeconds": typingSeconds,
+        "signalSizeBytes": signalSizeBytes, "signalsPerSecond": signalsPerSecond, "receiptMembers": receiptMembers,
         "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,
         "frameSizeBytes": frameSizeBytes, "messageSizeBytes": messageSizeBytes, "bodySizeBytes": bodySizeBytes,
         "jsonValues": jsonValues, "jsonDepth": jsonDepth, "rateLimitMessages": rateLimitMessages,
         "rateLimitWindowSeconds": rateLimitWindowSeconds,
         "idempotencyKeyHours": idempotencyKeyHours, "idempotencyKeyAheadHours": idempotencyKeyAheadHours,
         "idempotencyKeysPerUser": idempotencyKeysPerUser, "revokedTokens": revokedTokens,
-        "versionsPerMessage": versionsPerMessage,
+        "versionsPerMessage": versionsPerMessage, "devicesPerUser": devicesPerUser, "deviceIDLength": deviceIDLength,
+        "deviceNameLength": deviceNameLength, "platformLength": platformLength,
     ]
 }
 

@@ -16,8 +16,10 @@ public enum Operations {
         SendMessage.self, SendAdminMessage.self, ListMessages.self, GetMessage.self, EditMessage.self, UpdateMetaArrays.self,
         DeleteMessage.self, DeleteMessages.self, DeleteMessagesForMe.self, PurgeMessage.self, UndeleteMessage.self,
         ListMessageVersions.self, ListMentions.self,
-        MarkRead.self, GetUnread.self, GetTotalUnread.self,
-        WatchChannel.self, UnwatchChannel.self,
+        SetDraft.self, GetDraft.self, ListDrafts.self,
+        MarkRead.self, MarkUnread.self, StartReading.self, StopReading.self, GetUnread.self, GetTotalUnread.self, ListReaders.self,
+        WatchChannel.self, QueryAndWatchChannels.self, UnwatchChannel.self, ListWatchers.self, StartTyping.self, StopTyping.self,
+        SendSignal.self,
         GetChannelChanges.self, GetMyChanges.self, Resume.self,
     ]
 }

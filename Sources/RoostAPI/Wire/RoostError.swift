@@ -71,6 +71,8 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case channelLimit = "channel_limit"
         /// The client's position is from before a backup was restored. The SDK starts afresh by itself.
         case resyncRequired = "resync_required"
+        /// The caller does it more often than they may: ``RoostError/retryAfterMilliseconds`` says when they may again.
+        case rateLimited = "rate_limited"
         /// The server has too much to do: nothing was done, and a later attempt may succeed.
         case overloaded
         /// The server, or this device's files, can't be used at this moment.
@@ -126,7 +128,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     /// Whether the same request may succeed later without a change.
     public var isRetryable: Bool {
         switch code {
-        case .overloaded, .unavailable, .internalError, .notConnected: true
+        case .rateLimited, .overloaded, .unavailable, .internalError, .notConnected: true
         default: false
         }
     }
@@ -145,6 +147,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case .keyReused, .keyExpired: 422
         case .limitExceeded, .mentionLimit: 413
         case .invalidArgument: 400
+        case .rateLimited: 429
         case .overloaded, .unavailable: 503
         case .internalError: 500
         }

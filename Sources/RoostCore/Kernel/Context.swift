@@ -16,6 +16,7 @@ public struct Caller: Hashable, Sendable {
         self.role = role
         self.connection = connection
         self.token = token
+        self.device = device
         isServer = false
     }
 
@@ -52,6 +53,19 @@ public struct TokenIdentity: Hashable, Sendable {
     }
 }
 
+/// A device of a user that has signed in.
+public struct DeviceIdentity: Hashable, Sendable {
+    public var id: DeviceID
+    /// The number of the sign-in. After the device was signed out, it gets the next one.
+    public var signIn: Int64
+
+    // derived: init
+    public init(id: DeviceID, signIn: Int64) {
+        self.id = id
+        self.signIn = signIn
+    }
+}
+
 /// The number of a connection, unique in the process that holds it.
 public struct ConnectionID: Hashable, Sendable {
     public let rawValue: Int64
@@ -65,8 +79,15 @@ public protocol Presence {
     func onlineMemberCount(of channel: ChannelID) -> Int
     /// Members of a channel that have at least one connection, by name; of a very large one not all of them.
     func onlineMembers(of channel: ChannelID) -> Set<UserID>
-    /// Users that watch a channel.
-    func watchers(of channel: ChannelID) -> Set<UserID>
+    /// Whether a member of a channel has at least one connection; of a very large one it isn't known of all of them.
+    func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool
+    /// How many users watch a channel.
+    func watcherCount(of channel: ChannelID) -> Int
+    /// Some of the users who watch a channel, those first who began first.
+    ///
+    /// - Parameter offset: How many of them are passed by.
+    func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID]
+    func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool
 }
 
 /// Nobody is connected: for rules that run without a server.
@@ -75,7 +96,10 @@ public struct NobodyPresent: Presence {
     public init() {}
     public func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
     public func onlineMembers(of channel: ChannelID) -> Set<UserID> { [] }
-    public func watchers(of channel: ChannelID) -> Set<UserID> { [] }
+    public func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool { false }
+    public func watcherCount(of channel: ChannelID) -> Int { 0 }
+    public func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID] { [] }
+    public func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool { false }
 }
 
 /// A rule's inputs and outputs: the transaction, the caller, the time and ids; and the events and effects that it collects.
@@ -127,6 +151,14 @@ public struct Context {
         self.presence = presence
     }
 
+    /// What only a connection does, over HTTP nobody can (ST-02).
+    func requireConnection(_ what: String) throws -> ConnectionID {
+        guard let connection = caller.connection else {
+            throw RoostError(.notConnected, "\(what) needs a WebSocket: over HTTP there is no connection that it could end with.")
+        }
+        return connection
+    }
+
     mutating func noteEffect(dueAt time: Timestamp) { effectDueAt = min(effectDueAt ?? time, time) }
 
     mutating func noteMade(_ channel: ChannelID) { madeChannels.insert(channel) }
@@ -153,6 +185,12 @@ public enum Notice: Hashable, Sendable {
     case event(Event, Audience)
     /// A signal, to the open connections of its audience.
     case signal(Signal, Audience)
+    /// A user types in a channel, for a while. Others are told who does, often enough and not more often.
+    case typing(UserID, ChannelID)
+    /// They don't any more.
+    case stoppedTyping(UserID, ChannelID)
+    /// A member has read further in a channel, and shares that.
+    case read(ReadPosition, ChannelID)
     /// The user's connections get the channel's events after this seq, as of a member with a role.
     case joined(UserID, ChannelID, at: Seq, as: ChannelRole = .member)
     /// The role that a member has from a seq of the channel on.

@@ -11,12 +11,16 @@ public protocol Handled: Operation {
     /// The channel whose presence the answer contains; nil for most operations.
     var presenceChannel: ChannelID? { get }
 
+    /// Whether each user may do it only so often in a second (``Limits/signalsPerSecond``): what costs its caller nothing, and others something.
+    static var isLimitedByUser: Bool { get }
+
     func handle(in context: inout Context) throws -> Response
 }
 
 extension Handled {
     public func scope(for caller: Caller) -> Scope { Scope() }
     public var presenceChannel: ChannelID? { nil }
+    public static var isLimitedByUser: Bool { false }
 }
 
 /// A state that a rule had ruled out: a fault in the server, which answers with an internal failure and logs this.

@@ -4,23 +4,37 @@ extension MarkRead: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
 
     public func handle(in context: inout Context) throws -> UnreadCount {
-        var access = try context.require(.readingMark, in: channel)
-        var own = try access.requireOwn()
+        let access = try context.require(.readingMark, in: channel)
+        let own = try access.requireOwn()
         // An ephemeral channel keeps nothing that could be counted: reading it means reading all of it.
         let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
         guard target > own.row.readSeq else { return try context.unreadCount(in: access) }
 
-        let userSeq = try context.advanceStream(of: context.caller.user)
-        let counts = try context.transaction.readCounts(upTo: target, of: context.caller.user, in: access)
-        own.row.readCount = counts.now
-        own.row.readSeq = target
-        own.row.lastReadAt = context.now
-        own.row.userSeq = userSeq
-        access.own = own
-        try context.transaction.writeReading(own.row, count: counts.stored, of: context.caller.user, in: access.channelId)
-        context.tell(
-            .readingMarked, user: context.caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
-        return try context.unreadCount(in: access)
+        let moved = try context.moveReading(to: target, at: context.now, .readingMarked, in: access)
+        if access.policy.readEvents, try context.transaction.sharesReading(context.caller.user) {
+            let position = ReadPosition(userId: context.caller.user, readSeq: target, lastReadAt: context.now)
+            context.tell(.read(position, access.channelId))
+        }
+        return try context.unreadCount(in: moved)
+    }
+}
+
+extension MarkUnread: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
+    public func handle(in context: inout Context) throws -> UnreadCount {
+        let access = try context.require(.readingMark, in: channel)
+        let own = try access.requireOwn()
+        guard !access.isEphemeral else {
+            throw RoostError(
+                .featureDisabled, "Messages of this channel aren't stored: none can be unread again.", field: "channel")
+        }
+        // What is hidden from the caller stays read.
+        let target = max(seq - 1, access.historyFloor, 0)
+        guard target < own.row.readSeq else { return try context.unreadCount(in: access) }
+        let moved = try context.moveReading(to: target, at: own.row.lastReadAt, .readingUnmarked, in: access)
+        context.tell(.markedUnread(context.caller.user, access.channelId))
+        return try context.unreadCount(in: moved)
     }
 }
 
@@ -68,6 +82,30 @@ extension TotalUnread {
 }
 
 extension Context {
+    /// Moves the caller's read position, and tells the caller's connections.
+    ///
+    /// - Returns: The channel with it.
+    fileprivate mutating func moveReading(
+        to target: Seq, at time: Timestamp?, _ kind: Event.Kind, in before: ChannelAccess
+    ) throws -> ChannelAccess {
+        var access = before
+        var own = try access.requireOwn()
+        let userSeq = try advanceStream(of: caller.user)
+        let counts = try transaction.readCounts(upTo: target, of: caller.user, in: access)
+        own.row.readCount = counts.now
+        own.row.readSeq = target
+        own.row.lastReadAt = time
+        own.row.userSeq = userSeq
+        if kind == .readingUnmarked {
+            try renewMention(of: &own.row)
+            try transaction.writeMention(own.row, of: caller.user, in: access.channelId)
+        }
+        access.own = own
+        try transaction.writeReading(own.row, count: counts.stored, of: caller.user, in: access.channelId)
+        tell(kind, user: caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
+        return access
+    }
+
     /// Returns what the caller, a member, hasn't read.
     fileprivate func unreadCount(in access: ChannelAccess) throws -> UnreadCount {
         let own = try access.requireOwn()

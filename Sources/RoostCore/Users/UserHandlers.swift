@@ -77,11 +77,15 @@ extension UpdatePreferences: Handled {
         try context.require(.userUpdateMe)
         let user = context.caller.user
         let before = try context.transaction.preferences(of: user)
-        let after = Preferences(autoAcceptInvitations: autoAcceptInvitations ?? before.autoAcceptInvitations)
+        let after = before.applying(self)
         guard after != before else { return before }
         let seq = try context.advanceStream(of: user)
         try context.transaction.perform(
-            "UPDATE users SET auto_accept = \(after.autoAcceptInvitations), user_seq = \(seq) WHERE user_id = \(user)")
+            """
+            UPDATE users SET auto_accept = \(after.autoAcceptInvitations), shares_typing = \(after.sharesTyping),
+                shares_reading = \(after.sharesReading), shares_presence = \(after.sharesPresence), user_seq = \(seq)
+            WHERE user_id = \(user)
+            """)
         context.tell(.preferencesUpdated, user: user, seq: seq, Rows([after]))
         return after
     }

@@ -94,6 +94,17 @@ extension User: StoredRow {
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
+extension Preferences {
+    // derived: columns, autoAcceptInvitations as auto_accept
+    static let columns: SQL = "auto_accept, shares_typing, shares_reading, shares_presence"
+
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(
+            autoAcceptInvitations: row.value(), sharesTyping: row.value(), sharesReading: row.value(), sharesPresence: row.value())
+    }
+}
+
 extension Preferences: StoredRow {
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction

@@ -1,13 +1,32 @@
 public import RoostAPI
 
 extension WatchChannel: Handled {
-    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+    public func scope(for caller: Caller) -> Scope {
+        var scope = Scope.channel(channel)
+        if let creation { scope.formUnion(creation.scope(for: caller)) }
+        return scope
+    }
+
     public var presenceChannel: ChannelID? { channel }
 
+    /// What makes the channel if there is none: of the type that its id names, if that is one.
+    private var creation: CreateChannel? {
+        guard var creation = create else { return nil }
+        creation.channel = channel
+        if creation.type == nil, let alias = channel.alias { (creation.type, creation.channel) = (alias.type, alias.channel) }
+        return creation
+    }
+
     public func handle(in context: inout Context) throws -> WatchedChannel {
-        let connection = try context.requireConnection()
+        let connection = try context.requireConnection("Watching")
+        var channel = channel
+        if let creation, try context.transaction.access(to: channel, of: context.caller.user) == nil {
+            // Of a type that has one channel for a set of members, it may be another that is there already.
+            channel = try creation.handle(in: &context).channel.channelId
+        }
         let access = try context.require(.channelWatch, in: channel)
-        let (caller, channel) = (context.caller.user, access.channelId)
+        let caller = context.caller.user
+        channel = access.channelId
         context.tell(.watching(connection, caller, channel, at: access.counters.seq))
 
         let watchers = context.presence.watchers(of: channel).union([caller])
@@ -19,13 +38,40 @@ extension WatchChannel: Handled {
             before: .max, above: access.historyFloor, in: channel, limit: limit)
         return WatchedChannel(
             config: access.policy, channel: try context.channel(channel), membership: access.membership,
-            online: context.presence.onlineMemberCount(of: channel), watcherCount: watchers.count,
-            watchers: Dictionary(uniqueKeysWithValues: shown.map { ($0.userId.rawValue, $0) }),
-            members: members.mapValues(\.member), read: members.mapValues(\.read),
-            messages: MessagePage(
-                messages: messages, hasOlder: hasOlder, hasNewer: false, seq: access.counters.seq,
-                users: try context.summaries(for: messages)),
+            online: context.presence.onlineMemberCount(of: channel),
+            watcherCount: context.presence.watcherCount(of: channel) + (isKnown ? 0 : 1), watchers: [:], members: [:], read: [:],
+            messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: access.counters.seq),
             ownCapabilities: context.capabilities(in: access))
+        guard limit != 0 else {
+            watched.messages.hasOlder = access.counters.messageCount > 0
+            return watched
+        }
+        let watchers = context.presence.watchers(of: channel, offset: 0, limit: Limits.watchMembers)
+        for user in (isKnown ? watchers : [caller] + watchers).prefix(Limits.watchMembers) {
+            watched.watchers[user.rawValue] = try context.transaction.user(user)
+        }
+        let members = try context.someMembers(of: access)
+        (watched.members, watched.read) = (members.mapValues(\.member), members.compactMapValues(\.read))
+        watched.messages = try context.newestMessages(try Limits.page(limit, Limits.historyPage), in: access)
+        return watched
+    }
+}
+
+extension QueryAndWatchChannels: Handled {
+    /// It moves nothing, and takes its turn among commits all the same: a watch begins at a seq.
+    public func scope(for caller: Caller) -> Scope { Scope() }
+
+    public func handle(in context: inout Context) throws -> Page<ChannelView> {
+        let connection = try context.requireConnection("Watching")
+        let page = try query.handle(in: &context)
+        let user = context.caller.user
+        for view in page.items {
+            guard let access = try context.transaction.access(to: view.channel.channelId, of: user),
+                context.refusal(of: .channelWatch, in: access) == nil
+            else { continue }
+            context.tell(.watching(connection, user, access.channelId, at: access.counters.seq))
+        }
+        return page
     }
 }
 
@@ -33,7 +79,7 @@ extension UnwatchChannel: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel) }
 
     public func handle(in context: inout Context) throws -> Done {
-        let connection = try context.requireConnection()
+        let connection = try context.requireConnection("Watching")
         try context.require(.streamRead)
         let watched = try context.transaction.access(to: channel, of: context.caller.user)?.channelId ?? channel
         context.tell(.stoppedWatching(connection, context.caller.user, watched))
@@ -41,16 +87,33 @@ extension UnwatchChannel: Handled {
     }
 }
 
+extension ListWatchers: Handled {
+    public var presenceChannel: ChannelID? { channel }
+
+    public func handle(in context: inout Context) throws -> WatcherPage {
+        let access = try context.require(.channelWatch, in: channel)
+        let limit = try Limits.page(limit, Limits.watcherPage)
+        let users = context.presence.watchers(of: access.channelId, offset: offset ?? 0, limit: limit)
+        let names = Dictionary(
+            (try context.summaries(of: Set(users)) ?? []).map { ($0.userId, $0) }, uniquingKeysWith: { first, _ in first })
+        return WatcherPage(
+            watchers: users.map { names[$0] ?? UserSummary(userId: $0) },
+            watcherCount: context.presence.watcherCount(of: access.channelId))
+    }
+}
+
 extension Context {
-    /// Watching is something that a connection does (ST-02).
-    fileprivate func requireConnection() throws -> ConnectionID {
-        guard let connection = caller.connection else {
-            throw RoostError(.notConnected, "Watching needs a WebSocket: over HTTP there is no connection that could watch.")
-        }
-        return connection
+    fileprivate func newestMessages(_ limit: Int, in access: ChannelAccess) throws -> MessagePage {
+        let (newest, hasOlder) = try transaction.messages(
+            before: .max, above: access.historyFloor, in: access.channelId, limit: limit)
+        let messages = try shown(newest, in: access)
+        return MessagePage(
+            messages: messages, hasOlder: hasOlder, hasNewer: false, seq: access.counters.seq,
+            users: try summaries(for: messages))
     }
 
-    fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState)] {
+    /// Returns some members, each with how far they have read where they share that.
+    fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState?)] {
         let sql: SQL = """
             SELECT \(Member.columns), m.read_seq, m.last_read_at, \(Unread.readCount(of: "m", purgedSeq: "\(access.purgedSeq)")),
                 (SELECT u.shares_reading FROM users u WHERE u.user_id = m.user_id)
@@ -63,10 +126,9 @@ extension Context {
             let readSeq = row.int64()
             let lastReadAt = row.optionalTimestamp()
             let unread = max(0, access.counters.ordinal - row.int())
-            return (
-                member.userId.rawValue,
-                (member: member, read: ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread))
-            )
+            let isShared = row.bool() && access.policy.readEvents || member.userId == caller.user
+            let read = isShared ? ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread) : nil
+            return (member.userId.rawValue, (member: member, read: read))
         }
         return Dictionary(uniqueKeysWithValues: pairs)
     }

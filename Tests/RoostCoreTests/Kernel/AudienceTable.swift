@@ -180,8 +180,18 @@ extension AudienceTests {
             "SB-26 a member who hid a channel gets its messages all the same", after: [.by("bob/1", HideChannel(channel: "room"))],
             send(), [("members wes", "message.new channel:room")]),
         HeardOperation(
-            "X-31 EM-35 reading goes to one's own devices", .by("ann/2", MarkRead(channel: "room")),
-            [("ann", "reading.marked user:ann")]
+            "X-31 EM-35 SB-02 reading goes to one's own devices, and all members and watchers are told how far",
+            .by("ann/2", MarkRead(channel: "room")),
+            [("ann", "reading.marked user:ann"), ("members wes", "read.updated signal")]
+        ),
+        HeardOperation(
+            "X-22 reading that isn't shared goes to one's own devices alone",
+            after: [.by("ann/1", UpdatePreferences(sharesReading: false))], .by("ann/2", MarkRead(channel: "room")),
+            [("ann", "reading.marked user:ann")]),
+        HeardOperation(
+            "AM-45 X-31 EM-35 beginning to read goes to one's own devices, and all members and watchers are told how far",
+            .by("ann/2", StartReading(channel: "room")),
+            [("ann", "reading.marked user:ann"), ("members wes", "read.updated signal")]
         ),
         HeardOperation(
             "SB-18 preferences go to one's own devices", .by("bob/1", UpdatePreferences(autoAcceptInvitations: false)),
@@ -359,7 +369,28 @@ extension AudienceTests {
     ]
 
     private static let watching: [HeardOperation] = [
-        HeardOperation("ST-01 watching goes to nobody", .by("bob/1", WatchChannel(channel: "room")), []),
+        HeardOperation(
+            "ST-13 watching goes to those who watch", .by("bob/1", WatchChannel(channel: "room")),
+            [("bob/1 wes", "watching.changed signal")]),
+        HeardOperation(
+            "ST-13 the end of watching goes to those who watch", after: [.by("bob/1", WatchChannel(channel: "room"))],
+            .by("bob/1", UnwatchChannel(channel: "room")), [("wes", "watching.changed signal")]),
+        HeardOperation(
+            "X-31 X-37 D-38 who isn't seen online any more is told to those who watch",
+            .by("bob/1", UpdatePreferences(sharesPresence: false)),
+            [("bob", "preferences.updated user:bob"), ("wes", "presence.changed signal")]),
+        HeardOperation(
+            "SB-02 X-22 typing goes to members and watchers, but not to the typer's own devices",
+            .by("bob/1", StartTyping(channel: "room")), [("ann oda cid wes", "typing.changed signal")]),
+        HeardOperation(
+            "SB-02 somebody who doesn't type stops without anyone's knowing", .by("bob/1", StopTyping(channel: "room")), []),
+        HeardOperation(
+            "SB-02 who was invited hears of no typing, and may not type", .by("ida/1", StartTyping(channel: "room")), [],
+            isRefused: true),
+        HeardOperation(
+            "R38 an app's own signal goes to those who watch, the sender's devices too",
+            after: [.by("bob/2", WatchChannel(channel: "room"))], .by("bob/1", SendSignal(channel: "room", type: "wave")),
+            [("bob/2 wes", "custom signal")]),
         HeardOperation(
             "ST-10 a non-member who stops watching gets nothing more", after: [.byAdmin("wes/1", UnwatchChannel(channel: "room"))],
             send(), [("members", "message.new channel:room")]),

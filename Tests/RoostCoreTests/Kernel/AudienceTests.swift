@@ -1,3 +1,4 @@
+import Foundation
 import RoostAPI
 import RoostCore
 import RoostTestSupport
@@ -69,12 +70,40 @@ struct AudienceTests {
         #expect(world.received == heard.expected)
     }
 
+    @Test("§4 docs/protocol.md has an example of every event and signal of this table, as a client gets it")
+    func examples() throws {
+        var (sent, missing) = ([String: String](), Set(Event.Kind.allCases.map(\.rawValue) + Self.signals.map(\.rawValue)))
+        missing.remove(Event.Kind.changes.rawValue)
+        for heard in Self.cases where !missing.isEmpty {
+            // The kinds that its operation makes are known from the table.
+            let kinds = Set(heard.expected.values.joined().map { String($0.prefix { $0 != " " }) })
+            guard !heard.isRefused, !kinds.isDisjoint(with: missing) else { continue }
+            let world = try AudienceWorld(type: heard.type)
+            for step in heard.before { try world.perform(step.make(world), on: step.device, role: step.role) }
+            world.forget()
+            try world.perform(heard.step.make(world), on: heard.step.device, role: heard.step.role)
+            for (kind, frame) in world.frames where missing.remove(kind) != nil { sent[kind] = frame }
+        }
+        #expect(missing.isEmpty)
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let page = try String(contentsOf: root.appending(path: "docs/protocol.md"), encoding: .utf8)
+        let section = page.components(separatedBy: "\n## Examples\n").last ?? ""
+        let documented = section.split(separator: "\n").filter { $0.hasPrefix("{") }.map(String.init)
+        let expected = sent.keys.sorted().compactMap { sent[$0] }
+        #expect(documented == expected, "The section is to be:\n\(expected.joined(separator: "\n"))")
+    }
+
+    private static let signals: [Signal.Kind] = [.typingChanged, .watchingChanged, .readUpdated, .presenceChanged, .custom]
+
     @Test("§4 R38 every kind of event has its place in the table")
     func isComplete() {
-        let heard = Set(Self.cases.flatMap(\.expected.values).joined().map { String($0.prefix { $0 != " " }) })
+        let all = Set(Self.cases.flatMap(\.expected.values).joined())
+        let heard = Set(all.filter { !$0.hasSuffix(" signal") }.map { String($0.prefix { $0 != " " }) })
         // Several changes in one event are made by a node that missed the single ones.
         let kinds = Set(Event.Kind.allCases.map(\.rawValue)).subtracting([Event.Kind.changes.rawValue])
         #expect(heard == kinds)
+        #expect(all.filter { $0.hasSuffix(" signal") } == Set(Self.signals.map { "\($0) signal" }))
         print("Audience table: \(Self.cases.count * AudienceWorld.devices.count) cells")
     }
 }

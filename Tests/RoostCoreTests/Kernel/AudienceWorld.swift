@@ -28,8 +28,13 @@ final class AudienceWorld {
     let message: MessageID
     /// What reached each device, in its order.
     private(set) var received: [String: [String]] = [:]
+    /// A frame of each kind of event and signal, as it was sent: of several the first by the letters.
+    private(set) var frames: [String: String] = [:]
 
     private var subscriptions = Subscriptions<String>()
+    private var watchers: [UserID] = []
+    /// What isn't told yet that isn't stored.
+    private var board = SignalBoard()
 
     init(type: ChannelType) throws {
         core = try CoreWorld()
@@ -69,11 +74,32 @@ final class AudienceWorld {
         let notices = try core.notices {
             code = try core.code(operation, as: Self.user(of: device), role: role, connection: connection)
         }
+        board = SignalBoard()
         deliver(notices)
+        try tellSignals(notices)
         return code
     }
 
-    func forget() { received = [:] }
+    /// Has the board tell what is due, as each node's does.
+    private func tellSignals(_ notices: [Notice]) throws {
+        for notice in notices {
+            switch notice {
+            case .typing(let user, let channel): board.types(user, in: channel, at: 0)
+            case .stoppedTyping(let user, let channel): board.stopsTyping(user, in: channel)
+            case .read(let position, let channel): board.reads(position, in: channel)
+            default: break
+            }
+        }
+        for signal in board.takeDue(at: 0, presence: KnownPresence(watching: watchers)) {
+            deliver(
+                try core.inContext { context in
+                    try context.tell(signal)
+                    return context.notices
+                })
+        }
+    }
+
+    func forget() { (received, frames) = ([:], [:]) }
 
     private func deliver(_ notices: [Notice]) {
         for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
@@ -81,6 +107,17 @@ final class AudienceWorld {
             subscriptions.deliver(step) { action in
                 switch action {
                 case .send(let bytes, _, let device): hear(bytes, on: device, of: notices)
+                case .signal(let frame, let device): hear(frame, on: device)
+                case .startedWatching(let user, let channel):
+                    watchers.append(user)
+                    board.watchingChanged(of: user, in: channel)
+                case .stoppedWatching(let user, let channels):
+                    watchers.removeAll { $0 == user }
+                    for channel in channels { board.watchingChanged(of: user, in: channel) }
+                // Joining and leaving change who is online too, beside their own events.
+                case .cameOnline(let user, let channels), .wentOffline(let user, let channels):
+                    guard notices.contains(where: { if case .presenceShared = $0 { true } else { false } }) else { break }
+                    for channel in channels { board.onlineChanged(of: user, in: channel) }
                 case .checkAccess(let changes, let device):
                     if case .user(_, true, _) = changes[.user(Self.user(of: device))] { ended.append(device) }
                 default: break
@@ -93,6 +130,24 @@ final class AudienceWorld {
         }
     }
 
+    private func note(_ frame: [UInt8], of kind: String) {
+        // Devices get it in no order.
+        let text = String(decoding: frame, as: UTF8.self)
+        frames[kind] = min(frames[kind] ?? text, text)
+    }
+
+    /// Notes a signal. One that says that nobody else types says nothing.
+    private func hear(_ frame: SignalFrame, on device: String) {
+        for text in ServerFrame.texts(in: frame.bytes) {
+            guard let signal = try? JSONDecoder().decode(Signal.self, from: Data(text)) else {
+                Issue.record("A signal that can't be read: \(String(decoding: text, as: UTF8.self))")
+                continue
+            }
+            if signal.typing?.users.isEmpty != true { note(text, of: signal.kind.rawValue) }
+            if signal.typing?.users.isEmpty != true { received[device, default: []].append("\(signal.kind.rawValue) signal") }
+        }
+    }
+
     /// Notes the events in what a device gets. One that lacks messages which others have says so.
     private func hear(_ bytes: ByteBuffer, on device: String, of notices: [Notice]) {
         for text in ServerFrame.texts(in: bytes) where text.starts(with: #"{"watching":"#.utf8) {
@@ -100,6 +155,7 @@ final class AudienceWorld {
                 Issue.record("An event that can't be read: \(String(decoding: text, as: UTF8.self))")
                 continue
             }
+            note(text, of: event.kind.rawValue)
             let isConcealed = notices.contains { notice in
                 guard case .event(let whole, _) = notice, whole.stream == event.stream, whole.seq == event.seq else { return false }
                 return whole.rows.messages != nil && event.rows.messages == nil

@@ -59,7 +59,7 @@ struct StreamTests {
     @Test("I5 the random histories have every kind of event in them")
     func historiesHaveEverything() throws {
         var kinds: Set<Event.Kind> = []
-        for seed in 1...14 as ClosedRange<UInt64> {
+        for seed in 1...30 as ClosedRange<UInt64> {
             let world = try CoreWorld()
             var history = try RandomHistory(seed: seed, in: world)
             for _ in 0..<250 { try history.step(in: world) }

@@ -54,6 +54,99 @@ struct WatchTests {
         #expect(counts == [30, 30, 30, 41])
     }
 
+    @Test("ST-06 ST-12 pages of watchers, of 300 at most and behind 10,000 at most, with who they are")
+    func pages() throws {
+        let world = try CoreWorld()
+        let crowd = (0..<10_400).map { UserID("u\($0)") }
+        world.presence = KnownPresence(watching: crowd)
+        try world.channel("general", owner: "ann", members: ["u7"])
+        func page(_ offset: Int?, _ limit: Int?) throws -> WatcherPage {
+            try world.perform(ListWatchers(channel: "general", limit: limit, offset: offset), as: "ann")
+        }
+        let first = try page(nil, nil)
+        #expect(first.watchers.map(\.userId) == Array(crowd.prefix(30)) && first.watcherCount == 10_400)
+        // Somebody whom the server doesn't know by name has an id all the same.
+        #expect(first.watchers[7].version > 0 && first.watchers[8] == UserSummary(userId: "u8"))
+        #expect(try page(10_000, 300).watchers.map(\.userId) == Array(crowd[10_000..<10_300]))
+        #expect(try page(300, 1).watchers.map(\.userId) == ["u300"])
+        let codes = try [(0, 0), (0, 301), (-1, 1), (10_001, 1)].map {
+            try world.code(ListWatchers(channel: "general", limit: $1, offset: $0), as: "ann")
+        }
+        #expect(codes == [.invalidArgument, .limitExceeded, .invalidArgument, .limitExceeded])
+        try world.user("zoe")
+        try world.channel("hidden", type: .messaging, owner: "ann")
+        #expect(try world.code(ListWatchers(channel: "hidden"), as: "zoe") == .notFound)
+    }
+
+    private func watchings(_ notices: [Notice]) -> [ChannelID] {
+        notices.compactMap { if case .watching(_, _, let channel, _) = $0 { channel } else { nil } }
+    }
+
+    @Test(
+        "ST-01 ST-03 AM-23 R06 watching makes the channel if there is none of that id, with what its creation says, and does so once"
+    )
+    func creates() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob", "zoe"] as [UserID] { try world.user(user) }
+        var watch = WatchChannel(channel: "messaging:plans")
+        watch.create = CreateChannel(displayName: "Plans", users: ["bob"])
+        var answer = try world.perform(watch, as: "ann", connection: 1)
+        #expect(answer.channel.channelId == "plans" && answer.channel.type == .messaging && answer.channel.displayName == "Plans")
+        #expect(answer.membership?.role == .owner && answer.members.keys.sorted() == ["ann", "bob"] && answer.watcherCount == 1)
+        #expect(world.notices.contains { if case .event(let event, _) = $0 { event.kind == .channelCreated } else { false } })
+        #expect(watchings(world.notices) == ["plans"])
+        // It is there now.
+        watch.create?.displayName = "Others"
+        answer = try world.perform(watch, as: "bob", connection: 2)
+        #expect(answer.channel.displayName == "Plans" && answer.membership?.role == .member)
+        // Who may not see it neither learns of it nor makes another, and who may not create makes none.
+        #expect(try world.code(watch, as: "zoe", connection: 3) == .notFound)
+        var news = WatchChannel(channel: "news")
+        news.create = CreateChannel(type: .broadcast)
+        #expect(try world.code(news, as: "ann", connection: 1) == .kindForbids)
+        #expect(try world.code(news, as: "ann") == .notConnected)
+        for wrong in [CreateChannel(channel: "other"), CreateChannel(idempotencyKey: "1"), CreateChannel(type: "A B")] {
+            news.create = wrong
+            #expect(try world.refusal(news, as: "ann", connection: 1)?.code == .invalidArgument)
+        }
+        #expect(try world.code(GetChannel(channel: "news"), as: "ann") == .notFound)
+    }
+
+    @Test("ST-01 AM-25 of a type that has one channel for its members, the one that is there is watched")
+    func createsDistinct() throws {
+        let world = try CoreWorld()
+        try world.user("bob")
+        try world.channel("talk", type: .conversation, owner: "ann", members: ["bob"])
+        var watch = WatchChannel(channel: "another")
+        watch.create = CreateChannel(type: .conversation, users: ["bob"])
+        #expect(try world.perform(watch, as: "ann", connection: 1).channel.channelId == "talk")
+        #expect(watchings(world.notices) == ["talk"])
+    }
+
+    @Test("ST-09 R06 a query watches the channels of its page, those that the caller may watch")
+    func queries() throws {
+        let world = try CoreWorld()
+        for id in ["a", "b", "c"] as [ChannelID] { try world.channel(id, owner: "ann") }
+        try world.channel("open", type: .livestream, owner: "bob")
+        try world.channel("closed", owner: "bob")
+        let own = QueryChannels(sort: .created, limit: 2)
+        let notices = try world.notices {
+            let page = try world.perform(QueryAndWatchChannels(query: own), as: "ann", connection: 4)
+            #expect(page == (try world.perform(own, as: "ann")))
+            #expect(page.items.map(\.channel.channelId) == ["c", "b"] && page.nextCursor != nil)
+        }
+        #expect(watchings(notices) == ["c", "b"])
+        let all = try world.notices {
+            let query = QueryChannels(membership: .notMember)
+            let page = try world.perform(QueryAndWatchChannels(query: query), as: "ann", connection: 4)
+            #expect(Set(page.items.map(\.channel.channelId)) == ["open", "closed"])
+            #expect(page.items.filter { $0.ownCapabilities.contains(.channelWatch) }.map(\.channel.channelId) == ["open"])
+        }
+        #expect(watchings(all) == ["open"])
+        #expect(try world.code(QueryAndWatchChannels(query: own), as: "ann") == .notConnected)
+        #expect(try world.code(QueryAndWatchChannels(query: QueryChannels(limit: 101)), as: "ann", connection: 4) == .limitExceeded)
+    }
+
     @Test("ST-02 watching needs a connection")
     func needsConnection() throws {
         let world = try CoreWorld()

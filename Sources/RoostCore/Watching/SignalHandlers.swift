@@ -1,0 +1,60 @@
+public import RoostAPI
+
+extension StartTyping: Handled {
+    public func handle(in context: inout Context) throws -> Done {
+        let access = try context.require(.messageSend, in: channel)
+        guard access.policy.typingEvents else {
+            throw RoostError(.featureDisabled, "Nobody is told who types in this channel.", rule: PolicyName.typingEvents.rawValue)
+        }
+        // Whoever doesn't share it does nothing wrong.
+        guard try context.transaction.preferences(of: context.caller.user).sharesTyping else { return Done() }
+        context.tell(.typing(context.caller.user, access.channelId))
+        return Done()
+    }
+}
+
+extension StopTyping: Handled {
+    public func handle(in context: inout Context) throws -> Done {
+        try context.require(.streamRead)
+        let typed = try context.transaction.access(to: channel, of: context.caller.user)?.channelId ?? channel
+        context.tell(.stoppedTyping(context.caller.user, typed))
+        return Done()
+    }
+}
+
+extension SendSignal: Handled {
+    public static var isLimitedByUser: Bool { true }
+
+    public func handle(in context: inout Context) throws -> Done {
+        let access = try context.require(.messageSend, in: channel)
+        let signal = Signal(
+            kind: .custom, channel: access.channelId, sender: context.caller.user,
+            custom: CustomSignal(type: type, metadata: metadata))
+        try context.tell(signal)
+        return Done()
+    }
+}
+
+extension Context {
+    /// Sends a signal of a channel to those who may read it by now; to nobody if the channel is gone.
+    ///
+    /// Who types is told to all members, but in a large channel only to those who look at it: it would be a write to everybody's socket. Who has read is
+    /// news with each message, and told to all members of a small channel alone. Other signals are for those who look.
+    public mutating func tell(_ signal: Signal) throws {
+        // Nobody's id is empty.
+        guard let access = try transaction.access(to: signal.channel, of: ""), access.deletedAt == nil else { return }
+        let readers = try transaction.readers(of: access.policy)
+        switch signal.kind {
+        case .typingChanged where !access.policy.typingEvents, .readUpdated where !access.policy.readEvents: return
+        default: break
+        }
+        let membersMax =
+            switch signal.kind {
+            case .typingChanged: Limits.largeChannelMembers
+            case .readUpdated: Limits.receiptMembers
+            default: 0
+            }
+        let isForAll = access.counters.memberCount <= membersMax
+        tell(.signal(signal, isForAll ? .channel(signal.channel, readers) : .watchers(signal.channel, readers)))
+    }
+}

@@ -1,0 +1,103 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Who has read")
+struct ListReadersTests {
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
+        return world
+    }
+
+    private func positions(_ world: CoreWorld, of message: Message? = nil, as user: UserID = "ann") throws -> [String] {
+        try world.perform(ListReaders(channel: "general", message: message?.messageId), as: user).items
+            .map { "\($0.userId) \($0.readSeq)" }
+    }
+
+    @Test("SB-02 R26 the members' positions, or who has read a message without its sender, page by page")
+    func readers() throws {
+        let world = try world()
+        let first = try world.send("1", to: "general", as: "ann")
+        let second = try world.send("2", to: "general", as: "bob")
+        try world.perform(MarkRead(channel: "general", seq: first.seq), as: "cid")
+        try world.perform(MarkRead(channel: "general"), as: "dan")
+        #expect(try positions(world) == ["ann 1", "bob 1", "cid \(first.seq)", "dan \(second.seq)"])
+        #expect(try positions(world, of: first) == ["cid \(first.seq)", "dan \(second.seq)"])
+        #expect(try positions(world, of: second, as: "cid") == ["dan \(second.seq)"])
+        // The sender isn't among the readers of what they have sent.
+        try world.perform(MarkRead(channel: "general"), as: "bob")
+        #expect(try positions(world, of: second) == ["dan \(second.seq)"])
+
+        var list = ListReaders(channel: "general", limit: 3)
+        let page = try world.perform(list, as: "ann")
+        #expect(page.items.count == 3 && page.nextCursor != nil && page.users?.map(\.userId) == ["ann", "bob", "cid"])
+        list.cursor = page.nextCursor
+        let last = try world.perform(list, as: "ann")
+        #expect(last.items.map(\.userId) == ["dan"] && last.nextCursor == nil && last.items[0].lastReadAt == world.now)
+        list.message = first.messageId
+        #expect(try world.code(list, as: "ann") == .invalidArgument, "another query's cursor")
+    }
+
+    @Test("a user's reading is told to nobody who isn't them once they don't share it, and again when they do")
+    func sharing() throws {
+        let world = try world()
+        let sent = try world.send("1", to: "general", as: "ann")
+        try world.perform(UpdatePreferences(sharesReading: false), as: "bob")
+        func mark(_ user: UserID) throws -> [Notice] {
+            try world.notices { try world.perform(MarkRead(channel: "general"), as: user) }
+                .filter { if case .read = $0 { true } else { false } }
+        }
+        #expect(try mark("bob") == [])
+        #expect(
+            try mark("cid") == [.read(ReadPosition(userId: "cid", readSeq: sent.seq, lastReadAt: world.now), "general")])
+        // Nothing moved.
+        #expect(try mark("cid") == [])
+        #expect(try positions(world, of: sent) == ["cid \(sent.seq)"])
+        #expect(
+            try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1).read.keys.sorted() == [
+                "ann", "cid", "dan",
+            ])
+        #expect(try world.perform(WatchChannel(channel: "general"), as: "bob", connection: 1).read["bob"]?.readSeq == sent.seq)
+        try world.perform(UpdatePreferences(sharesReading: true), as: "bob")
+        #expect(try positions(world, of: sent) == ["bob \(sent.seq)", "cid \(sent.seq)"])
+    }
+
+    @Test("ST-05 X-32 nobody is told, and may ask, where the policy has no read events, and in a channel of more than 1,000")
+    func refusals() throws {
+        let world = try world()
+        let sent = try world.send("1", to: "general", as: "ann")
+        let list = ListReaders(channel: "general", message: sent.messageId)
+        let typing = StartTyping(channel: "general")
+        try world.perform(
+            UpdateChannel(channel: "general", policy: PolicyChanges(typingEvents: false, readEvents: false)), as: "ann")
+        for (operation, rule) in [(list as any Handled, "readEvents"), (typing, "typingEvents")] {
+            let refusal = try world.refusal(operation, as: "ann")
+            #expect(refusal?.code == .featureDisabled && refusal?.rule == rule)
+        }
+        let notices = try world.notices { try world.perform(MarkRead(channel: "general"), as: "bob") }
+        #expect(!notices.contains { if case .read = $0 { true } else { false } })
+        #expect(try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1).read.keys.sorted() == ["ann"])
+
+        try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(typingEvents: true, readEvents: true)), as: "ann")
+        #expect(try world.code(list, as: "ann") == nil)
+        try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers + 1)")
+        #expect(try world.refusal(list, as: "ann")?.limit == Int64(Limits.largeChannelMembers))
+        try world.execute("UPDATE channel_heads SET member_count = 4")
+
+        #expect(try world.code(ListReaders(channel: "general", message: MessageID(rawValue: 1)), as: "ann") == .notFound)
+        #expect(try world.code(ListReaders(channel: "general", limit: 101), as: "ann") == .limitExceeded)
+        try world.user("zoe")
+        #expect(try world.code(list, as: "zoe") == .notMember)
+    }
+
+    @Test("whoever doesn't share their typing may type, and nobody is told")
+    func typing() throws {
+        let world = try world()
+        try world.perform(UpdatePreferences(sharesTyping: false), as: "bob")
+        #expect(try world.notices { try world.perform(StartTyping(channel: "general"), as: "bob") } == [])
+        #expect(
+            try world.notices { try world.perform(StartTyping(channel: "general"), as: "cid") } == [.typing("cid", "general")])
+    }
+}

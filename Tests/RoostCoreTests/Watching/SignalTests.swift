@@ -1,0 +1,107 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Typing and signals")
+struct SignalTests {
+    private func typed(_ world: CoreWorld, _ operation: some Handled, as user: UserID) throws -> [Notice] {
+        try world.notices { _ = try world.perform(operation, as: user) }
+    }
+
+    /// Those who get a message of the channel.
+    private func readers(of channel: ChannelID, in world: CoreWorld) throws -> Readers {
+        let notices = try world.notices { try world.send("hi", to: channel, as: "ann") }
+        guard case .event(_, .channel(channel, let readers))? = notices.first else { throw Missed("an event: \(notices)") }
+        return readers
+    }
+
+    @Test("SB-02 R26 typing is told by whoever may send, in every channel where they may")
+    func typing() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        #expect(try typed(world, StartTyping(channel: "general"), as: "bob") == [.typing("bob", "general")])
+        #expect(try typed(world, StartTyping(channel: "community:general"), as: "bob") == [.typing("bob", "general")])
+        #expect(try typed(world, StopTyping(channel: "community:general"), as: "bob") == [.stoppedTyping("bob", "general")])
+        // Stopping needs no right: whoever was muted meanwhile may do it.
+        #expect(try typed(world, StopTyping(channel: "nowhere"), as: "bob") == [.stoppedTyping("bob", "nowhere")])
+    }
+
+    @Test("§8.9 who may not send can't type or signal: strangers, the muted, and everybody in a frozen or silenced channel")
+    func refusals() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.user("zoe")
+        func codes(_ user: UserID) throws -> [RoostError.Code?] {
+            [
+                try world.code(StartTyping(channel: "general"), as: user),
+                try world.code(SendSignal(channel: "general", type: "wave"), as: user),
+            ]
+        }
+        #expect(try codes("bob") == [nil, nil])
+        #expect(try codes("zoe") == [.notMember, .notMember])
+        try world.perform(FreezeChannel(channel: "general"), as: "ann")
+        #expect(try codes("bob") == [.frozen, .frozen])
+        try world.perform(UnfreezeChannel(channel: "general"), as: "ann")
+        try world.perform(SilenceChannel(channel: "general", seconds: 60), as: "ann")
+        #expect(try codes("bob") == [.channelMuted, .channelMuted])
+        #expect(try world.code(StartTyping(channel: "nowhere"), as: "bob") == .notFound)
+    }
+
+    @Test("a custom signal goes to those who watch, with its sender; what is too large or has no type is refused")
+    func custom() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let wave = SendSignal(channel: "general", type: "wave", metadata: ["hand": "left"])
+        let readers = try readers(of: "general", in: world)
+        let signal = Signal(
+            kind: .custom, channel: "general", sender: "bob", custom: CustomSignal(type: "wave", metadata: ["hand": "left"]))
+        #expect(try typed(world, wave, as: "bob") == [.signal(signal, .watchers("general", readers))])
+
+        func code(_ type: String, _ metadata: JSONValue?) throws -> RoostError.Code? {
+            try world.code(SendSignal(channel: "general", type: type, metadata: metadata), as: "bob")
+        }
+        func text(_ count: Int) -> JSONValue { ["x": .string(String(repeating: "x", count: count))] }
+        let nested: JSONValue = ["x": (0..<Limits.metadataDepth).reduce(.null) { inner, _ in .array([inner]) }]
+        #expect(try code("", nil) == .invalidArgument)
+        #expect(try code("wave", ["left"]) == .invalidArgument)
+        #expect(try code(String(repeating: "x", count: Limits.customTypeLength), text(Limits.signalSizeBytes - 8)) == nil)
+        #expect(try code(String(repeating: "x", count: Limits.customTypeLength + 1), nil) == .limitExceeded)
+        #expect(try code("wave", text(Limits.signalSizeBytes - 7)) == .limitExceeded)
+        #expect(try code("wave", nested) == .limitExceeded)
+    }
+
+    @Test(
+        "§4 I9 who types is told to the channel, in one of more than 1,000 only to watchers, as who has read is in one of more than 10, and nobody once it is gone"
+    )
+    func audience() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let typing = Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["bob"], hasMore: false))
+        let watching = Signal(
+            kind: .watchingChanged, channel: "general",
+            watching: WatcherChange(watcherCount: 1, started: ["bob"], stopped: [], isWhole: true))
+        func audience(_ signal: Signal) throws -> [Audience] {
+            try world.inContext { context in
+                try context.tell(signal)
+                return context.notices.compactMap { if case .signal(signal, let audience) = $0 { audience } else { nil } }
+            }
+        }
+        let readers = try readers(of: "general", in: world)
+        #expect(try audience(typing) == [.channel("general", readers)])
+        #expect(try audience(watching) == [.watchers("general", readers)])
+        try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers)")
+        #expect(try audience(typing) == [.channel("general", readers)])
+        try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers + 1)")
+        #expect(try audience(typing) == [.watchers("general", readers)])
+        let read = Signal(
+            kind: .readUpdated, channel: "general",
+            read: ReadUpdate(readers: [ReadPosition(userId: "bob", readSeq: 1)], isWhole: true))
+        try world.execute("UPDATE channel_heads SET member_count = \(Limits.receiptMembers)")
+        #expect(try audience(read) == [.channel("general", readers)])
+        try world.execute("UPDATE channel_heads SET member_count = \(Limits.receiptMembers + 1)")
+        #expect(try audience(read) == [.watchers("general", readers)])
+        try world.perform(DeleteChannel(channel: "general"), as: "ann")
+        #expect(try audience(typing) == [])
+    }
+}
