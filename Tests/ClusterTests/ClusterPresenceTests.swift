@@ -69,11 +69,15 @@ struct ClusterPresenceTests {
         pair.boards[0].cameOnline("ann", in: ["c"])
         _ = pair.ask("c", on: 0)
         for node in [NodeID("forged"), NodeID("another")] {
-            pair[0].receive(.present("c", .init(node: node, online: ["bob"], onlineBeyond: beyond, watchers: [])), at: 10_100)
+            pair[0].receive(
+                .present("c", .init(node: node, online: ["bob"], onlineBeyond: beyond, watchers: [], watchersBeyond: 0)), at: 10_100
+            )
         }
         #expect(pair[0].onlineMemberCount(of: "c") == 1)
         let users = (0...1000).map { UserID("u\($0)") }
-        pair[0].receive(.present("c", .init(node: NodeID("forged"), online: users, onlineBeyond: 0, watchers: [])), at: 10_100)
+        pair[0].receive(
+            .present("c", .init(node: NodeID("forged"), online: users, onlineBeyond: 0, watchers: [], watchersBeyond: 0)),
+            at: 10_100)
         #expect(pair[0].onlineMemberCount(of: "c") == 1)
     }
 
@@ -88,7 +92,7 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "c") == 1)
         #expect(pair.ask("c", on: 0))
         #expect(pair[0].onlineMemberCount(of: "c") == 2)
-        #expect(pair[0].watchers(of: "c") == ["bob"])
+        #expect(pair[0].watchers(of: "c", offset: 0, limit: 10) == ["bob"])
         #expect(pair[0].onlineMemberCount(of: "d") == 0)
     }
 

@@ -149,7 +149,7 @@ class FrameCheck:
         self.validators[name].validate(instance)
 
     def received(self, frame):
-        kind = next((kind for kind in ("event", "message", "reply", "welcome", "closing", "error") if kind in frame), None)
+        kind = next((kind for kind in ("event", "message", "reply", "signal", "welcome", "closing", "error") if kind in frame), None)
         assert kind, f"a frame of no kind that is described: {frame}"
         self.validate(f"Frame.{kind}", frame)
 
@@ -174,6 +174,8 @@ class Connection:
         self.welcome = None
         self.closing = None
         self.errors = []
+        # What happens at this moment, as it comes.
+        self.signals = asyncio.Queue()
         self.pending = {}
         self.calls = {}
         self.last_call = 0
@@ -185,7 +187,7 @@ class Connection:
         socket = await open_socket(url, headers={"Authorization": f"Bearer {token}"} if in_header else {})
         connection = cls(socket, on_event, on_close)
         if not in_header:
-            await connection.send({"authenticate": {"token": token, "client": "interop/1.0"}})
+            await connection.send({"authenticate": {"token": token, "client": "interop/1.0", "device": {"deviceId": "interop", "platform": "Python"}}})
         while connection.welcome is None:
             try:
                 connection.receive(json.loads(await socket.recv()))
@@ -252,6 +254,8 @@ class Connection:
                 reply.set_exception(Refusal(frame["error"]))
             else:
                 reply.set_result(frame["result"] if "result" in frame else {"done": frame["done"]})
+        elif "signal" in frame:
+            self.signals.put_nowait(frame)
         elif "welcome" in frame:
             self.welcome = frame["welcome"]
         elif "closing" in frame:

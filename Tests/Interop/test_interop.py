@@ -26,7 +26,7 @@ from openapi_spec_validator import validate as validate_openapi
 
 from jsonschema import Draft202012Validator
 
-from roost_client import DONE, Client, Closed, Connection, FrameCheck, HTTPClient, Refusal, open_socket
+from roost_client import DONE, Client, Closed, Connection, FrameCheck, HTTPClient, Refusal, Replica, open_socket
 
 URL = os.environ["ROOST_URL"].rstrip("/")
 BINARY = os.environ["ROOST_BINARY"]
@@ -214,6 +214,25 @@ async def socket_is_described(world):
     for names in [description["components"]["messages"].values()]:
         for message in names:
             assert message["payload"]["$ref"].rpartition("/")[2] in schemas, message
+
+
+@case("each example of an event and a signal in docs/protocol.md is a frame as /asyncapi.json has it, and a client takes it")
+async def examples(world):
+    check, kinds = FrameCheck(world.socket_description), set()
+    for line in section("Examples").splitlines():
+        if not line.startswith("{"):
+            continue
+        frame = json.loads(line)
+        check.received(frame)
+        kinds.add(frame.get("signal") or frame.get("event") or "message.new")
+        if frame.get("stream", "").startswith("user:"):
+            replica = Replica(frame["stream"].partition(":")[2])
+            replica.position = frame["seq"] - 1
+            assert replica.receive(frame) and replica.position == frame["seq"], line
+    events = world.socket_description["components"]["schemas"]["WatchedEvent"]["properties"]["event"]["enum"]
+    told = set(events) - {"stream.changes"}
+    signals = {"typing.changed", "watching.changed", "read.updated", "presence.changed", "custom"}
+    equal(sorted(kinds), sorted(told | signals), "examples")
 
 
 # MARK: Limits
@@ -661,6 +680,89 @@ async def watching(world):
     await bob.until_at(room, 4)
     equal([event["watching"] for event in bob.events_of("channel:" + room)], [True, False], "marks")
     await refused(schemas.call("channel.watch", channel=room), "not_connected", status=409)
+
+
+@case("signals tell who types, who watches, who has read, and what an app likes")
+async def signals(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    http = await world.http("ann")
+    bob_id, ann_id = world.user("bob"), world.user("ann")
+
+    async def next_signal(client, kind):
+        while True:
+            signal = await asyncio.wait_for(client.connection.signals.get(), 20)
+            if signal["signal"] == kind and signal["channel"] == room:
+                return signal
+
+    await bob.call("typing.start", channel=room)
+    equal((await next_signal(ann, "typing.changed"))["typing"], {"users": [bob_id], "hasMore": False}, "who types")
+    equal((await next_signal(bob, "typing.changed"))["typing"]["users"], [], "the typer's own device")
+    await bob.call("typing.stop", channel=room)
+    equal((await next_signal(ann, "typing.changed"))["typing"]["users"], [], "nobody")
+
+    await ann.call("channel.watch", channel=room, limit=0)
+    await bob.call("channel.watch", channel=room, limit=0)
+    watching = set()
+    while watching != {ann_id, bob_id}:
+        change = (await next_signal(ann, "watching.changed"))["watching"]
+        watching = watching.union(change["started"]).difference(change["stopped"])
+    page = await http.call("channel.listWatchers", channel=room, limit=1, offset=1)
+    equal([[user["userId"] for user in page["watchers"]], page["watcherCount"]], [[bob_id], 2], "a page of watchers")
+    await refused(http.call("channel.listWatchers", channel=room, offset=10001), "limit_exceeded", field="offset", status=413)
+
+    sent = await ann.call("message.send", channel=room, **sending("read me"))
+    await bob.call("reading.mark", channel=room, seq=sent["seq"])
+    equal([reader["userId"] for reader in (await next_signal(ann, "read.updated"))["read"]["readers"]], [bob_id], "who has read")
+    readers = await http.call("reading.listReaders", channel=room, message=sent["messageId"])
+    equal([[reader["userId"], reader["readSeq"]] for reader in readers["items"]], [[bob_id, sent["seq"]]], "readers")
+    answer = await bob.call("reading.markUnread", channel=room, seq=sent["seq"])
+    equal([answer["unreadCount"], answer["readSeq"]], [1, sent["seq"] - 1], "unread again")
+
+    listed = await bob.call("device.list")
+    equal([[device["deviceId"], device["platform"], device["isCurrent"]] for device in listed], [["interop", "Python", True]], "devices")
+    equal([device["isCurrent"] for device in await http.call("device.list")], [False], "devices over HTTP")
+    await refused(bob.call("device.signOut", device="unknown"), "not_found", field="device")
+
+    draft = await bob.call("draft.set", channel=room, text="so far")
+    equal(await bob.call("draft.get", channel=room), draft, "a draft")
+    equal([[item["channelId"], item["text"]] for item in (await bob.call("draft.list"))["items"]], [[room, "so far"]], "drafts")
+    equal((await bob.call("draft.set", channel=room, text=""))["text"], "", "a draft that was removed")
+
+    await bob.call("signal.send", channel=room, type="wave", metadata={"hand": "left"})
+    wave = await next_signal(ann, "custom")
+    equal([wave["sender"], wave["custom"]], [bob_id, {"type": "wave", "metadata": {"hand": "left"}}], "an app's own")
+    await refused(bob.call("signal.send", channel=room, type=""), "invalid_argument", field="type")
+    outcomes = await asyncio.gather(*[bob.call("signal.send", channel=room, type="wave") for _ in range(30)], return_exceptions=True)
+    codes = {outcome.code for outcome in outcomes if isinstance(outcome, Refusal)}
+    equal(codes, {"rate_limited"}, "more than ten a second")
+
+
+@case("what arrives while somebody reads is read on their other devices; being invisible is being offline")
+async def reading(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    bob_id, phone, http = world.user("bob"), await world.client("bob"), await world.http("bob")
+    equal((await bob.call("reading.start", channel=room))["unreadCount"], 0, "nothing is unread")
+    await refused(http.call("reading.start", channel=room), "not_connected", status=409)
+    # The library answers the server's ping by itself: that moves the position.
+    sent = await ann.call("message.send", channel=room, **sending("read at once"))
+    async with asyncio.timeout(20):
+        while (await phone.call("reading.unread", channel=room))["readSeq"] < sent["seq"]:
+            await asyncio.sleep(0.05)
+    await bob.call("reading.stop", channel=room)
+    await ann.call("message.send", channel=room, **sending("not read"))
+    equal((await phone.call("reading.unread", channel=room))["unreadCount"], 1, "unread after the end")
+
+    online = (await ann.call("channel.watch", channel=room, limit=0))["online"]
+    equal(online, 2, "members online")
+    await phone.call("preferences.update", sharesPresence=False)
+    async with asyncio.timeout(20):
+        while True:
+            signal = await ann.connection.signals.get()
+            if signal["signal"] == "presence.changed" and bob_id in signal["presence"]["offline"]:
+                break
+    equal(signal["presence"], {"onlineCount": 1, "online": [], "offline": [bob_id], "isWhole": True}, "who went")
+    members = await ann.call("member.list", channel=room)
+    equal([entry["member"]["userId"] for entry in members["items"] if entry["isOnline"]], [world.user("ann")], "who is online")
 
 
 @case("ids are in normalization form C, and travel in paths")

@@ -12,6 +12,8 @@ public enum FuzzKind: String, CaseIterable, Sendable {
     case packet
     /// What nodes say to each other of those present.
     case presence
+    /// What nodes tell each other in passing: typing, receipts, signals.
+    case news
     /// Operations, with their fields changed, performed on a database.
     case operation
     /// Requests over HTTP to a real server, and sockets, with a token and without.

@@ -26,6 +26,7 @@ public struct FuzzRun: Sendable {
             case .message, .operation: try MessageFuzz.check(bytes)
             case .packet: PacketFuzz.check(bytes)
             case .presence: try PresenceFuzz.check(bytes)
+            case .news: try NewsFuzz.check(bytes)
             case .connection, .wire: for _ in 0..<8 { try ConnectionFuzz.check(bytes, &random) }
             }
         }
@@ -64,6 +65,7 @@ public struct FuzzRun: Sendable {
             case .message: try MessageFuzz.check(MessageFuzz.input(&random))
             case .packet: PacketFuzz.check(PacketFuzz.input(&random))
             case .presence: try PresenceFuzz.check(PresenceFuzz.input(&random))
+            case .news: try NewsFuzz.check(NewsFuzz.input(&random))
             case .operation: try world?.check(&random)
             case .wire: preconditionFailure("This kind needs a server: runWire.")
             }

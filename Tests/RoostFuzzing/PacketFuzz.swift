@@ -18,6 +18,24 @@ enum PacketFuzz {
     static func check(_ bytes: [UInt8]) { _ = UntrustedBytes.deliver(bytes, of: "general") }
 }
 
+/// What another node tells in passing, changed a little.
+enum NewsFuzz {
+    private static let words = [
+        "typing", "read", "signal", "markedUnread", "presenceShared", "readSeq", "9223372036854775807", "-1", "general", "ann", "{",
+        "}", "[", "]",
+        "null",
+    ]
+
+    static func input(_ random: inout FuzzRandom) -> [UInt8] {
+        Mutation.of(UntrustedBytes.news(in: "general", of: "ann", random.below(6)), words: words, &random)
+    }
+
+    static func check(_ bytes: [UInt8]) throws {
+        guard let count = UntrustedBytes.signalCount(bytes, in: "general", of: "ann"), count > 1 else { return }
+        throw FuzzFinding("One piece of news makes \(count) signals", bytes)
+    }
+}
+
 /// What another node says of those present in a channel, changed a little.
 enum PresenceFuzz {
     private static let words = [

@@ -104,6 +104,13 @@ final class ClusterNode: Delivery {
 
     private func receive(_ event: BusEvent) {
         switch event {
+        case .received(.stream(let stream), let payload) where NodeNews.isIn(payload):
+            guard let news = NodeNews(payload, of: stream) else { return }
+            switch news {
+            case .markedUnread, .presenceShared: hub.deliver([.change(news.notice)])
+            case .typing, .stoppedTyping, .read, .signal: break
+            }
+            told.withLock { $0 }?.take([news.notice])
         case .received(.stream(let stream), let payload):
             guard let items = Packet.decode(payload, of: stream) else {
                 if unreadable.shouldLog() {

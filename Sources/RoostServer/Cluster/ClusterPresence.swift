@@ -38,6 +38,7 @@ final class ClusterPresence: Presence, Sendable {
         var online: [UserID]
         var onlineBeyond: Int
         var watchers: [UserID]
+        var watchersBeyond: Int
 
         /// Whether a node can have sent this: what comes over the bus isn't signed, and is added up.
         fileprivate var isPossible: Bool {
@@ -72,6 +73,8 @@ final class ClusterPresence: Presence, Sendable {
     private let timeoutMilliseconds: Int64
     private let send: @Sendable (BusTopic, Message) -> Void
     private let state = Mutex(State())
+    private let watchListener = Mutex<WatchListener?>(nil)
+    private let onlineListener = Mutex<OnlineListener?>(nil)
 
     init(
         node: NodeID, board: PresenceBoard, timeout: Duration = timeoutStandard,
@@ -97,9 +100,41 @@ final class ClusterPresence: Presence, Sendable {
         return remote.reduce(into: board.onlineMembers(of: channel)) { $0.formUnion($1) }
     }
 
-    func watchers(of channel: ChannelID) -> Set<UserID> {
-        let remote = state.withLock { state in (state.remote[channel] ?? [:]).values.map(\.watchers) }
-        return remote.reduce(into: board.watchers(of: channel)) { $0.formUnion($1) }
+    func watcherCount(of channel: ChannelID) -> Int {
+        let present = state.withLock { Array(($0.remote[channel] ?? [:]).values) }
+        let local = board.watcherCount(of: channel)
+        guard present.contains(where: { !$0.watchers.isEmpty }) else { return local }
+        let elsewhere = present.reduce(into: Set<UserID>()) { $0.formUnion($1.watchers) }
+        return local + elsewhere.count { !board.isWatching($0, channel) } + present.reduce(0) { $0 + $1.watchersBeyond }
+    }
+
+    func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID] {
+        let present = state.withLock { ($0.remote[channel] ?? [:]).values.sorted { $0.node.rawValue < $1.node.rawValue } }
+        let found = board.watchers(of: channel, offset: offset, limit: limit)
+        guard found.count < limit, present.contains(where: { !$0.watchers.isEmpty }) else { return found }
+        // Whoever watches here too has their place here.
+        var known: Set<UserID> = []
+        let elsewhere = present.flatMap(\.watchers).filter { !board.isWatching($0, channel) && known.insert($0).inserted }
+        let passed = max(0, offset - board.watcherCount(of: channel))
+        return found + elsewhere.dropFirst(passed).prefix(limit - found.count)
+    }
+
+    func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool {
+        board.isWatching(user, channel) || isWatchingElsewhere(user, channel)
+    }
+
+    /// Whether a user watches a channel on another node, as far as this one knows.
+    func isWatchingElsewhere(_ user: UserID, _ channel: ChannelID) -> Bool {
+        state.withLock { $0.remote[channel]?.values.contains { $0.watchers.contains(user) } ?? false }
+    }
+
+    func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool {
+        board.isOnline(user, channel) || isOnlineElsewhere(user, channel)
+    }
+
+    /// Whether a member has a connection on another node, as far as this one knows.
+    func isOnlineElsewhere(_ user: UserID, _ channel: ChannelID) -> Bool {
+        state.withLock { $0.remote[channel]?.values.contains { $0.online.contains(user) } ?? false }
     }
 
     /// The other nodes that are alive.
@@ -136,7 +171,8 @@ final class ClusterPresence: Presence, Sendable {
         let online = board.onlineMembers(of: channel)
         return Present(
             node: node, online: Array(online.prefix(Self.namesMax)), onlineBeyond: max(0, online.count - Self.namesMax),
-            watchers: Array(board.watchers(of: channel).prefix(Self.namesMax)))
+            watchers: board.watchers(of: channel, offset: 0, limit: Self.namesMax),
+            watchersBeyond: max(0, board.watcherCount(of: channel) - Self.namesMax))
     }
 
     // MARK: Hearing
@@ -152,19 +188,59 @@ final class ClusterPresence: Presence, Sendable {
             // A new or returning node is asked at once about the channels that the others were asked about already.
             for channel in channels { send(.node(other), .ask(channel, from: node)) }
         case .goodbye(let other):
-            for run in state.withLock({ $0.forget(other) }) { run() }
+            let (lost, ready) = state.withLock { ($0.lost(with: [other]), $0.forget(other)) }
+            for (channel, changed) in lost { tell(changed, in: channel) }
+            for run in ready { run() }
         case .ask(let channel, let other):
             state.withLock { $0.interested[channel, default: [:]][other] = now + Self.interestMilliseconds }
             send(.node(other), .present(channel, present(in: channel)))
         case .present(let channel, let present):
             guard present.isPossible else { return }
-            let ready = state.withLock { state in
+            let (changed, ready) = state.withLock { state in
                 // Only channels that this node asked about are kept.
-                if state.asked[channel] != nil { state.remote[channel, default: [:]][present.node] = present }
-                return state.heard(of: channel, from: present.node)
+                let changed = state.asked[channel] == nil ? Changed() : state.replace(present, in: channel)
+                return (changed, state.heard(of: channel, from: present.node))
             }
+            tell(changed, in: channel)
             for run in ready { run() }
         }
+    }
+
+    /// Reports who has come and gone on other nodes, of channels that are watched here.
+    private func tell(_ changed: Changed, in channel: ChannelID) {
+        guard !changed.isEmpty, board.watcherCount(of: channel) > 0 else { return }
+        if let listener = watchListener.withLock({ $0 }) { for user in changed.watchers { listener.tell(user, channel) } }
+        guard let listener = onlineListener.withLock({ $0 }) else { return }
+        for user in changed.online { listener.tell(user, channel) }
+        if changed.hasUnnamed { listener.tell(nil, channel) }
+    }
+
+    /// Whose presence has begun or ended, over all other nodes.
+    fileprivate struct Changed {
+        var watchers: Set<UserID> = []
+        var online: Set<UserID> = []
+        /// Whether more came or went online than a node names.
+        var hasUnnamed = false
+
+        var isEmpty: Bool { watchers.isEmpty && online.isEmpty && !hasUnnamed }
+    }
+
+    /// Reports that a user began to watch a channel on another node, or doesn't any more. Set once.
+    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) {
+        watchListener.withLock { $0 = WatchListener(tell: tell) }
+    }
+
+    /// Reports that a member of a channel came online on another node, or went offline; nil for some who aren't known by name. Set once.
+    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
+        onlineListener.withLock { $0 = OnlineListener(tell: tell) }
+    }
+
+    private struct OnlineListener {
+        var tell: @Sendable (UserID?, ChannelID) -> Void
+    }
+
+    private struct WatchListener {
+        var tell: @Sendable (UserID, ChannelID) -> Void
     }
 
     // MARK: Time
@@ -176,8 +252,10 @@ final class ClusterPresence: Presence, Sendable {
         var ready: [@Sendable () -> Void] = []
         var messages: [(BusTopic, Message)] = []
         var toTell: [(ChannelID, [NodeID])] = []
+        var stopped: [ChannelID: Changed] = [:]
         let hasLost = state.withLock { state in
             let lost = state.nodes.filter { now - $0.value > timeoutMilliseconds }.keys
+            if !lost.isEmpty { stopped = state.lost(with: Set(lost)) }
             for other in lost { ready += state.forget(other) }
             for (channel, gather) in state.gathers where gather.deadline <= now {
                 ready += gather.waiting
@@ -203,6 +281,7 @@ final class ClusterPresence: Presence, Sendable {
         }
         for (topic, message) in messages { send(topic, message) }
         for run in ready { run() }
+        for (channel, changed) in stopped { tell(changed, in: channel) }
         return hasLost
     }
 
@@ -210,7 +289,7 @@ final class ClusterPresence: Presence, Sendable {
     private func renewals(_ state: inout State, at now: Int64) -> [(BusTopic, Message)] {
         var messages: [(BusTopic, Message)] = []
         for (channel, askedAt) in state.asked where now - askedAt >= Self.askAgainMilliseconds {
-            if board.watchers(of: channel).isEmpty {
+            if board.watcherCount(of: channel) == 0 {
                 guard now - askedAt >= Self.interestMilliseconds else { continue }
                 state.asked[channel] = nil
                 state.remote[channel] = nil

@@ -23,12 +23,13 @@ extension EventFrames {
     }
 
     private mutating func add(_ item: StreamItem, to audience: Audience) {
-        add(item.json, of: item.stream, oldestMessage: item.oldestMessage, readers: item.readers, to: audience)
+        add(item.json, of: item.stream, at: item.seq, oldestMessage: item.oldestMessage, readers: item.readers, to: audience)
     }
 
     private mutating func add(_ item: StreamItem, toNewcomers newcomers: Newcomers) {
         guard case .channel(let channel) = item.stream else { return }
-        add(item.json, of: channel, oldestMessage: item.oldestMessage, readers: item.readers, toNewcomers: newcomers)
+        add(
+            item.json, of: channel, at: item.seq, oldestMessage: item.oldestMessage, readers: item.readers, toNewcomers: newcomers)
     }
 }
 

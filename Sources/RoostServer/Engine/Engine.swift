@@ -36,7 +36,11 @@ final class Engine: Sendable {
     private let logger: Logger
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
+    /// What is told at this moment: one after another, so that it keeps its order.
+    private let telling: WorkQueue
     private let alarm: EffectAlarm?
+    /// What happens now, and isn't stored.
+    private let signals: SignalDesk
     private let stopping = DispatchSemaphore(value: 0)
     private let threads = Threads()
     private let metrics: ServerMetrics
@@ -65,10 +69,21 @@ final class Engine: Sendable {
         self.security = security ?? SecurityLog(logger: logger)
         self.alarm = alarm
         self.logger = logger
+        reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
+        let telling = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
+        self.telling = telling
+        let signals = SignalDesk(presence: delivering.presence, on: hub.anyLoop) { Self.send($0, through: telling) }
+        self.signals = signals
+        delivering.onWatching { signals.watchingChanged(of: $0, in: $1) }
+        delivering.onOnline { signals.onlineChanged(of: $0, in: $1) }
+        delivering.onTold { notices in
+            signals.take(notices)
+            let told = notices.compactMap { if case .signal(let signal, _) = $0 { signal } else { nil } }
+            if !told.isEmpty { Self.send(told, through: telling) }
+        }
         lanes = (0..<max(1, database.laneCount)).map { _ in
             WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
         }
-        reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         for (number, queue) in lanes.enumerated() {
             threads.start("roost-lane-\(number + 1)") { [self] in
                 let setAsideMax = configuration.queueSizeMax / max(1, database.laneCount)
@@ -79,6 +94,9 @@ final class Engine: Sendable {
             threads.start("roost-reader-\(number)") { [self] in
                 while let batch = reads.next() { read(batch) }
             }
+        }
+        threads.start("roost-signals") { [self] in
+            while let batch = telling.next() { read(batch) }
         }
         if database.laneCount > 1 || delivery != nil { threads.start("roost-access") { [self] in watchAccess() } }
     }
@@ -98,6 +116,7 @@ final class Engine: Sendable {
 
     /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
     func submit(write job: Job) throws(RoostError) {
+        if job.isLimitedByUser { try signals.admit(job.caller.user) }
         let mustWait = waitingTurns.withLock { waiting in
             guard !waiting.isEmpty || job.presenceChannel != nil, let turn = job.turn else { return false }
             guard waiting[turn] == nil else {
@@ -114,6 +133,10 @@ final class Engine: Sendable {
 
     /// Queues a read-only operation. Throws as ``submit(write:)`` does.
     func submit(read job: Job) throws(RoostError) {
+        if job.isLimitedByUser {
+            try signals.admit(job.caller.user)
+            return try append(job, to: telling)
+        }
         guard let channel = job.presenceChannel else { return try append(job, to: reads) }
         prepare(names(of: channel)) { [self] in
             do throws(RoostError) {
@@ -187,6 +210,7 @@ final class Engine: Sendable {
         stopping.signal()
         for lane in lanes { lane.close() }
         reads.close()
+        telling.close()
         return threads.wait(atMost: atMost)
     }
 
@@ -302,6 +326,7 @@ final class Engine: Sendable {
         for (_, outcome) in answered {
             if let due = outcome.effectDueAt { alarm?.ring(at: due) }
             for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
+            signals.take(outcome.notices)
         }
         delivery.deliver(
             answered.map { job, outcome in
@@ -320,6 +345,7 @@ final class Engine: Sendable {
             case .began(let batch): metrics.began(batch, isReading: true)
             case .answered(let job, let outcome):
                 metrics.ran(job.operation, refusal: outcome.refusal)
+                if !outcome.notices.isEmpty { tell(outcome.notices, of: job) }
                 answer(job, outcome.result)
             case .lost(let jobs, let error, let refusal):
                 note(error, "A read failed.")
@@ -331,6 +357,23 @@ final class Engine: Sendable {
             default: perform(action)
             }
         }
+    }
+
+    /// Tells what an operation has told without storing anything. What the server has made itself, every node makes for its own sockets.
+    private func tell(_ notices: [Notice], of job: Job) {
+        signals.take(notices)
+        if job.operation == OperationName.none { hub.tell(notices) } else { delivery.tell(notices) }
+    }
+
+    /// Sends signals to those who may have them by now. While the server has too much to do, they are dropped.
+    private static func send(_ signals: [Signal], through queue: WorkQueue) {
+        let job = Job(
+            caller: .server,
+            run: { context in
+                for signal in signals { try context.tell(signal) }
+                return []
+            }, destination: .waiting { _ in })
+        try? queue.append(job)
     }
 
     private func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {

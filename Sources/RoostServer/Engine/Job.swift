@@ -10,6 +10,8 @@ struct Job: Sendable {
     let caller: Caller
     /// The streams that it may move.
     var scope = Scope()
+    /// Whether its caller may do it only so often.
+    var isLimitedByUser = false
     /// The channel whose presence its answer contains.
     var presenceChannel: ChannelID?
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.

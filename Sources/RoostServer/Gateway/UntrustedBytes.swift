@@ -65,15 +65,46 @@ package enum UntrustedBytes {
         presence.receive(.heartbeat(NodeID("other"), isNew: true), at: 0)
         presence.prepare(channel, at: 0) {}
         presence.receive(message, at: 1)
-        presence.receive(.present(channel, .init(node: NodeID("other"), online: ["ann"], onlineBeyond: 1, watchers: [])), at: 2)
+        presence.receive(
+            .present(channel, .init(node: NodeID("other"), online: ["ann"], onlineBeyond: 1, watchers: [], watchersBeyond: 0)),
+            at: 2)
         _ = presence.tick(at: 1000)
         return presence.onlineMemberCount(of: channel)
     }
 
     /// Makes what a node says of those present in a channel.
     package static func presence(in channel: ChannelID, node: String) -> [UInt8] {
-        let present = ClusterPresence.Present(node: NodeID(node), online: ["ann", "bob"], onlineBeyond: 3, watchers: ["cat"])
+        let present = ClusterPresence.Present(
+            node: NodeID(node), online: ["ann", "bob"], onlineBeyond: 3, watchers: ["cat"], watchersBeyond: 0)
         return (try? JSONEncoder().encode(ClusterPresence.Message.present(channel, present))).map(Array.init) ?? []
+    }
+
+    /// Has a node take bytes as news of another, of a channel and of a user, and tell what comes of them.
+    ///
+    /// - Returns: How many signals and changes of connections that makes; nil if no node can have sent the bytes.
+    package static func signalCount(_ bytes: [UInt8], in channel: ChannelID, of user: UserID) -> Int? {
+        guard let news = NodeNews(bytes, of: .channel(channel)) ?? NodeNews(bytes, of: .user(user)) else { return nil }
+        var (board, frames, hub) = (SignalBoard(), EventFrames(), Subscriptions<Int>())
+        switch news.notice {
+        case .typing(let user, let channel): board.types(user, in: channel, at: 0)
+        case .stoppedTyping(let user, let channel): board.stopsTyping(user, in: channel)
+        case .read(let position, let channel): board.reads(position, in: channel)
+        case .signal(let signal, let audience): frames.add(signal, to: audience)
+        default: frames.change(news.notice)
+        }
+        for step in frames.steps { hub.deliver(step) { _ in } }
+        return frames.steps.count + board.takeDue(at: 0, presence: PresenceBoard()).count
+    }
+
+    /// Makes news of a node.
+    package static func news(in channel: ChannelID, of user: UserID, _ number: Int) -> [UInt8] {
+        let position = ReadPosition(userId: user, readSeq: 7, lastReadAt: Timestamp(milliseconds: 1))
+        let wave = Signal(kind: .custom, channel: channel, sender: user, custom: CustomSignal(type: "wave", metadata: ["n": 1]))
+        let all: [NodeNews] = [
+            .typing(user, channel), .stoppedTyping(user, channel), .read(position, channel), .signal(wave),
+            .markedUnread(user, channel), .presenceShared(user, false),
+        ]
+        return all[number % all.count].payload ?? []
     }
 
     /// Makes a channel read bytes as a connection of the server does, up to the decoding of frames, without serving them: each request is

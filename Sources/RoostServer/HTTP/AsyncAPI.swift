@@ -110,6 +110,9 @@ enum AsyncAPI {
                 name: "message", sender: .server, summary: "The event of a new message: all of it follows from the message.",
                 schema: described(EventFrame.NewMessage.self, &schemas)),
             Frame(
+                name: "signal", sender: .server, summary: "What happens at this moment, and isn't stored.",
+                schema: described(Signal.self, &schemas)),
+            Frame(
                 name: "error", sender: .server, summary: "What went wrong with a frame that can't have a reply.",
                 schema: ["type": "object", "required": ["error"], "properties": ["error": error], "not": ["required": ["reply"]]]),
             Frame(

@@ -8,6 +8,7 @@ import RoostCore
 /// not every member may read, every event with messages is one of these.
 struct ConcealableEvent: Sendable {
     let channel: ChannelID
+    let seq: Seq
     /// Receivers whose floor is below this seq get the event unchanged.
     let oldestMessage: Seq
     let readers: Readers
@@ -16,13 +17,14 @@ struct ConcealableEvent: Sendable {
     /// The unchanged event.
     let frames: EventFrames.Frames
 
-    init(_ members: [UInt8], of channel: ChannelID, oldestMessage: Seq, readers: Readers = Readers()) {
+    init(_ members: [UInt8], of channel: ChannelID, at seq: Seq, oldestMessage: Seq, readers: Readers = Readers()) {
         self.channel = channel
+        self.seq = seq
         self.readers = readers
         self.oldestMessage = oldestMessage
         self.members = members
         var frames = EventFrames.Frames()
-        frames.append(members)
+        frames.append(members, at: seq)
         self.frames = frames
     }
 }
@@ -48,7 +50,7 @@ struct ConcealableEventForms {
         let hiddenCount = whole.rows.count(concealedUpTo: floor)
         if let frames = concealed[hiddenCount] { return frames }
         var frames = EventFrames.Frames()
-        frames.append(whole.concealing(messagesUpTo: floor).members(isConcealable: true))
+        frames.append(whole.concealing(messagesUpTo: floor).members(isConcealable: true), at: event.seq)
         concealed[hiddenCount] = frames
         return frames
     }

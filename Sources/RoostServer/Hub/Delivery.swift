@@ -12,6 +12,19 @@ protocol Delivery: Sendable {
     /// A socket sees a stream in the order of its seq, and an answer after the events of its operation.
     func deliver(_ committed: [Committed])
 
+    /// Tells what an operation has told that stores nothing: signals.
+    func tell(_ notices: [Notice])
+
+    /// Has told what operations of other nodes have told. Set once, before the first socket.
+    func onTold(_ take: @escaping @Sendable ([Notice]) -> Void)
+
+    /// Has told whose watching of a channel has begun or ended, on any connection and any node. Set once, before the first socket.
+    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void)
+
+    /// Has told who came online or went offline of the members of a channel that is watched here; nil for some who aren't known by name. Set once,
+    /// before the first socket.
+    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void)
+
     /// Collects a channel's presence over all nodes and event loops before a rule asks for it: a caller who knows of a change from a reply
     /// or an event finds it counted. Nodes that don't answer in time are left out.
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void)

@@ -42,6 +42,8 @@ struct EventFrames {
         var watching = ByteBuffer()
         var notification = ByteBuffer()
         var eventCount = 0
+        /// The seq of the newest of them in its stream.
+        var newestSeq: Seq = 0
 
         func bytes(isWatching: Bool) -> ByteBuffer { isWatching ? watching : notification }
     }
@@ -61,25 +63,27 @@ struct EventFrames {
     ///
     /// - Parameter oldestMessage: The smallest seq of the event's messages if one of them may be hidden from a receiver; otherwise nil.
     mutating func add(
-        _ members: [UInt8], of stream: StreamID, oldestMessage: Seq?, readers: Readers = Readers(), to audience: Audience
+        _ members: [UInt8], of stream: StreamID, at seq: Seq, oldestMessage: Seq?, readers: Readers = Readers(),
+        to audience: Audience
     ) {
         var channel: ChannelID?
         if case .channel(let id, _) = audience { channel = id } else { open.removeAll(keepingCapacity: true) }
         if case .channel(let id) = stream, let oldestMessage {
             open[id] = nil
             steps.append(
-                .sendConcealable(audience, ConcealableEvent(members, of: id, oldestMessage: oldestMessage, readers: readers)))
+                .sendConcealable(
+                    audience, ConcealableEvent(members, of: id, at: seq, oldestMessage: oldestMessage, readers: readers)))
             return
         }
         // Events with other readers get their own buffer.
         if let channel, let index = open[channel], case .send(audience, var frames) = steps[index] {
             // Taken out while it grows, so that the buffer isn't copied.
             steps[index] = .send(audience, Frames())
-            frames.append(members)
+            frames.append(members, at: seq)
             steps[index] = .send(audience, frames)
         } else {
             var frames = Frames()
-            frames.append(members)
+            frames.append(members, at: seq)
             if let channel { open[channel] = steps.count }
             steps.append(.send(audience, frames))
         }
@@ -87,16 +91,17 @@ struct EventFrames {
 
     /// Adds an event of the past.
     mutating func add(
-        _ members: [UInt8], of channel: ChannelID, oldestMessage: Seq?, readers: Readers, toNewcomers newcomers: Newcomers
+        _ members: [UInt8], of channel: ChannelID, at seq: Seq, oldestMessage: Seq?, readers: Readers,
+        toNewcomers newcomers: Newcomers
     ) {
         // The channel's audience doesn't get it, but events before it and after it don't share a buffer.
         open.removeAll(keepingCapacity: true)
         if let oldestMessage {
-            let event = ConcealableEvent(members, of: channel, oldestMessage: oldestMessage, readers: readers)
+            let event = ConcealableEvent(members, of: channel, at: seq, oldestMessage: oldestMessage, readers: readers)
             steps.append(.catchUpConcealable(newcomers, event))
         } else {
             var frames = Frames()
-            frames.append(members)
+            frames.append(members, at: seq)
             steps.append(.catchUp(newcomers, channel, readers, frames))
         }
     }
@@ -139,9 +144,11 @@ struct EventFrames {
                 case .event(let event, let audience):
                     let oldestMessage = event.oldestMessage(to: audience.readers)
                     frames.add(
-                        event.members(isConcealable: oldestMessage != nil), of: event.stream, oldestMessage: oldestMessage,
-                        readers: audience.readers, to: audience)
+                        event.members(isConcealable: oldestMessage != nil), of: event.stream, at: event.seq,
+                        oldestMessage: oldestMessage, readers: audience.readers, to: audience)
                 case .signal(let signal, let audience): frames.add(signal, to: audience)
+                // The board tells these, when it is time.
+                case .typing, .stoppedTyping, .read: break
                 default: frames.change(notice)
                 }
             }
@@ -179,10 +186,11 @@ extension Event {
 
 extension EventFrames.Frames {
     /// Adds an event whose members are given as JSON, with the mark before them.
-    mutating func append(_ members: [UInt8]) {
+    mutating func append(_ members: [UInt8], at seq: Seq) {
         watching.writeTextFrame(#"{"watching":true,"#, members, "}")
         notification.writeTextFrame(#"{"watching":false,"#, members, "}")
         eventCount += 1
+        newestSeq = max(newestSeq, seq)
     }
 }
 

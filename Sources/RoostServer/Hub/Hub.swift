@@ -10,6 +10,8 @@ import Synchronization
 /// every socket sees every stream in its order. It stores nothing: clients that are offline catch up by `changes`.
 final class Hub: Delivery {
     let board = PresenceBoard()
+    /// What waits for the time at which it happens.
+    var anyLoop: any EventLoop { loops[0] }
     var presence: any Presence & Sendable { board }
     private let loops: [any EventLoop]
     private let shards: [NIOLoopBound<HubShard>]
@@ -80,6 +82,19 @@ final class Hub: Delivery {
             }
         }
     }
+
+    func tell(_ notices: [Notice]) {
+        var frames = EventFrames()
+        for case .signal(let signal, let audience) in notices { frames.add(signal, to: audience) }
+        deliver(frames.steps)
+    }
+
+    /// There is no other node.
+    func onTold(_ take: @escaping @Sendable ([Notice]) -> Void) {}
+
+    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) { board.onWatching(tell) }
+
+    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) { board.onOnline { tell($0, $1) } }
 
     /// Waits for every loop that has still to deliver what others have seen already: who became a member in it isn't on the board yet.
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) {

@@ -7,26 +7,39 @@ struct SignalFrame: Hashable, Sendable {
     let key: Signal.Key
     let bytes: ByteBuffer
 
+    /// The forms for users who get another one: nobody is told that they type themselves.
+    let formsOfUsers: [UserID: ByteBuffer]
+
     init(_ signal: Signal) {
         key = signal.key
-        var bytes = ByteBuffer()
-        // The parts of a signal always encode.
-        if let json = try? JSONWriter.bytes(of: ["signal": Body(signal)]) { bytes.writeTextFrame("", json) }
-        self.bytes = bytes
+        bytes = Self.bytes(of: signal)
+        var forms: [UserID: ByteBuffer] = [:]
+        if let typing = signal.typing {
+            for user in typing.users {
+                var form = signal
+                form.typing = TypingUsers(users: typing.users.filter { $0 != user }, hasMore: typing.hasMore)
+                forms[user] = Self.bytes(of: form)
+            }
+        }
+        formsOfUsers = forms
     }
 
-    private struct Body: Encodable {
-        let kind: String
-        let sender: UserID
-        let channel: ChannelID?
-        let content: JSONValue?
+    private init(key: Signal.Key, bytes: ByteBuffer) {
+        self.key = key
+        self.bytes = bytes
+        formsOfUsers = [:]
+    }
 
-        init(_ signal: Signal) {
-            kind = signal.kind.rawValue
-            sender = signal.sender
-            channel = signal.channel
-            content = signal.content
-        }
+    /// The frame as a user gets it.
+    func form(for user: UserID) -> SignalFrame {
+        formsOfUsers[user].map { SignalFrame(key: key, bytes: $0) } ?? self
+    }
+
+    private static func bytes(of signal: Signal) -> ByteBuffer {
+        var bytes = ByteBuffer()
+        // The parts of a signal always encode.
+        if let json = try? JSONWriter.bytes(of: signal) { bytes.writeTextFrame("", json) }
+        return bytes
     }
 }
 

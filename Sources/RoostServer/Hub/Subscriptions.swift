@@ -36,78 +36,6 @@ struct Subscriptions<Socket> {
         case emptied(StreamID)
     }
 
-    /// One authenticated connection.
-    private struct Subscriber {
-        let socket: Socket
-        let user: UserID
-        var joined: Set<ChannelID>
-        var watched: Set<ChannelID> = []
-        /// The seq up to which a channel's messages are hidden from the user; channels without a floor aren't listed.
-        ///
-        /// A floor is never lowered, and outlives the membership: a new membership has it too, and may begin before the end of the last one
-        /// is delivered.
-        var floors: [ChannelID: Seq]
-        let appRole: AppRole
-        /// The user's role in a channel, and the seq since which it is known; channels in which they are an ordinary member may be missing.
-        private var roles: [ChannelID: (role: ChannelRole, since: Seq)]
-
-        init(socket: Socket, user: UserID, streams: UserStreams) {
-            self.socket = socket
-            self.user = user
-            joined = Set(streams.channels.keys)
-            floors = streams.floors
-            appRole = streams.appRole
-            roles = streams.roles.reduce(into: [:]) { $0[$1.key] = ($1.value, streams.channels[$1.key] ?? 0) }
-        }
-
-        /// Records a role. Two streams carry roles, in no order: one that is older than the known one is dropped.
-        mutating func learn(_ role: ChannelRole, in channel: ChannelID, at seq: Seq) {
-            if let known = roles[channel] {
-                if seq >= known.since { roles[channel] = (role, seq) }
-            } else if role != .member {
-                roles[channel] = (role, seq)
-            }
-        }
-
-        /// The user's role in a channel.
-        func role(in channel: ChannelID) -> ChannelRole { roles[channel]?.role ?? .member }
-
-        /// Returns whether the connection may read a channel's messages.
-        func isReader(of channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
-            readers.contain(appRole, as: isMember ? role(in: channel) : nil)
-        }
-    }
-
-    /// A connection among those that get a channel's events: everything that a delivery needs, in one place.
-    private struct Receiver {
-        let socket: Socket
-        var isWatching: Bool
-        /// The user's floor in the channel; 0 for none, and the highest seq there is for a member who may not read.
-        var floor: Seq
-    }
-
-    /// The connections that get a channel's events.
-    private struct Receivers {
-        private(set) var byConnection: [ConnectionID: Receiver] = [:]
-        /// Watchers, and members with a role above the ordinary: few of many.
-        private(set) var watching: Set<ConnectionID> = []
-        private(set) var ranked: Set<ConnectionID> = []
-        /// The readers according to the last event, which the floors follow. Nil if the receivers have to be checked again.
-        var readers: Readers?
-
-        mutating func put(_ receiver: Receiver, as connection: ConnectionID, isRanked: Bool) {
-            byConnection[connection] = receiver
-            if receiver.isWatching { watching.insert(connection) } else { watching.remove(connection) }
-            if isRanked { ranked.insert(connection) } else { ranked.remove(connection) }
-        }
-
-        mutating func remove(_ connection: ConnectionID) {
-            byConnection[connection] = nil
-            watching.remove(connection)
-            ranked.remove(connection)
-        }
-    }
-
     /// All connections, including those before their welcome.
     private(set) var sockets: [ConnectionID: Socket] = [:]
     private var subscribers: [ConnectionID: Subscriber] = [:]
@@ -169,7 +97,7 @@ struct Subscriptions<Socket> {
         case .signal(let frame, .user(let user)):
             for (_, socket) in connectionsOfUser[user] ?? [] { perform(.signal(frame, to: socket)) }
         case .signal(let frame, let audience):
-            for receiver in receivers(of: audience) { perform(.signal(frame, to: receiver.socket)) }
+            send(frame, to: audience, perform)
         case .catchUp(let newcomers, let channel, let readers, let frames):
             for receiver in self.newcomers(newcomers, to: channel, readers) {
                 let bytes = frames.bytes(isWatching: receiver.watched.contains(channel))
@@ -185,6 +113,16 @@ struct Subscriptions<Socket> {
         case .attach(let connection, let channel): join(channel, connection, perform)
         case .reply(let id, let payload):
             if let socket = sockets[id.connection] { perform(.reply(payload, to: socket)) }
+        }
+    }
+
+    private func send(_ frame: SignalFrame, to audience: Audience, _ perform: (Action) -> Void) {
+        // Few get a form of their own, so it isn't looked up for everybody.
+        let own = Dictionary(
+            frame.formsOfUsers.keys.flatMap { user in connections(of: user).map { ($0, user) } },
+            uniquingKeysWith: { first, _ in first })
+        for (connection, receiver) in receivers(of: audience) {
+            perform(.signal(own[connection].map(frame.form(for:)) ?? frame, to: receiver.socket))
         }
     }
 
@@ -236,10 +174,10 @@ struct Subscriptions<Socket> {
         guard let receivers = channels[channel] else { return [] }
         return connections.compactMap { connection in
             guard let receiver = receivers.byConnection[connection], receiver.floor != .max else { return nil }
-            if receivers.readers == readers { return receiver }
+            if receivers.readers == readers { return (connection, receiver) }
             guard let subscriber = subscribers[connection] else { return nil }
             let isMember = subscriber.joined.contains(channel)
-            return subscriber.isReader(of: channel, readers, isMember: isMember) ? receiver : nil
+            return subscriber.isReader(of: channel, readers, isMember: isMember) ? (connection, receiver) : nil
         }
     }
 
@@ -277,7 +215,7 @@ struct Subscriptions<Socket> {
 extension Subscriptions {
     private mutating func change(_ notice: Notice, _ perform: (Action) -> Void) {
         switch notice {
-        case .event, .signal: break
+        case .event, .signal, .typing, .stoppedTyping, .read: break
         case .connected(let connection, let user, let streams): connect(connection, user, streams, perform)
         case .joined(let user, let channel, let seq, let role):
             for connection in connections(of: user) {

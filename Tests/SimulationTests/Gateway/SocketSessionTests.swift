@@ -318,7 +318,10 @@ struct SocketSessionTests {
 
     private func signal(_ kind: String, by sender: UserID = "bob", _ content: Double = 0) -> SignalFrame {
         SignalFrame(
-            Signal(kind: .init(rawValue: kind), sender: sender, channel: "general", content: .number(content)))
+            Signal(
+                kind: .init(rawValue: kind), channel: "general", sender: sender,
+                custom: .init(type: "test", metadata: .number(content))
+            ))
     }
 
     @Test("A signal goes out with what its turn sends; before the welcome and after the end there is none")

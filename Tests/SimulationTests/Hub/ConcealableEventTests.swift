@@ -20,7 +20,7 @@ struct ConcealableEventTests {
 
     private static func frames(_ events: [Event]) -> EventFrames.Frames {
         var frames = EventFrames.Frames()
-        for event in events { frames.append(event.members(isConcealable: event.oldestMessage != nil)) }
+        for event in events { frames.append(event.members(isConcealable: event.oldestMessage != nil), at: event.seq) }
         return frames
     }
 
@@ -53,7 +53,7 @@ struct ConcealableEventTests {
     @Test("I10 SB-26 a receiver gets an old event without what is at or below the floor, as if it had been written so")
     func forms() {
         let event = Self.event(.changes, 9, messages: [4, 6, 9])
-        let old = ConcealableEvent(event.members(isConcealable: true), of: "general", oldestMessage: 4)
+        let old = ConcealableEvent(event.members(isConcealable: true), of: "general", at: 9, oldestMessage: 4)
         var forms = ConcealableEventForms(of: old)
         // Floors that hide the same share a form.
         for floor: Seq in [0, 3, 4, 5, 6, 8, 9, 100, 4] {
@@ -66,7 +66,7 @@ struct ConcealableEventTests {
 
     @Test("I10 I21 an event that can't be read goes whole to users who may see all of it, and to nobody else")
     func damaged() {
-        var forms = ConcealableEventForms(of: ConcealableEvent(Array(#""event":"#.utf8), of: "general", oldestMessage: 4))
+        var forms = ConcealableEventForms(of: ConcealableEvent(Array(#""event":"#.utf8), of: "general", at: 5, oldestMessage: 4))
         #expect(forms.frames(above: 3) != nil)
         #expect(forms.frames(above: 4) == nil)
     }

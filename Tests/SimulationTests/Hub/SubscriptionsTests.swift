@@ -57,7 +57,7 @@ struct SubscriptionsTests {
 
     private static func frames(_ event: Event, _ readers: Readers) -> EventFrames.Frames {
         var frames = EventFrames.Frames()
-        frames.append(event.members(isConcealable: event.oldestMessage(to: readers) != nil))
+        frames.append(event.members(isConcealable: event.oldestMessage(to: readers) != nil), at: event.seq)
         return frames
     }
 
@@ -200,8 +200,8 @@ struct SubscriptionsTests {
 
     // MARK: Signals
 
-    private static func typing(_ number: Double = 0, by sender: UserID = "bob") -> Signal {
-        Signal(kind: .init(rawValue: "typing"), sender: sender, channel: "general", content: .number(number))
+    private static func signal(_ number: Double = 0, by sender: UserID = "bob") -> Signal {
+        Signal(kind: .custom, channel: "general", sender: sender, custom: CustomSignal(type: "number", metadata: .number(number)))
     }
 
     /// The connections that a signal reaches, by name.
@@ -229,7 +229,7 @@ struct SubscriptionsTests {
     func signals() {
         var subscriptions = audience()
         func reached(_ audience: Audience) -> Set<String> {
-            Self.reached(subscriptions.deliver([.signal(Self.typing(), audience)]))
+            Self.reached(subscriptions.deliver([.signal(Self.signal(), audience)]))
         }
         #expect(reached(.channel("general", Self.everybody)) == ["a", "o", "b", "c", "w"])
         #expect(reached(.watchers("general", Self.everybody)) == ["c", "w"])
@@ -255,16 +255,39 @@ struct SubscriptionsTests {
         var subscriptions = audience()
         let membersOnly = Readers(others: .nobody)
         // The right of those who aren't members has ended without an event.
-        #expect(Self.reached(subscriptions.deliver([.signal(Self.typing(), .watchers("general", membersOnly))])) == ["c"])
+        #expect(Self.reached(subscriptions.deliver([.signal(Self.signal(), .watchers("general", membersOnly))])) == ["c"])
         #expect(
-            Self.reached(subscriptions.deliver([.signal(Self.typing(), .channel("general", membersOnly))])) == ["a", "o", "b", "c"])
-        #expect(Self.reached(subscriptions.deliver([.signal(Self.typing(), .watchers("general", Self.everybody))])) == ["c", "w"])
+            Self.reached(subscriptions.deliver([.signal(Self.signal(), .channel("general", membersOnly))])) == ["a", "o", "b", "c"])
+        #expect(Self.reached(subscriptions.deliver([.signal(Self.signal(), .watchers("general", Self.everybody))])) == ["c", "w"])
         // An event took the right from ordinary members: an older signal doesn't give it back.
         _ = subscriptions.deliver([
             Self.notice(Self.message(2), Readers(members: .moderator, others: .user, roles: [.owner, .operator]))
         ])
         #expect(
-            Self.reached(subscriptions.deliver([.signal(Self.typing(), .channel("general", Self.everybody))])) == ["a", "o", "w"])
+            Self.reached(subscriptions.deliver([.signal(Self.signal(), .channel("general", Self.everybody))])) == ["a", "o", "w"])
+    }
+
+    @Test("§4 SB-02 nobody is told that they type themselves, on any of their connections; the others are")
+    func ownTyping() {
+        var subscriptions = audience()
+        _ = subscriptions.connect("e", "bob", UserStreams(user: 0, channels: ["general": 1]))
+        let signal = Signal(
+            kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["bob", "cid"], hasMore: false))
+        func form(_ users: UserID...) -> SignalFrame {
+            var form = signal
+            form.typing?.users = users
+            return SignalFrame(form)
+        }
+        var got: [String: SignalFrame] = [:]
+        for case .signal(let frame, let socket) in subscriptions.deliver([.signal(signal, .channel("general", Self.everybody))]) {
+            got[socket] = frame
+        }
+        #expect(
+            got.mapValues(\.bytes)
+                == [
+                    "a": form("bob", "cid"), "o": form("bob", "cid"), "w": form("bob", "cid"), "b": form("cid"), "e": form("cid"),
+                    "c": form("bob"),
+                ].mapValues(\.bytes))
     }
 
     @Test("Of several signals of one kind and sender that are delivered together only the newest goes out; events keep their order")
@@ -272,11 +295,11 @@ struct SubscriptionsTests {
         var subscriptions = audience()
         let event = Self.message(2)
         let actions = subscriptions.deliver([
-            .signal(Self.typing(1), .user("dan")), Self.notice(event), .signal(Self.typing(2), .user("dan")),
-            .signal(Self.typing(3, by: "cid"), .user("dan")), .signal(Self.typing(4), .user("dan")),
+            .signal(Self.signal(1), .user("dan")), Self.notice(event), .signal(Self.signal(2), .user("dan")),
+            .signal(Self.signal(3, by: "cid"), .user("dan")), .signal(Self.signal(4), .user("dan")),
         ])
         let signals = actions.compactMap { if case .signal(let frame, _) = $0 { frame } else { nil } }
-        #expect(signals == [SignalFrame(Self.typing(4)), SignalFrame(Self.typing(3, by: "cid"))])
+        #expect(signals == [SignalFrame(Self.signal(4)), SignalFrame(Self.signal(3, by: "cid"))])
         #expect(actions.count == 2 + 5)
     }
 }

@@ -68,7 +68,9 @@ extension StreamItem {
                 if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
             // These go to the hub directly, past the relay: they concern sockets, whatever their streams.
-            case .accessChanged, .signal: break
+            case .accessChanged, .signal, .typing, .stoppedTyping, .read, .reading, .stoppedReading, .markedUnread,
+                .presenceShared:
+                break
             case .event(let event, let audience):
                 let oldestMessage = event.oldestMessage(to: audience.readers)
                 var item = StreamItem(

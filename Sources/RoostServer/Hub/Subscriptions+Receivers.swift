@@ -1,0 +1,86 @@
+import RoostAPI
+import RoostCore
+
+extension Subscriptions {
+    /// One authenticated connection.
+    struct Subscriber {
+        let socket: Socket
+        let user: UserID
+        var joined: Set<ChannelID>
+        var watched: Set<ChannelID> = []
+        /// The channels that the user reads on this connection at this moment (AM-45).
+        var read: Set<ChannelID> = []
+        /// What the connection has been given of them, up to a seq each, without what it was asked about.
+        var readable: [ChannelID: Seq] = [:]
+        /// The seq up to which a channel's messages are hidden from the user; channels without a floor aren't listed.
+        ///
+        /// A floor is never lowered, and outlives the membership: a new membership has it too, and may begin before the end of the last one
+        /// is delivered.
+        var floors: [ChannelID: Seq]
+        let appRole: AppRole
+        /// Whether others see that the user is online and what they watch.
+        var sharesPresence: Bool
+        /// The user's role in a channel, and the seq since which it is known; channels in which they are an ordinary member may be missing.
+        private var roles: [ChannelID: (role: ChannelRole, since: Seq)]
+
+        init(socket: Socket, user: UserID, streams: UserStreams) {
+            self.socket = socket
+            self.user = user
+            joined = Set(streams.channels.keys)
+            floors = streams.floors
+            appRole = streams.appRole
+            sharesPresence = streams.sharesPresence
+            roles = streams.roles.reduce(into: [:]) { $0[$1.key] = ($1.value, streams.channels[$1.key] ?? 0) }
+        }
+
+        /// Records a role. Two streams carry roles, in no order: one that is older than the known one is dropped.
+        mutating func learn(_ role: ChannelRole, in channel: ChannelID, at seq: Seq) {
+            if let known = roles[channel] {
+                if seq >= known.since { roles[channel] = (role, seq) }
+            } else if role != .member {
+                roles[channel] = (role, seq)
+            }
+        }
+
+        /// The user's role in a channel.
+        func role(in channel: ChannelID) -> ChannelRole { roles[channel]?.role ?? .member }
+
+        /// Returns whether the connection may read a channel's messages.
+        func isReader(of channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
+            readers.contain(appRole, as: isMember ? role(in: channel) : nil)
+        }
+    }
+
+    /// A connection among those that get a channel's events: everything that a delivery needs, in one place.
+    struct Receiver {
+        let socket: Socket
+        var isWatching: Bool
+        /// The user's floor in the channel; 0 for none, and the highest seq there is for a member who may not read.
+        var floor: Seq
+    }
+
+    /// The connections that get a channel's events.
+    struct Receivers {
+        private(set) var byConnection: [ConnectionID: Receiver] = [:]
+        /// Watchers, and members with a role above the ordinary: few of many.
+        private(set) var watching: Set<ConnectionID> = []
+        private(set) var ranked: Set<ConnectionID> = []
+        private(set) var reading: Set<ConnectionID> = []
+        /// The readers according to the last event, which the floors follow. Nil if the receivers have to be checked again.
+        var readers: Readers?
+
+        mutating func put(_ receiver: Receiver, as connection: ConnectionID, isRanked: Bool, isReading: Bool) {
+            byConnection[connection] = receiver
+            if receiver.isWatching { watching.insert(connection) } else { watching.remove(connection) }
+            if isRanked { ranked.insert(connection) } else { ranked.remove(connection) }
+            if isReading { reading.insert(connection) } else { reading.remove(connection) }
+        }
+
+        mutating func remove(_ connection: ConnectionID) {
+            byConnection[connection] = nil
+            watching.remove(connection)
+            ranked.remove(connection)
+            reading.remove(connection)
+        }
+    }
+}

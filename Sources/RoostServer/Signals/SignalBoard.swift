@@ -1,0 +1,150 @@
+import RoostAPI
+import RoostCore
+
+/// Who types and whose watching has changed, and when that is told next. A value without a clock and without I/O; times are milliseconds.
+///
+/// However many people type, a channel's clients get a signal at most every ``Settings/pause``: it says who types now, so that the one before may be
+/// lost. In channels with many watchers a change of these is told more seldom yet (Stream's rule for more than 100).
+struct SignalBoard {
+    struct Settings: Hashable, Sendable {
+        /// The time between two signals of one kind about one channel.
+        var pause: Int64 = 500
+        /// The same about watchers where there are more than ``manyWatchers``.
+        var longPause: Int64 = 5000
+        var manyWatchers = 100
+        /// After this time, who goes on typing is told again: without it a client believes that nobody does any more.
+        var repetition: Int64 = 5000
+        /// How long somebody types who hasn't said so again.
+        var typingTime: Int64 = Int64(Limits.typingSeconds) * 1000
+        /// The most users typing in one channel that are remembered. More of them change nothing that is shown.
+        var typingMax = 1000
+    }
+
+    private struct Typing {
+        /// Until when each of them types, those first who began first.
+        var users = ArrivalOrder<UserID, Int64>()
+        var told = TypingUsers(users: [], hasMore: false)
+        var toldAt: Int64 = .min / 2
+
+        var now: TypingUsers {
+            TypingUsers(users: users.elements(limit: Limits.typingUsers), hasMore: users.count > Limits.typingUsers)
+        }
+    }
+
+    /// Who came and went: of the watchers, or of the members online.
+    private struct ComingAndGoing {
+        /// Who has begun or ended since it was told.
+        var touched: Set<UserID> = []
+        /// Whether there are others, who aren't known by name.
+        var hasUnnamed = false
+        var toldAt: Int64 = .min / 2
+        var pause: Int64 = 0
+    }
+
+    private struct Reading {
+        /// The positions that weren't told yet, of those first who have read first.
+        var positions = ArrivalOrder<UserID, ReadPosition>()
+        var toldAt: Int64 = .min / 2
+    }
+
+    private let settings: Settings
+    private var typing: [ChannelID: Typing] = [:]
+    private var watching: [ChannelID: ComingAndGoing] = [:]
+    private var online: [ChannelID: ComingAndGoing] = [:]
+    private var reading: [ChannelID: Reading] = [:]
+
+    init(_ settings: Settings = Settings()) { self.settings = settings }
+
+    /// Whether nothing is to be told, until something happens.
+    var isEmpty: Bool { typing.isEmpty && watching.isEmpty && online.isEmpty && reading.isEmpty }
+
+    mutating func types(_ user: UserID, in channel: ChannelID, at now: Int64) {
+        if let users = typing[channel]?.users, users[user] == nil, users.count >= settings.typingMax { return }
+        typing[channel, default: Typing()].users[user] = now + settings.typingTime
+    }
+
+    mutating func stopsTyping(_ user: UserID, in channel: ChannelID) { typing[channel]?.users[user] = nil }
+
+    /// Whoever began and ended is told of too: a page of watchers that was read in between has them.
+    mutating func watchingChanged(of user: UserID, in channel: ChannelID) {
+        watching[channel, default: ComingAndGoing()].touched.insert(user)
+    }
+
+    /// - Parameter user: Nil for some who aren't known by name.
+    mutating func onlineChanged(of user: UserID?, in channel: ChannelID) {
+        if let user {
+            online[channel, default: ComingAndGoing()].touched.insert(user)
+        } else {
+            online[channel, default: ComingAndGoing()].hasUnnamed = true
+        }
+    }
+
+    mutating func reads(_ position: ReadPosition, in channel: ChannelID) {
+        // A board is told by several lanes and nodes, in no order.
+        if let known = reading[channel]?.positions[position.userId], known.readSeq >= position.readSeq { return }
+        reading[channel, default: Reading()].positions[position.userId] = position
+    }
+
+    /// Takes what is to be told now.
+    mutating func takeDue(at now: Int64, presence: some Presence) -> [Signal] {
+        var signals: [Signal] = []
+        for channel in Array(typing.keys) { tellTyping(in: channel, at: now, &signals) }
+        for channel in Array(reading.keys) { tellReading(in: channel, at: now, &signals) }
+        for channel in Array(watching.keys) {
+            watching[channel] = tell(watching[channel], in: channel, at: now, presence, presence.isWatching) {
+                came, left, isWhole in
+                let change = WatcherChange(
+                    watcherCount: presence.watcherCount(of: channel), started: came, stopped: left, isWhole: isWhole)
+                signals.append(Signal(kind: .watchingChanged, channel: channel, watching: change))
+            }
+        }
+        for channel in Array(online.keys) {
+            online[channel] = tell(online[channel], in: channel, at: now, presence, presence.isOnline) { came, left, isWhole in
+                let change = PresenceChange(
+                    onlineCount: presence.onlineMemberCount(of: channel), online: came, offline: left, isWhole: isWhole)
+                signals.append(Signal(kind: .presenceChanged, channel: channel, presence: change))
+            }
+        }
+        return signals
+    }
+
+    private mutating func tellTyping(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
+        guard var state = typing[channel] else { return }
+        state.users.removeAll { $0 <= now }
+        let users = state.now
+        let pause = users == state.told ? settings.repetition : settings.pause
+        if now - state.toldAt >= pause, !(users.users.isEmpty && state.told.users.isEmpty) {
+            signals.append(Signal(kind: .typingChanged, channel: channel, typing: users))
+            (state.told, state.toldAt) = (users, now)
+        }
+        let isOver = state.users.isEmpty && state.told.users.isEmpty && now - state.toldAt >= settings.pause
+        typing[channel] = isOver ? nil : state
+    }
+
+    private mutating func tellReading(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
+        guard let state = reading[channel], now - state.toldAt >= settings.pause else { return }
+        guard !state.positions.isEmpty else { return reading[channel] = nil }
+        let readers = state.positions.elements(limit: Limits.readersPerSignal).compactMap { state.positions[$0] }
+        let update = ReadUpdate(readers: readers, isWhole: readers.count == state.positions.count)
+        signals.append(Signal(kind: .readUpdated, channel: channel, read: update))
+        reading[channel] = Reading(toldAt: now)
+    }
+
+    /// Tells who came and went, if it is time.
+    ///
+    /// - Returns: What is to be told next; nil for nothing.
+    private func tell(
+        _ state: ComingAndGoing?, in channel: ChannelID, at now: Int64, _ presence: some Presence,
+        _ isThere: (UserID, ChannelID) -> Bool, _ send: (_ came: [UserID], _ left: [UserID], _ isWhole: Bool) -> Void
+    ) -> ComingAndGoing? {
+        guard let state, now - state.toldAt >= state.pause else { return state }
+        guard !state.touched.isEmpty || state.hasUnnamed else { return nil }
+        let came = state.touched.filter { isThere($0, channel) }.sorted()
+        let left = state.touched.subtracting(came).sorted()
+        let names = Limits.watcherNames
+        let isWhole = !state.hasUnnamed && came.count <= names && left.count <= names
+        send(Array(came.prefix(names)), Array(left.prefix(names)), isWhole)
+        let isLarge = presence.watcherCount(of: channel) > settings.manyWatchers
+        return ComingAndGoing(toldAt: now, pause: isLarge ? settings.longPause : settings.pause)
+    }
+}

@@ -1,0 +1,85 @@
+import Dispatch
+import NIOCore
+import RoostAPI
+import RoostCore
+import Synchronization
+
+/// Drives the ``SignalBoard``: looks at it several times a second, as long as there is something on it.
+final class SignalDesk: Sendable {
+    private struct State {
+        var board = SignalBoard()
+        var rates = UserRates()
+        var isLooking = false
+    }
+
+    private let state = Mutex(State())
+    private let presence: any Presence & Sendable
+    private let loop: any EventLoop
+    private let send: @Sendable ([Signal]) -> Void
+
+    /// How often the board is looked at: what happens at one time is told together.
+    private static let interval = TimeAmount.milliseconds(100)
+
+    /// - Parameters:
+    ///   - loop: What waits for the time.
+    ///   - send: Sends signals to those who may have them.
+    init(presence: any Presence & Sendable, on loop: any EventLoop, send: @escaping @Sendable ([Signal]) -> Void) {
+        self.presence = presence
+        self.loop = loop
+        self.send = send
+    }
+
+    /// Takes what rules have told about signals that aren't sent at once; nothing else concerns it.
+    func take(_ notices: some Sequence<Notice>) {
+        for notice in notices {
+            switch notice {
+            case .typing(let user, let channel): change { $0.types(user, in: channel, at: Self.now) }
+            case .stoppedTyping(let user, let channel), .left(let user, let channel, _):
+                change { $0.stopsTyping(user, in: channel) }
+            case .read(let position, let channel): change { $0.reads(position, in: channel) }
+            default: break
+            }
+        }
+    }
+
+    func watchingChanged(of user: UserID, in channel: ChannelID) { change { $0.watchingChanged(of: user, in: channel) } }
+
+    /// - Parameter user: Nil for some who aren't known by name.
+    func onlineChanged(of user: UserID?, in channel: ChannelID) { change { $0.onlineChanged(of: user, in: channel) } }
+
+    /// Counts one more thing that a user may do only so often.
+    ///
+    /// - Throws: `rate_limited`.
+    func admit(_ user: UserID) throws(RoostError) {
+        guard state.withLock({ $0.rates.admit(user, at: Self.now) }) else {
+            throw RoostError(
+                .rateLimited, "A user may do this at most \(Limits.signalsPerSecond) times a second.",
+                limit: Int64(Limits.signalsPerSecond), retryAfterMilliseconds: 1000)
+        }
+    }
+
+    private func change(_ body: (inout SignalBoard) -> Void) {
+        let begins = state.withLock { state in
+            body(&state.board)
+            guard !state.board.isEmpty, !state.isLooking else { return false }
+            state.isLooking = true
+            return true
+        }
+        if begins { lookLater() }
+    }
+
+    private func lookLater() { loop.scheduleTask(in: Self.interval) { [weak self] in self?.look() } }
+
+    private func look() {
+        let (due, goesOn) = state.withLock { state in
+            let due = state.board.takeDue(at: Self.now, presence: presence)
+            state.isLooking = !state.board.isEmpty
+            return (due, state.isLooking)
+        }
+        if !due.isEmpty { send(due) }
+        if goesOn { lookLater() }
+    }
+
+    /// Milliseconds of a monotonic clock.
+    private static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
+}

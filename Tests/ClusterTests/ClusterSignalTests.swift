@@ -1,0 +1,142 @@
+#if Cluster
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// Signals between people on different nodes.
+    @Suite struct ClusterSignalTests {
+        /// The next signal of a kind.
+        private static func next(_ kind: Signal.Kind, _ socket: RawSocket) async throws -> Signal {
+            while true {
+                let signal = try await socket.nextSignal()
+                if signal.kind == kind { return signal }
+            }
+        }
+
+        /// Follows who watches or is online, from signal to signal, until they are some.
+        private static func follow(
+            _ kind: Signal.Kind, _ socket: RawSocket, to wanted: Set<UserID>, from known: Set<UserID>
+        ) async throws {
+            var there = known
+            while there != wanted {
+                let signal = try await next(kind, socket)
+                there.formUnion(signal.watching?.started ?? signal.presence?.online ?? [])
+                there.subtract(signal.watching?.stopped ?? signal.presence?.offline ?? [])
+            }
+        }
+
+        @Test("SB-02 R26 typing, receipts and an app's own signals reach the people on three nodes, and nobody twice")
+        func threeNodes() async throws {
+            try await TestCluster.run(3) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob", "cid"])
+                var sockets: [RawSocket] = []
+                for (place, user) in (["ann", "bob", "cid"] as [UserID]).enumerated() {
+                    let socket = try await cluster.socket(user, at: place)
+                    try await socket.call(WatchChannel(channel: "general", limit: 0))
+                    sockets.append(socket)
+                }
+                let (ann, bob, cid) = (sockets[0], sockets[1], sockets[2])
+                try await bob.call(StartTyping(channel: "general"))
+                for socket in [ann, cid] { #expect(try await Self.next(.typingChanged, socket).typing?.users == ["bob"]) }
+                try await cid.call(StartTyping(channel: "general"))
+                #expect(try await Self.next(.typingChanged, ann).typing?.users == ["bob", "cid"])
+                try await bob.call(StopTyping(channel: "general"))
+                #expect(try await Self.next(.typingChanged, ann).typing?.users == ["cid"])
+
+                let sent = try await ann.send("general", "1")
+                _ = try await bob.messages(1, of: "general")
+                try await bob.call(MarkRead(channel: "general"))
+                for socket in [ann, cid] {
+                    let read = try await Self.next(.readUpdated, socket).read
+                    #expect(read?.readers.map(\.userId) == ["bob"] && read?.readers.first?.readSeq == sent.seq)
+                }
+                for number: Int64 in 1...5 {
+                    try await bob.call(SendSignal(channel: "general", type: "move", metadata: ["number": .integer(number)]))
+                }
+                for socket in sockets {
+                    var heard: [JSONValue?] = []
+                    while heard.count < 5 { heard.append(try await Self.next(.custom, socket).custom?.metadata) }
+                    #expect(heard == (1...5).map { ["number": .integer($0)] })
+                }
+                // None comes a second time.
+                for socket in sockets {
+                    _ = try await socket.call(GetMe())
+                    #expect(await socket.signals.allSatisfy { $0.kind != .custom })
+                }
+            }
+        }
+
+        @Test(
+            "AM-45 X-37 D-38 SB-63 reading, marking as unread and being invisible hold on three nodes, whichever the user's devices are on"
+        )
+        func readingAndPresence() async throws {
+            try await TestCluster.run(3) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob"])
+                let ann = try await cluster.socket("ann", at: 0)
+                try await ann.call(WatchChannel(channel: "general", limit: 0))
+                let (phone, tablet) = (try await cluster.socket("bob", at: 1), try await cluster.socket("bob", at: 2))
+                try await Self.follow(.presenceChanged, ann, to: ["bob"], from: [])
+                try await phone.call(StartReading(channel: "general"))
+                let first = try await ann.send("general", "1")
+                while await phone.next() != .ping {}
+                func marked(_ socket: RawSocket, upTo seq: Seq) async throws {
+                    var position: Seq = 0
+                    while position < seq {
+                        position = try await socket.event(of: .user("bob")).rows.memberships?.first?.readSeq ?? 0
+                    }
+                }
+                try await marked(tablet, upTo: first.seq)
+                // The other node's device ends it.
+                try await tablet.call(MarkUnread(channel: "general", seq: first.seq))
+                _ = try await phone.event(of: .user("bob"))
+                while try await phone.event(of: .user("bob")).kind != .readingUnmarked {}
+                try await ann.send("general", "2")
+                _ = try await phone.event(of: .channel("general"))
+                #expect(try await tablet.call(GetUnread(channel: "general")).unreadCount == 2)
+
+                try await phone.call(UpdatePreferences(sharesPresence: false))
+                try await Self.follow(.presenceChanged, ann, to: [], from: ["bob"])
+                #expect(try await ann.call(WatchChannel(channel: "general", limit: 0)).online == 1)
+                try await tablet.call(UpdatePreferences(sharesPresence: true))
+                try await Self.follow(.presenceChanged, ann, to: ["bob"], from: [])
+            }
+        }
+
+        @Test("ST-13 ST-16 I13 watchers of all nodes are told who comes and goes on any, also when a node is killed")
+        func watchers() async throws {
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(3, on: .shared, nats)
+            do {
+                let ann = try await nodes.socket("ann", at: 0)
+                let (bob, cid) = (try await nodes.socket("bob", at: 1), try await nodes.socket("cid", at: 2))
+                try await ann.call(CreateChannel(channel: "general", users: ["bob", "cid"]))
+                try await ann.call(WatchChannel(channel: "general", limit: 0))
+                try await Self.follow(.watchingChanged, ann, to: ["ann"], from: [])
+                try await bob.call(WatchChannel(channel: "general", limit: 0))
+                try await cid.call(WatchChannel(channel: "general", limit: 0))
+                try await Self.follow(.watchingChanged, ann, to: ["ann", "bob", "cid"], from: ["ann"])
+                let page = try await ann.call(ListWatchers(channel: "general"))
+                #expect(page.watchers.map(\.userId).sorted() == ["ann", "bob", "cid"] && page.watcherCount == 3)
+                // bob watches on a second node too, and is still one watcher.
+                let tablet = try await nodes.socket("bob", at: 2)
+                try await tablet.call(WatchChannel(channel: "general", limit: 0))
+                try await bob.call(UnwatchChannel(channel: "general"))
+                await cid.close()
+                try await Self.follow(.watchingChanged, ann, to: ["ann", "bob"], from: ["ann", "bob", "cid"])
+                let killed = ContinuousClock.now
+                await nodes.killNode(2)
+                try await Self.follow(.watchingChanged, ann, to: ["ann"], from: ["ann", "bob"])
+                print("Cluster signals: watchers of a killed node told as gone after \(ContinuousClock.now - killed).")
+                for socket in [bob, tablet] { await socket.close() }
+            } catch {
+                Issue.record(error)
+            }
+            await nodes.end()
+            await nats.stop()
+        }
+    }
+}
+#endif

@@ -1,0 +1,202 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+@Suite struct SignalBoardTests {
+    private let nobody = KnownPresence()
+
+    /// Who is said to type at each of some times.
+    private func told(_ board: inout SignalBoard, at times: some Sequence<Int64>) -> [Int64: [UserID]] {
+        var told: [Int64: [UserID]] = [:]
+        for time in times { for signal in board.takeDue(at: time, presence: nobody) { told[time] = signal.typing?.users } }
+        return told
+    }
+
+    private func expect(
+        _ board: inout SignalBoard, at times: some Sequence<Int64>, _ users: [Int64: [UserID]],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let found = told(&board, at: times)
+        #expect(found == users, sourceLocation: sourceLocation)
+    }
+
+    @Test("SB-02 typing is told at once, again every 5 seconds, and ends 10 seconds after the last call")
+    func typing() {
+        var board = SignalBoard()
+        board.types("ann", in: "general", at: 0)
+        expect(&board, at: stride(from: 0, through: 20_000, by: 100), [0: ["ann"], 5000: ["ann"], 10_000: []])
+        #expect(board.isEmpty)
+        // Whoever goes on types on.
+        board.types("ann", in: "general", at: 30_000)
+        _ = told(&board, at: [30_000])
+        board.types("ann", in: "general", at: 39_000)
+        let later = told(&board, at: stride(from: 30_100, through: 60_000, by: 100))
+        #expect(later == [35_000: ["ann"], 40_000: ["ann"], 45_000: ["ann"], 49_000: []])
+    }
+
+    @Test("R26 however many type, a channel is told at most twice a second, of those who began first")
+    func crowd() {
+        var board = SignalBoard()
+        var count = 0
+        for time in stride(from: Int64(0), to: 10_000, by: 10) {
+            board.types(UserID("u\(time / 10)"), in: "general", at: time)
+            if time % 100 == 0 { count += board.takeDue(at: time, presence: nobody).count }
+        }
+        #expect((2...21).contains(count))
+        let signals = board.takeDue(at: 10_000, presence: nobody)
+        #expect(signals.map(\.typing) == [TypingUsers(users: (1...10).map { "u\($0)" }, hasMore: true)])
+        // A flood of names is bounded. Those whose time is over, and those who stop, make room for the next ones.
+        for number in 0..<5000 { board.types(UserID("v\(number)"), in: "general", at: 10_000) }
+        board.stopsTyping("u55", in: "general")
+        expect(&board, at: [10_500], [10_500: (51...61).filter { $0 != 55 }.map { "u\($0)" }])
+        expect(&board, at: [30_000], [30_000: []])
+        _ = told(&board, at: [31_000])
+        #expect(board.isEmpty)
+    }
+
+    @Test("SB-02 a start and a stop between two looks is nothing, and a stop is told after half a second")
+    func stops() {
+        var board = SignalBoard()
+        board.types("ann", in: "general", at: 0)
+        board.stopsTyping("ann", in: "general")
+        board.stopsTyping("bob", in: "elsewhere")
+        expect(&board, at: [100], [:])
+        #expect(board.isEmpty)
+        board.types("ann", in: "general", at: 200)
+        expect(&board, at: [200], [200: ["ann"]])
+        board.stopsTyping("ann", in: "general")
+        expect(&board, at: stride(from: 300, through: 2000, by: 100), [700: []])
+        #expect(board.isEmpty)
+    }
+
+    private func watching(_ board: inout SignalBoard, at time: Int64, _ users: [UserID]) -> WatcherChange? {
+        let signals = board.takeDue(at: time, presence: KnownPresence(watching: users))
+        #expect(signals.count <= 1 && signals.allSatisfy { $0.kind == .watchingChanged && $0.channel == "general" })
+        return signals.first?.watching
+    }
+
+    private func expect(
+        _ board: inout SignalBoard, at time: Int64, _ users: [UserID], _ change: WatcherChange?,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let found = watching(&board, at: time, users)
+        #expect(found == change, sourceLocation: sourceLocation)
+    }
+
+    @Test("ST-13 X-32 watchers are told who began and who stopped, with the count, also of those who did both")
+    func watchers() {
+        var board = SignalBoard()
+        board.watchingChanged(of: "ann", in: "general")
+        expect(
+            &board, at: 0, ["ann"],
+            WatcherChange(watcherCount: 1, started: ["ann"], stopped: [], isWhole: true))
+        // Within half a second nothing is told; then all of it together.
+        board.watchingChanged(of: "bob", in: "general")
+        board.watchingChanged(of: "cid", in: "general")
+        board.watchingChanged(of: "ann", in: "general")
+        expect(&board, at: 400, ["bob"], nil)
+        expect(
+            &board, at: 500, ["bob"],
+            WatcherChange(watcherCount: 1, started: ["bob"], stopped: ["ann", "cid"], isWhole: true))
+        expect(&board, at: 1000, ["bob"], nil)
+        #expect(board.isEmpty)
+    }
+
+    @Test("X-32 of more than 100 watchers a change is told every 5 seconds, with 20 names at most")
+    func manyWatchers() {
+        var board = SignalBoard()
+        let crowd = (0..<101).map { UserID("u\($0)") }
+        for user in crowd { board.watchingChanged(of: user, in: "general") }
+        let change = watching(&board, at: 0, crowd)
+        #expect(change?.watcherCount == 101 && change?.started.count == Limits.watcherNames && change?.isWhole == false)
+        board.watchingChanged(of: "u0", in: "general")
+        expect(&board, at: 4900, Array(crowd.dropFirst()), nil)
+        expect(
+            &board, at: 5000, Array(crowd.dropFirst()),
+            WatcherChange(watcherCount: 100, started: [], stopped: ["u0"], isWhole: true))
+    }
+
+    @Test("SB-02 R26 marks are told twice a second at most, of each member the furthest, of 50 members at once")
+    func reading() {
+        var board = SignalBoard()
+        func position(_ user: UserID, _ seq: Seq) -> ReadPosition { ReadPosition(userId: user, readSeq: seq) }
+        func told(at time: Int64) -> ReadUpdate? { board.takeDue(at: time, presence: nobody).first?.read }
+        board.reads(position("ann", 5), in: "general")
+        board.reads(position("bob", 3), in: "general")
+        // A node may hear of them in another order.
+        board.reads(position("ann", 4), in: "general")
+        var update = told(at: 0)
+        #expect(update == ReadUpdate(readers: [position("ann", 5), position("bob", 3)], isWhole: true))
+        board.reads(position("ann", 6), in: "general")
+        update = told(at: 400)
+        #expect(update == nil)
+        update = told(at: 500)
+        #expect(update == ReadUpdate(readers: [position("ann", 6)], isWhole: true))
+        for number in 1...1000 { board.reads(position(UserID("u\(number)"), 7), in: "general") }
+        update = told(at: 1000)
+        #expect(update?.readers == (1...50).map { position("u\($0)", 7) } && update?.isWhole == false)
+        update = told(at: 2000)
+        #expect(update == nil && board.isEmpty)
+    }
+
+    @Test("a user sends 10 signals a second, whoever else sends, and nothing is remembered of them later")
+    func rates() {
+        var rates = UserRates()
+        let admitted = (0..<25).map { _ in rates.admit("ann", at: 5000) }
+        #expect(admitted.count { $0 } == Limits.signalsPerSecond && admitted.prefix(10).allSatisfy { $0 })
+        let later = [rates.admit("bob", at: 5999), rates.admit("ann", at: 5999), rates.admit("ann", at: 6000)]
+        #expect(later == [true, false, true])
+    }
+
+    @Test("ST-12 pages in the order of arrival are those of a list, whatever came and went", arguments: 0..<20)
+    func arrivals(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var order = ArrivalOrder<Int, Int>()
+        var list: [Int] = []
+        for _ in 0..<2000 {
+            let element = random.number(0...100)
+            if random.once(in: 2) {
+                order[element] = element
+                if !list.contains(element) { list.append(element) }
+            } else {
+                order[element] = nil
+                list.removeAll { $0 == element }
+            }
+            let (offset, limit) = (random.number(0...60), random.number(1...20))
+            #expect(order.elements(offset: offset, limit: limit) == Array(list.dropFirst(offset).prefix(limit)))
+            #expect(order.count == list.count && order.isEmpty == list.isEmpty)
+        }
+        order.removeAll { $0 % 2 == 0 }
+        #expect(order.elements() == list.filter { $0 % 2 == 1 })
+    }
+
+    @Test(
+        "SB-63 D-38 who came online and who went is told like the watchers: at most twice a second, by name as far as that is short"
+    )
+    func presence() {
+        var board = SignalBoard()
+        for user: UserID in ["ann", "bob"] { board.onlineChanged(of: user, in: "general") }
+        let online = KnownPresence(online: ["ann", "cid"], watching: ["ann"])
+        let first = board.takeDue(at: 0, presence: online)
+        #expect(first.map(\.presence) == [PresenceChange(onlineCount: 2, online: ["ann"], offline: ["bob"], isWhole: true)])
+        #expect(first.map(\.kind) == [.presenceChanged])
+        board.onlineChanged(of: "cid", in: "general")
+        #expect(board.takeDue(at: 400, presence: online) == [])
+        board.onlineChanged(of: nil, in: "general")
+        #expect(
+            board.takeDue(at: 500, presence: online).map(\.presence)
+                == [PresenceChange(onlineCount: 2, online: ["cid"], offline: [], isWhole: false)])
+        // Of very many the first are named, and where many watch it is told more seldom.
+        for number in 0..<100 { board.onlineChanged(of: UserID("u\(number)"), in: "general") }
+        let crowd = KnownPresence(online: (0..<60).map { "u\($0)" }, watching: (0..<101).map { "w\($0)" })
+        let change = board.takeDue(at: 1000, presence: crowd).first?.presence
+        #expect(change?.online.count == 20 && change?.offline.count == 20 && change?.isWhole == false && change?.onlineCount == 60)
+        board.onlineChanged(of: "u1", in: "general")
+        #expect(board.takeDue(at: 5900, presence: crowd) == [] && board.takeDue(at: 6000, presence: crowd).count == 1)
+        _ = board.takeDue(at: 20_000, presence: crowd)
+        #expect(board.isEmpty)
+    }
+}
