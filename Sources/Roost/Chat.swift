@@ -21,6 +21,8 @@ public final class Chat: Sendable {
     @MainActor private var livePreferences: LivePreferences?
     @MainActor private var liveUnread: LiveUnread?
     @MainActor private var liveOutbox: LiveOutbox?
+    /// The delegates by their identifiers.
+    @MainActor var delegates: [String: ObservationToken] = [:]
 
     /// - Parameters:
     ///   - url: The server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
@@ -40,6 +42,7 @@ public final class Chat: Sendable {
     deinit {
         let driver = driver
         driver.events.end()
+        driver.signals.end()
         Task { await driver.stop() }
     }
 

@@ -7,21 +7,6 @@ import Testing
 
 /// The SDK against the real server: what an app sees.
 @MainActor @Suite struct ClientTests {
-    private func chat(_ user: UserID, at server: TestServer, directory: URL? = nil) -> Chat {
-        Chat(url: server.url, user: user, configuration: .tested(directory.map(Chat.Storage.directory) ?? .inMemory)) {
-            try await server.token(user)
-        }
-    }
-
-    /// Waits until a live object says what is waited for.
-    private func wait(_ what: String, until condition: @MainActor () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Missed(what) }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-    }
-
     @Test("R19 SB-35 AM-02 two people talk: pending, sent, received, in one order")
     func talk() async throws {
         let server = try await TestServer()
@@ -120,7 +105,7 @@ import Testing
         let server = try await TestServer()
         let store = TemporaryDirectory.make()
         let bob = try await server.socket("bob")
-        let ann = chat("ann", at: server, directory: store)
+        let ann = chat("ann", at: server, in: store)
         let unread = ann.unread
         var heard: [TotalUnread] = []
         let token = unread.observe { heard.append($0) }
@@ -154,7 +139,7 @@ import Testing
         #expect(heard.last == unread.total)
         token.invalidate()
         await ann.disconnect()
-        let offline = chat("ann", at: server, directory: store)
+        let offline = chat("ann", at: server, in: store)
         try await offline.unread.loaded()
         #expect(offline.unread.total == unread.total)
         try await server.stop()
@@ -169,7 +154,7 @@ import Testing
         for number in 1...100 {
             try await writer.call(SendMessage(channel: "general", clientId: ClientID("\(number)"), text: "\(number)"))
         }
-        let first = chat("ann", at: server, directory: store)
+        let first = chat("ann", at: server, in: store)
         try await first.connect()
         let list = first.channel("general").messages(pageSize: 30)
         try await wait("the newest messages") { !list.items.isEmpty }
@@ -178,7 +163,7 @@ import Testing
         await first.disconnect()
         try await server.stop()
 
-        let offline = chat("ann", at: server, directory: store)
+        let offline = chat("ann", at: server, in: store)
         offline.start()
         let shown = offline.channel("general").messages()
         try await wait("the stored messages") { shown.items.last?.text == "100" }

@@ -40,6 +40,8 @@ public final class LiveChannel: Identifiable {
     public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored let chat: Chat
+    /// What the others were told of the user's typing.
+    @ObservationIgnored let typist = Typist()
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var row: ChannelRow?
     @ObservationIgnored private var expiry: ObservationToken?

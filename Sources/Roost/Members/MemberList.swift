@@ -65,6 +65,21 @@ public final class MemberList {
                     await self?.work(isQuestion: false) { try await $0.introduce() }
                 }
             })
+        let news = chat.driver.signals.news(of: channel)
+        following = ObservationToken(
+            task: Task { [weak self] in
+                for await news in news {
+                    guard let self else { return }
+                    if case .signal(let signal) = news, let change = signal.presence { take(change) }
+                }
+            })
+    }
+
+    private func take(_ change: PresenceChange) {
+        guard isAnswered else { return }
+        if roster.apply(change) { show() }
+        // Some of those who came or went weren't named.
+        if !change.isWhole { askSoon() }
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).

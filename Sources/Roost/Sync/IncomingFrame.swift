@@ -12,6 +12,8 @@ struct IncomingFrame: Decodable {
     var closing: ClosingFrame.Closing?
     var unwatched: UnwatchedFrame.Unwatched?
     var event: IncomingEvent?
+    /// Nil also for one that this version can't read.
+    var signal: Signal?
 
     /// The part of the server's welcome that the client needs.
     struct Welcome: Decodable, Hashable {
@@ -38,7 +40,7 @@ struct IncomingFrame: Decodable {
         }
     }
 
-    private enum CodingKeys: String, CodingKey { case reply, error, welcome, closing, unwatched, event, message }
+    private enum CodingKeys: String, CodingKey { case reply, error, welcome, closing, unwatched, event, message, signal }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -47,6 +49,7 @@ struct IncomingFrame: Decodable {
         welcome = try container.decodeIfPresent(Welcome.self, forKey: .welcome)
         closing = try container.decodeIfPresent(ClosingFrame.Closing.self, forKey: .closing)
         unwatched = try container.decodeIfPresent(UnwatchedFrame.Unwatched.self, forKey: .unwatched)
+        signal = container.contains(.signal) ? try? Signal(from: decoder) : nil
         event = container.contains(.event) || container.contains(.message) ? try IncomingEvent(from: decoder) : nil
     }
 

@@ -104,6 +104,8 @@ extension Sync {
         } else if let unwatched = frame.unwatched {
             watched.remove(unwatched.channel)
             log(.notice, "\(unwatched.channel) isn't watched any more: the right to read it has ended.")
+        } else if let signal = frame.signal {
+            if isAuthenticated { emit(.signal(signal)) }
         } else if let error = frame.error {
             refused(error)
         }

@@ -59,7 +59,12 @@ extension SyncDriver {
         case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })
         case .settled(let key, let result): settle(key, result)
         case .status(let status): set(status)
-        case .event(let event, let position): events.send(event, at: position)
+        case .event(let event, let position):
+            if case .happened(let news) = event, news.kind == .messageNew, let channel = news.channel, let actor = news.actor {
+                signals.send(.wrote(actor, channel))
+            }
+            events.send(event, at: position)
+        case .signal(let signal): signals.send(.signal(signal))
         case .startTimer(let timer, let delay): startTimer(timer, delay)
         case .cancelTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
         case .log(let level, let message): environment.logger.log(level: level, "\(message)")
@@ -133,6 +138,7 @@ extension SyncDriver {
     }
 
     private func set(_ status: Sync.Status) {
+        if status != .online { signals.send(.disconnected) }
         switch status {
         case .online:
             statuses.send(.online)

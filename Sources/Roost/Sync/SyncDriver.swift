@@ -27,6 +27,7 @@ actor SyncDriver {
     nonisolated let environment: Environment
     nonisolated let statuses = Broadcast(ConnectionStatus.offline)
     nonisolated let events = EventFeed()
+    nonisolated let signals = SignalFeed()
     nonisolated let order = CallOrder()
 
     // The machine and its inputs: only `drain` hands inputs over, one batch at a time.
@@ -226,6 +227,7 @@ actor SyncDriver {
         tokenFetch?.cancel()
         statuses.send(.offline)
         events.end()
+        signals.end()
         failEverything(RoostError(.unauthenticated, "The user has logged out of this chat."))
     }
 }

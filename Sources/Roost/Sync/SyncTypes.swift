@@ -138,6 +138,8 @@ extension Sync {
         case status(Status)
         /// News for the app, once the rows before it are stored; with its place in a channel's stream, if it has one.
         case event(ChatEvent, StreamPosition?)
+        /// What happens at this moment, for whoever follows it.
+        case signal(Signal)
         case startTimer(Timer, Duration)
         case cancelTimer(Timer)
         case log(Logger.Level, String)

@@ -30,6 +30,18 @@ extension Chat {
         try await driver.enqueue(.preferences(UpdatePreferences(autoAcceptInvitations: accepts)))
     }
 
+    /// Decides what others are told of the user: that they type, how far they have read, and that they are online and watch a channel. Without the last they are invisible: offline to everybody
+    /// else, on all of their devices. What isn't given stays as it is; ``preferences`` follows it.
+    ///
+    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible.
+    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    public nonisolated(nonsending) func setSharing(
+        typing: Bool? = nil, reading: Bool? = nil, presence: Bool? = nil
+    ) async throws {
+        let update = UpdatePreferences(sharesTyping: typing, sharesReading: reading, sharesPresence: presence)
+        try await driver.enqueue(.preferences(update))
+    }
+
     /// Replaces the given fields of the user's own profile. Absent fields stay unchanged.
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.

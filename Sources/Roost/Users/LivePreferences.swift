@@ -6,6 +6,12 @@ public import RoostAPI
 public final class LivePreferences {
     /// Whether invitations make the user a member at once, without asking (SB-18). True until the user says otherwise.
     public private(set) var autoAcceptInvitations = true
+    /// Whether others are told that the user types. True until the user says otherwise.
+    public private(set) var sharesTyping = true
+    /// Whether others are told how far the user has read. True until the user says otherwise.
+    public private(set) var sharesReading = true
+    /// Whether others see that the user is online and which channels they watch. True until the user says otherwise.
+    public private(set) var sharesPresence = true
     /// How far the preferences have come.
     public var phase: LivePhase { follower.phase }
 
@@ -25,7 +31,11 @@ public final class LivePreferences {
     }
 
     /// All of them.
-    public var preferences: Preferences { Preferences(autoAcceptInvitations: autoAcceptInvitations) }
+    public var preferences: Preferences {
+        Preferences(
+            autoAcceptInvitations: autoAcceptInvitations, sharesTyping: sharesTyping, sharesReading: sharesReading,
+            sharesPresence: sharesPresence)
+    }
 
     /// Every state from now on, the current one first.
     public var updates: AsyncStream<Preferences> {
@@ -42,6 +52,9 @@ public final class LivePreferences {
         defer { follower.answered() }
         guard !follower.hasAnswer || preferences != self.preferences else { return }
         autoAcceptInvitations = preferences.autoAcceptInvitations
+        sharesTyping = preferences.sharesTyping
+        sharesReading = preferences.sharesReading
+        sharesPresence = preferences.sharesPresence
         observers.notify(preferences)
     }
 }

@@ -99,17 +99,17 @@ extension Database {
     func preferences() throws -> Preferences {
         let statement = try cachedStatement(sql: "SELECT json FROM preferences")
         let stored = try Data.fetchOne(statement).map { try StoredJSON.decode(Preferences.self, from: $0) } ?? Preferences()
-        return try overlay(of: nil)?.preferences?.applied(to: stored) ?? stored
+        return try overlay(of: nil)?.preferences.map(stored.applying) ?? stored
     }
 }
 
 extension UpdatePreferences {
     /// This update with what a later one replaces.
     func followed(by later: UpdatePreferences) -> UpdatePreferences {
-        UpdatePreferences(autoAcceptInvitations: later.autoAcceptInvitations ?? autoAcceptInvitations)
-    }
-
-    func applied(to preferences: Preferences) -> Preferences {
-        Preferences(autoAcceptInvitations: autoAcceptInvitations ?? preferences.autoAcceptInvitations)
+        UpdatePreferences(
+            autoAcceptInvitations: later.autoAcceptInvitations ?? autoAcceptInvitations,
+            sharesTyping: later.sharesTyping ?? sharesTyping,
+            sharesReading: later.sharesReading ?? sharesReading,
+            sharesPresence: later.sharesPresence ?? sharesPresence)
     }
 }

@@ -1,7 +1,7 @@
 /// The name of a command of a chat, as it is typed after the slash.
 enum ChatCommandName: String, CaseIterable {
-    case list, join, create, invite, invitations, accept, decline, members, who, hide, unhide, leave
-    case edit, delete, retry, discard, older, goto, mentions, reset, quit, help
+    case list, join, create, invite, invitations, accept, decline, members, who, devices, hide, unhide, leave
+    case edit, delete, retry, discard, unread, older, goto, mentions, reset, quit, help
 }
 
 /// Every command of a chat, as /help shows it.
@@ -29,6 +29,7 @@ enum ChatHelp {
         Command(name: .decline, arguments: "[ID]", what: "decline an invitation"),
         Command(name: .members, what: "members, their roles, and who is online"),
         Command(name: .who, what: "who is online, and who is looking"),
+        Command(name: .devices, what: "your devices, and when each was last used"),
         Command(name: .hide, arguments: "[--archive] [--clear]", what: "hide it (until /unhide; with its history)"),
         Command(name: .unhide, what: "show it in your list again"),
         Command(name: .leave, what: "end your membership here"),
@@ -36,6 +37,7 @@ enum ChatHelp {
         Command(name: .delete, what: "delete your last message", isForLines: false),
         Command(name: .retry, what: "resend a refused message; /discard deletes it", isForLines: false),
         Command(name: .discard, what: "delete a refused message", isForLines: false),
+        Command(name: .unread, what: "mark the last message of others as unread again", isForLines: false),
         Command(name: .mentions, what: "the newest messages that mention you, in all channels"),
         Command(name: .reset, what: "conceal all messages so far from yourself"),
         Command(name: .goto, arguments: "TIME | MESSAGE", what: "show what was written then; End goes back", isForLines: false),

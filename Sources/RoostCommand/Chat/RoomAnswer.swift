@@ -79,11 +79,12 @@ extension Room {
     private func who() async throws -> RoomAnswer {
         let page = try await chat.call(ListMembers(channel: channel.id, limit: Limits.memberPage.max))
         let watched = try await chat.call(WatchChannel(channel: channel.id, limit: 1))
+        let watching = try await chat.call(ListWatchers(channel: channel.id, limit: Limits.watcherPage.max))
         let online = page.items.filter(\.isOnline).map(Self.name(of:))
-        let watchers = watched.watchers.sorted { $0.key < $1.key }.map { Self.name(of: $0.value) }
+        let watchers = watching.watchers.sorted { $0.userId < $1.userId }.map { Self.name(of: $0) }
         return RoomAnswer([
             Self.counted(watched.online, "member online", "members online", online),
-            Self.counted(watched.watcherCount, "viewing #\(name)", "viewing #\(name)", watchers),
+            Self.counted(watching.watcherCount, "viewing #\(name)", "viewing #\(name)", watchers),
         ])
     }
 
@@ -94,11 +95,11 @@ extension Room {
     }
 
     private static func name(of entry: MemberEntry) -> String {
-        entry.user.map(name(of:)) ?? entry.member.userId.rawValue.safe()
+        entry.user.map { name(of: $0.summary) } ?? entry.member.userId.rawValue.safe()
     }
 
     /// The display name with the id, which commands take.
-    private static func name(of user: User) -> String {
+    private static func name(of user: UserSummary) -> String {
         let id = user.userId.rawValue.safe()
         guard let name = user.displayName?.safe(), !name.isEmpty, name != id else { return id }
         return "\(name) (\(id))"

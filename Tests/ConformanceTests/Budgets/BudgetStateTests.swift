@@ -219,7 +219,10 @@ import Testing
         func signal(_ kind: String, sizeBytes: Int) -> SignalFrame {
             func frame(_ count: Int) -> SignalFrame {
                 let content = JSONValue.string(String(repeating: "x", count: count))
-                return SignalFrame(Signal(kind: .init(rawValue: kind), sender: "bob", content: content))
+                return SignalFrame(
+                    Signal(
+                        kind: .init(rawValue: kind), channel: "general", sender: "bob",
+                        custom: .init(type: "test", metadata: content)))
             }
             // From 126 bytes on, all of these have heads of the same length.
             return frame(1000 + sizeBytes - frame(1000).bytes.readableBytes)

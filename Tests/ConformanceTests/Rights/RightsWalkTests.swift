@@ -32,8 +32,9 @@ struct RightsWalkTests {
         let others: [Permission] = [.channelWatch, .memberListMuted, .memberListBanned, .memberSearchBanned]
         let showing = Set(Operations.all.filter { $0.isReadOnly }.map { $0.permission }).intersection(Permission.ofChannel).union(
             others)
-        // What messages said before stands in no stream and no list: one operation shows it, which the matrix of permissions tries.
-        let elsewhere: [Permission] = [.messageReadVersions]
+        // What messages said before stands in no stream and no list: one operation shows it, which the matrix of permissions tries. What is said in passing
+        // stores nothing, and shows the caller nothing.
+        let elsewhere: [Permission] = [.messageReadVersions, .messageSend]
         #expect(showing.subtracting(RightsWalk.Right.allCases.flatMap(\.permissions) + elsewhere) == [])
         let cells = RightsWalk.Way.allCases.flatMap { Cell.all(of: $0) }
         #expect(Set(cells.map(\.right)) == Set(RightsWalk.Right.allCases))

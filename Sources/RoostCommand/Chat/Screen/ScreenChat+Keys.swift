@@ -20,24 +20,38 @@ extension ScreenChat {
         case .end where state.editor.cursor == state.editor.characters.count: scrollDown()
         case .escape: state.notice = nil
         case .tab: completeMention()
-        default: state.editor.apply(key)
+        default:
+            state.editor.apply(key)
+            tellTyping()
         }
         return true
     }
 
+    /// Tells the others that the user writes a message, or doesn't any more. A command is no message.
+    private func tellTyping() {
+        let text = state.editor.text
+        if text.allSatisfy(\.isWhitespace) || text.hasPrefix("/") && !text.hasPrefix("//") {
+            room.channel.stopTyping()
+        } else {
+            room.channel.startTyping()
+        }
+    }
+
     private func scroll(by lines: Int) {
+        goal = nil
         state.scroll = max(0, state.scroll + lines)
         let size = RawTerminal.size
         let frame = ScreenLayout(width: size.width).frame(of: state, height: size.height, now: .now)
         if lines > 0, frame.showsOldest, list.hasOlder { loadOlder() }
         // From the bottom on the list follows the newest messages again.
-        if lines < 0, frame.scroll == 0 { attempt { try await $0.list.loadNewer() } }
+        if lines < 0, frame.scroll == 0 { attempt { [list] _ in try await list.loadNewer() } }
     }
 
     /// Shows the newest messages.
     private func scrollDown() {
-        state.scroll = 0
-        attempt { await $0.list.showNewest() }
+        (state.scroll, goal) = (0, nil)
+        // What is meant is the list on the screen now: a /goto right after it has another.
+        attempt { [list] _ in await list.showNewest() }
     }
 
     private func submit() -> Bool {
@@ -68,6 +82,7 @@ extension ScreenChat {
         case .goto(let place): go(to: place)
         case .retry: settleRefused { await $0.retry($1) }
         case .discard: settleRefused { await $0.discard($1) }
+        case .unread: leaveUnread()
         }
     }
 
@@ -134,7 +149,7 @@ extension ScreenChat {
             state.notice = "there is nothing older"
             return
         }
-        attempt { try await $0.list.loadOlder() }
+        attempt { [list] _ in try await list.loadOlder() }
     }
 
     private var newestOwn: Message? {
@@ -143,7 +158,7 @@ extension ScreenChat {
 
     private func deleteNewest() {
         guard let message = newestOwn else { return state.notice = "none of your messages is in view" }
-        attempt { try await $0.room.channel.delete(message.messageId) }
+        attempt { [room] _ in try await room.channel.delete(message.messageId) }
     }
 
     private func editNewest(_ text: String?) {
@@ -155,7 +170,7 @@ extension ScreenChat {
     private func settleRefused(_ settle: @escaping @MainActor (MessageList, ClientID) async -> Void) {
         let refused = list.items.filter { if case .failed = $0.state { true } else { false } }
         guard !refused.isEmpty else { return state.notice = "no message was refused" }
-        Task { for item in refused { await settle(list, item.clientId) } }
+        Task { [list] in for item in refused { await settle(list, item.clientId) } }
     }
 
     /// Does something with the server beside the screen, and reports a failure on the status line.

@@ -14,17 +14,10 @@ extension ScreenChat {
         }
     }
 
-    /// Asks for the number of online members at intervals, since there are no events for it.
-    func refreshOnlineCount() {
-        ticks += 1
-        guard ticks % 10 == 0, state.status == .online, hasEntered else { return }
-        Task { if let watched = try? await room.channel.watch(limit: 1) { events.yield(.watched(watched)) } }
-    }
-
     /// Marks messages in view at the bottom as read.
     func markRead() {
         guard state.isAtBottom, state.status == .online, !isMarkingRead, room.channel.unreadCount > 0,
-            let newest = state.rows.last(where: { $0.seq != nil })?.seq
+            let newest = state.rows.last(where: { $0.seq != nil })?.seq, newest > leftUnread
         else { return }
         isMarkingRead = true
         Task {

@@ -26,11 +26,13 @@ extension ScreenChat {
     }
 
     func observe() -> [ObservationToken] {
-        let events = events
+        let (events, channel) = (events, room.channel.id)
         return [
             list.observe { _ in events.yield(.messages) },
             room.channel.observe { _ in events.yield(.channel) },
             channels.observe { _ in events.yield(.channels) },
+            typing.observe { _ in events.yield(.typing) }, presence.observe { events.yield(.online($0, channel)) },
+            receipts.observe { _ in events.yield(.messages) },
             room.chat.connection.observe { events.yield(.status($0)) },
         ]
     }

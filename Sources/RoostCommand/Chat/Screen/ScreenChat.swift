@@ -10,11 +10,12 @@ final class ScreenChat {
         case typed([UInt8])
         /// The messages, the channel or the user's channels have changed: they are read when the event's turn comes, so that none is of a
         /// channel that was left meanwhile.
-        case messages, channel, channels
+        case messages, channel, channels, typing
         case status(ConnectionStatus)
         case watched(WatchedChannel)
         case answered(RoomAnswer)
         case notice(String)
+        case online(Int, ChannelID)
         case tick, resized, stop
     }
 
@@ -24,10 +25,15 @@ final class ScreenChat {
     let events: AsyncStream<Event>.Continuation
     private let incoming: AsyncStream<Event>
     let channels: ChannelList
+    /// Who else types in the channel.
+    private(set) var typing: LiveTyping
+    /// How many members are online.
+    private(set) var presence: LivePresence
+    /// How far the others have read.
+    private(set) var receipts: LiveReceipts
     private(set) var items: [MessageItem] = []
     private var keys = KeyParser()
     var isMarkingRead = false
-    var ticks = 0
     var hasEntered = false
     /// Whether new messages are read as they come. Before the first are read and after the connection was away, they are not: what came
     /// meanwhile gets the marker.
@@ -38,12 +44,19 @@ final class ScreenChat {
     private var observations: [ObservationToken] = []
     /// What is being written, with the mentions in it.
     var composer = MentionComposer()
+    /// What was marked as unread, up to where: reading begins after it.
+    var leftUnread: Seq = 0
+    /// The place that was asked for and isn't in view yet.
+    var goal: MessageAnchor?
     /// The newest send: the next one waits for it.
     var sending: Task<Void, Never>?
 
     init(_ room: Room) {
         self.room = room
         list = room.channel.messages(pageSize: 50)
+        typing = room.channel.typing()
+        presence = room.channel.presence()
+        receipts = room.channel.receipts()
         channels = room.chat.channels()
         state = ScreenState(channel: room.channel.id)
         (incoming, events) = AsyncStream.makeStream(of: Event.self)
@@ -89,6 +102,7 @@ final class ScreenChat {
             showMessages()
         case .channel: show(room.channel.view)
         case .channels: showUnreadElsewhere()
+        case .typing: (state.typing, state.moreType) = (typing.users.map { $0.name.safe() }, typing.hasMore)
         case .status(let status): show(status)
         case .answered(let answer): show(answer)
         case .watched(let watched):
@@ -96,8 +110,8 @@ final class ScreenChat {
             state.onlineCount = watched.online
             state.memberCount = watched.channel.counters.memberCount
         case .notice(let text): state.tell([text], width: RawTerminal.size.width)
-        case .tick: refreshOnlineCount()
-        case .resized, .stop: break
+        case .online(let count, let channel): if channel == state.channel, isMember { state.onlineCount = count }
+        case .tick, .resized, .stop: break
         }
         return true
     }
@@ -109,7 +123,10 @@ final class ScreenChat {
         Task { try? await left.channel.unwatch() }
         room = room.next(id)
         list = room.channel.messages(pageSize: 50)
+        typing = room.channel.typing()
+        receipts = room.channel.receipts()
         items = []
+        (goal, leftUnread) = (nil, 0)
         (hasEntered, isMember, isMarkingRead, isFollowing, isRead) = (false, false, false, false, true)
         state = state.moved(to: id)
         observations = observe()
@@ -155,6 +172,8 @@ final class ScreenChat {
             if state.isAtBottom { state.marker = nil }
         }
         state.status = status
+        // Nobody tells who comes and goes now.
+        if status != .online { state.onlineCount = nil }
         if status == .online { enter() }
     }
 
@@ -168,11 +187,13 @@ final class ScreenChat {
         for observation in observations { observation.invalidate() }
         list = room.channel.messages(around: anchor, pageSize: 50)
         (state.scroll, state.marker) = (0, nil)
+        goal = anchor
         observations = observe()
         let list = list
         attempt { _ in
             do { try await list.loaded() } catch {
                 // It goes on at the newest messages.
+                self.goal = nil
                 await list.showNewest()
                 throw error
             }
@@ -181,7 +202,7 @@ final class ScreenChat {
 
     private func showMessages() {
         state.hasOlder = list.hasOlder
-        let rows = items.map { item in
+        var rows = items.map { item in
             ScreenState.Row(
                 id: item.id, seq: item.message?.seq, name: item.sender.name.safe(), text: item.text.safe(keepsNewlines: true),
                 date: item.createdAt.date, state: item.state, isMine: item.id.sender == room.chat.user,
@@ -189,7 +210,32 @@ final class ScreenChat {
                 sort: item.message.flatMap(MessageText.sort(of:)),
                 mentionsUser: item.message.map { mentionsUser($0) } ?? false)
         }
-        state.show(rows, width: RawTerminal.size.width)
+        if let last = items.lastIndex(where: { $0.id.sender == room.chat.user && $0.message?.deletedAt == nil && $0.message != nil }
+        ) {
+            rows[last].readers = readers(of: items[last])
+        }
+        let size = RawTerminal.size
+        state.show(rows, width: size.width)
         state.hasNewer = list.hasNewer
+        if let index = goal.flatMap(place) {
+            state.scroll(to: index, width: size.width, height: size.height)
+            goal = nil
+        }
+    }
+
+    /// Who has read a message, by the names that the messages here have.
+    private func readers(of item: MessageItem) -> [String] {
+        guard let message = item.message else { return [] }
+        let names = Dictionary(items.map { ($0.id.sender, $0.sender.name) }, uniquingKeysWith: { _, last in last })
+        return receipts.readers(of: message).map { (names[$0] ?? $0.rawValue).safe() }
+    }
+
+    /// The row that an anchor means, once it is there.
+    private func place(of anchor: MessageAnchor) -> Int? {
+        switch anchor {
+        case .message(let id): items.firstIndex { $0.message?.messageId == id }
+        case .time(let time): items.firstIndex { $0.createdAt >= time } ?? items.indices.last
+        case .newest, .firstUnread: nil
+        }
     }
 }

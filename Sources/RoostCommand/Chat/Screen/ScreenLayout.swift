@@ -121,7 +121,18 @@ struct ScreenLayout {
         case .failed(let error): (row.text + "\n✗ not sent: \(error.summaryLine) /retry or /discard", .alert)
         case .sent where row.isDeleted: ("message deleted", .dim)
         case .sent:
-            ((row.sort.map { "[\($0)] " } ?? "") + row.text + (row.isEdited ? " (edited)" : ""), row.mentionsUser ? .bold : nil)
+            (
+                (row.sort.map { "[\($0)] " } ?? "") + row.text + (row.isEdited ? " (edited)" : "") + readers(of: row),
+                row.mentionsUser ? .bold : nil
+            )
+        }
+    }
+
+    private func readers(of row: ScreenState.Row) -> String {
+        switch row.readers.count {
+        case 0: ""
+        case 1...3: " ✓ read by \(row.readers.joined(separator: ", "))"
+        default: " ✓ read by \(row.readers.count)"
         }
     }
 

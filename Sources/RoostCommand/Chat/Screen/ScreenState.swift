@@ -16,6 +16,8 @@ struct ScreenState {
         var isDeleted: Bool
         /// What sort of message it is, unless it is a user's text.
         var sort: String?
+        /// Who has read it, of the user's newest message.
+        var readers: [String] = []
         /// Whether it mentions the user, by name or with the channel.
         var mentionsUser = false
     }
@@ -24,6 +26,10 @@ struct ScreenState {
     var displayName: String?
     var memberCount: Int?
     var onlineCount: Int?
+    /// The names of others who type in it.
+    var typing: [String] = []
+    /// Whether there are more of them.
+    var moreType = false
     /// Channels with unread messages, without this one.
     var unreadElsewhere: [(name: String, count: Int)] = []
 
@@ -64,6 +70,12 @@ struct ScreenState {
         var state = ScreenState(channel: channel)
         (state.status, state.editor) = (status, editor)
         return state
+    }
+
+    /// Scrolls so far that a row is in the middle of the screen, or as near to it as the rows after it allow.
+    mutating func scroll(to index: Int, width: Int, height: Int) {
+        let below = ScreenLayout(width: width).block(of: Array(rows[(index + 1)...]), marker: marker).count
+        scroll = max(0, below - height / 2)
     }
 
     /// Shows the rows of a changed list. A user who has scrolled up keeps seeing the same lines.

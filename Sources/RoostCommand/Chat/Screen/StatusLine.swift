@@ -11,9 +11,20 @@ enum StatusLine {
         var parts = [connection(state, now: now)]
         if state.pendingCount > 0 { parts.append("\(state.pendingCount) unsent message\(state.pendingCount == 1 ? "" : "s")") }
         if !state.isAtBottom { parts.append("scrolled up; press End to return") }
+        if let typing = typing(state) { parts.append(typing) }
         if let notice = state.notice { parts.append(notice.safe()) }
         let text = parts.joined(separator: " · ").truncated(to: width)
         return (state.status == .online ? Style.dim : .alert).applied(to: text)
+    }
+
+    /// `Bob is typing …`; nil while nobody is.
+    private static func typing(_ state: ScreenState) -> String? {
+        switch (state.typing.count, state.moreType) {
+        case (0, false): nil
+        case (1, false): "\(state.typing[0]) is typing …"
+        case (2, false): "\(state.typing[0]) and \(state.typing[1]) are typing …"
+        default: "several people are typing …"
+        }
     }
 
     private static func connection(_ state: ScreenState, now: Date) -> String {

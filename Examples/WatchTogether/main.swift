@@ -1,0 +1,61 @@
+// Watching, the way of Stream's SDK: the state of a channel when it is opened, who else looks, who types and who has read, and what an app tells in passing.
+import ExampleSupport
+import Roost
+import RoostAPI
+
+let (ann, bob) = await Walk.begin("example-watch-together")
+
+// Opening: the answer has the channel's rules, who is there, and the newest messages. Non-members may watch where the rules say so.
+let show = try await ann.createChannel(type: .livestream, displayName: "The show")
+try await show.sendConfirmed("We begin.")
+let opened = try await show.watch()
+Walk.expect(opened.config.type == .livestream && opened.config.read == .everyone, "the channel's rules come with it")
+Walk.expect(opened.messages.messages.map(\.text) == ["We begin."] && opened.watcherCount == 1, "and its newest messages")
+let bobsShow = bob.channel(show.id)
+let seen = try await bobsShow.watch()
+Walk.expect(seen.membership == nil && seen.watcherCount == 2, "somebody who isn't a member watches too")
+
+// Who looks: a live list, in the order in which they came.
+let watchers = show.watchers(pageSize: 25)
+try await watchers.loaded()
+Walk.expect(watchers.items.map(\.id) == ["ann", "bob"] && watchers.watcherCount == 2, "the watchers are a list")
+try await bobsShow.unwatch()
+for await update in watchers.updates where update.items.map(\.id) == ["ann"] { break }
+Walk.expect(watchers.watcherCount == 1, "which follows who stops")
+try await bobsShow.watch()
+for await update in watchers.updates where update.items.count == 2 { break }
+Walk.expect(watchers.items.last?.id == "bob", "and who begins")
+
+// In passing: who types, and an app's own.
+let typing = show.typing()
+bobsShow.startTyping()
+for await users in typing.updates where users.map(\.id) == ["bob"] { break }
+Walk.expect(typing.users.count == 1, "who types is shown")
+let applause = show.signals
+try await bobsShow.sendSignal("applause", metadata: ["claps": 3])
+for await signal in applause {
+    Walk.expect(signal.sender == "bob" && signal.metadata == ["claps": 3], "an app tells those who watch what it likes")
+    break
+}
+try await bobsShow.sendConfirmed("Bravo!")
+for await users in typing.updates where users.isEmpty { break }
+Walk.expect(show.lastMessage?.text == "Bravo!", "whoever has written types no more")
+
+// Members of a channel get its messages without watching, and know who has read theirs.
+let team = try await ann.createChannel(type: .messaging, displayName: "Team", users: ["bob"])
+let bobsTeam = bob.channel(team.id)
+for await view in bobsTeam.updates where view?.membership?.state == .member { break }
+let receipts = team.receipts()
+try await receipts.loaded()
+let question = try await team.sendConfirmed("Did you see it?")
+for await view in bobsTeam.updates where view?.unreadCount == 1 { break }
+Walk.expect(receipts.readers(of: question).isEmpty, "a member who isn't watching gets the message, and hasn't read it")
+try await bobsTeam.markRead()
+for await _ in receipts.updates where receipts.readers(of: question) == ["bob"] { break }
+Walk.expect(receipts.positions["bob"]?.readSeq == question.seq, "reading is shown to the others")
+
+// Ending: with the connection a watch ends by itself.
+await bob.disconnect()
+for await update in watchers.updates where update.items.map(\.id) == ["ann"] { break }
+Walk.expect(watchers.watcherCount == 1, "who is gone doesn't watch")
+await ann.disconnect()

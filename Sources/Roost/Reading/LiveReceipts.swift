@@ -1,0 +1,103 @@
+public import Observation
+public import RoostAPI
+
+/// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for who has seen it.
+///
+/// It comes from the server, again after each reconnect, and follows what is told of the channel: to all members where there are up to
+/// `Limits.receiptMembers`, in a larger channel while it is watched (``LiveChannel/watch(limit:)``). Members who don't share their reading aren't in it. It is
+/// `refused` with `feature_disabled` where the channel's policy has no `readEvents`, and in a channel of more than `Limits.largeChannelMembers`.
+@MainActor @Observable
+public final class LiveReceipts {
+    /// How far each member has read, the user themself included.
+    public private(set) var positions: [UserID: ReadPosition] = [:]
+    /// How far it has come: before it is loaded, empty means nothing.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the server has answered. An app that hasn't connected waits until it has.
+    ///
+    /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
+
+    @ObservationIgnored private let channel: ChannelID
+    @ObservationIgnored private let chat: Chat
+    @ObservationIgnored private let follower: Follower
+    @ObservationIgnored private let observers = Observers<[UserID: ReadPosition]>()
+    @ObservationIgnored private var following: ObservationToken?
+
+    init(of channel: ChannelID, in chat: Chat) {
+        self.channel = channel
+        self.chat = chat
+        follower = Follower(chat.driver)
+        follower.follow(
+            .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
+            changed: { [weak self] change in
+                // Who has left isn't shown, and who has joined has read up to there.
+                if !change.isEverything, !change.members.isEmpty { self?.askSoon() }
+            })
+        let news = chat.driver.signals.news(of: channel)
+        following = ObservationToken(
+            task: Task { [weak self] in
+                for await news in news {
+                    guard let self else { return }
+                    if case .signal(let signal) = news, let update = signal.read { take(update) }
+                }
+            })
+    }
+
+    /// The positions from now on, the current ones first.
+    public var updates: AsyncStream<[UserID: ReadPosition]> {
+        observers.values(of: self, startingWith: follower.hasAnswer ? positions : nil)
+    }
+
+    /// Calls back with the positions, and again on every change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor ([UserID: ReadPosition]) -> Void) -> ObservationToken {
+        observers.add(startingWith: follower.hasAnswer ? positions : nil, callback)
+    }
+
+    private func refresh() async {
+        await follower.work { [weak self] in
+            guard let self else { return }
+            var fresh: [UserID: ReadPosition] = [:]
+            var question = ListReaders(channel: channel, limit: Limits.memberPage.max)
+            repeat {
+                let page = try await chat.call(question)
+                for position in page.items { fresh[position.userId] = position }
+                question.cursor = page.nextCursor
+            } while question.cursor != nil
+            // Signals that came meanwhile may be newer than the page.
+            for (user, position) in positions where fresh[user].map({ $0.readSeq < position.readSeq }) ?? false {
+                fresh[user] = position
+            }
+            show(fresh)
+        }
+    }
+
+    private func take(_ update: ReadUpdate) {
+        var changed = positions
+        for position in update.readers where changed[position.userId].map({ $0.readSeq < position.readSeq }) ?? true {
+            changed[position.userId] = position
+        }
+        if follower.hasAnswer || phase.error == nil { show(changed, isAnswer: false) }
+        if !update.isWhole { askSoon() }
+    }
+
+    private func show(_ changed: [UserID: ReadPosition], isAnswer: Bool = true) {
+        defer { if isAnswer { follower.answered() } }
+        guard changed != positions || isAnswer && !follower.hasAnswer else { return }
+        positions = changed
+        if isAnswer || follower.hasAnswer { observers.notify(changed) }
+    }
+
+    private func askSoon() {
+        follower.soon { [weak self] in await self?.refresh() }
+    }
+}
+
+extension ListReaders: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .users }
+}
+
+extension LiveChannel {
+    /// How far the members have read, as a live object. Each call makes a new one; keep it while it is shown.
+    public func receipts() -> LiveReceipts { LiveReceipts(of: id, in: chat) }
+}

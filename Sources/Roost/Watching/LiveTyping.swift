@@ -1,0 +1,138 @@
+public import Observation
+public import RoostAPI
+
+/// Who else types in a channel at this moment, as a live object (SB-02).
+///
+/// The server tells it to the channel's members, in a channel of more than `Limits.largeChannelMembers` only to those who watch it. Somebody who has sent a
+/// message has stopped, and nobody types any more of whom nothing was heard for `Limits.typingSeconds`, or while there is no connection.
+@MainActor @Observable
+public final class LiveTyping {
+    /// Those who type, without the user: those first who began first, at most `Limits.typingUsers`.
+    public private(set) var users: [UserSummary] = []
+    /// Whether more people type than ``users`` has.
+    public private(set) var hasMore = false
+
+    @ObservationIgnored private var ids: [UserID] = []
+    @ObservationIgnored private let channel: ChannelID
+    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private let follower: Follower
+    @ObservationIgnored private let observers = Observers<[UserSummary]>()
+    @ObservationIgnored private var following: ObservationToken?
+    @ObservationIgnored private var expiry: ObservationToken?
+
+    init(_ channel: ChannelID, _ driver: SyncDriver) {
+        self.channel = channel
+        self.driver = driver
+        follower = Follower(driver)
+        follower.follow(
+            .own,
+            reload: { [weak self] change in
+                guard let self, change.isEverything || !change.users.isDisjoint(with: ids) else { return }
+                try await introduce()
+            })
+        let news = driver.signals.news(of: channel)
+        following = ObservationToken(
+            task: Task { [weak self] in
+                for await news in news {
+                    guard let self else { return }
+                    await take(news)
+                }
+            })
+    }
+
+    /// Those who type from now on, the current ones first.
+    public var updates: AsyncStream<[UserSummary]> { observers.values(of: self, startingWith: users) }
+
+    /// Calls back with those who type, and again on every change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor ([UserSummary]) -> Void) -> ObservationToken {
+        observers.add(startingWith: users, callback)
+    }
+
+    private func take(_ news: SignalFeed.News) async {
+        switch news {
+        case .signal(let signal):
+            guard let typing = signal.typing else { return }
+            await show(typing.users.filter { $0 != driver.environment.user }, hasMore: typing.hasMore)
+        case .wrote(let user, _):
+            guard ids.contains(user) else { return }
+            await show(ids.filter { $0 != user }, hasMore: hasMore)
+        case .disconnected: await show([], hasMore: false)
+        }
+    }
+
+    private func show(_ users: [UserID], hasMore: Bool) async {
+        (ids, self.hasMore) = (users, hasMore)
+        expiry = nil
+        if !users.isEmpty || hasMore {
+            let clock = driver.environment.clock
+            expiry = ObservationToken(
+                task: Task { [weak self] in
+                    do { try await clock.sleep(for: .seconds(Limits.typingSeconds)) } catch { return }
+                    await self?.show([], hasMore: false)
+                })
+        }
+        await follower.work { [weak self] in try await self?.introduce() }
+    }
+
+    /// Reads who they are.
+    private func introduce() async throws {
+        let ids = ids
+        let stored = try await driver.files().store.read { database in try ids.map { try database.summary(of: $0) } }
+        // Others may type by now: they have a turn of their own.
+        guard ids == self.ids else { return }
+        follower.miss(stored)
+        guard stored != users else { return }
+        users = stored
+        observers.notify(stored)
+    }
+}
+
+extension LiveChannel {
+    /// Who else types here at this moment, as a live object. Each call makes a new one; keep it while it is shown.
+    public func typing() -> LiveTyping { LiveTyping(id, chat.driver) }
+
+    /// Tells the others that the user types. Call it with each change of the text: the server hears of it once a second at most, and that they have stopped
+    /// when ``stopTyping()`` is called, a message is sent, or for 7 seconds nothing was typed.
+    ///
+    /// It does nothing without a connection, and where the user may not send.
+    public func startTyping() { typist.types(in: self) }
+
+    /// Tells the others that the user doesn't type any more: they have deleted their text, say, or left the screen.
+    public func stopTyping() { typist.stops(in: self) }
+}
+
+/// What was said of the user's typing in one channel.
+@MainActor
+final class Typist {
+    private var toldAt: Timestamp?
+    private var pause: ObservationToken?
+
+    /// The least time between two calls.
+    private static let interval: Int64 = 1000
+    /// After this time without a key the user has stopped (Stream's rule).
+    private static let idleTime = Duration.seconds(7)
+
+    fileprivate func types(in channel: LiveChannel) {
+        let (environment, id) = (channel.chat.driver.environment, channel.id)
+        let clock = environment.clock
+        pause = ObservationToken(
+            task: Task { [weak self, weak channel] in
+                do { try await clock.sleep(for: Self.idleTime) } catch { return }
+                if let channel { self?.stops(in: channel) }
+            })
+        let now = environment.now()
+        if let toldAt, now >= toldAt, now.milliseconds - toldAt.milliseconds < Self.interval { return }
+        toldAt = now
+        let chat = channel.chat
+        Task { _ = try? await chat.call(StartTyping(channel: id)) }
+    }
+
+    /// Does nothing if nobody was told that the user types.
+    func stops(in channel: LiveChannel) {
+        pause = nil
+        guard toldAt != nil else { return }
+        toldAt = nil
+        let (chat, id) = (channel.chat, channel.id)
+        Task { _ = try? await chat.call(StopTyping(channel: id)) }
+    }
+}

@@ -1,0 +1,216 @@
+import Roost
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// What the SDK shows of this moment, against the real server: typing, receipts, watchers and an app's own signals.
+@MainActor @Suite struct LiveObjectTests {
+    @Test(
+        "SB-02 R26 who types is shown by name, and not the user themself; a message, a pause and the end of the connection end it")
+    func typing() async throws {
+        let server = try await TestServer()
+        let (ann, bob, phone) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
+        for client in [ann, bob, phone] { try await client.connect() }
+        try await bob.updateMe(displayName: "Bob B.")
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let (mine, atPhone) = (bob.channel("general"), phone.channel("general"))
+        try await wait("the channel") { mine.currentUserMembership == .member }
+        let (atAnn, own, onPhone) = (general.typing(), mine.typing(), atPhone.typing())
+        var heard: [[String]] = []
+        let token = atAnn.observe { heard.append($0.map(\.name)) }
+
+        mine.startTyping()
+        mine.startTyping()
+        try await wait("bob to type") { atAnn.users.map(\.name) == ["Bob B."] }
+        #expect(own.users.isEmpty && onPhone.users.isEmpty)
+        try await mine.sendConfirmed("hi")
+        try await wait("bob to have written") { atAnn.users.isEmpty }
+        // The server was told too: it doesn't say again that he types.
+        mine.startTyping()
+        try await wait("bob to type again") { !atAnn.users.isEmpty }
+        mine.stopTyping()
+        try await wait("bob to stop") { atAnn.users.isEmpty }
+        general.startTyping()
+        try await wait("ann to type") { own.users.map(\.id) == ["ann"] && onPhone.users.map(\.id) == ["ann"] }
+        await bob.disconnect()
+        try await wait("nobody to be known to type") { own.users.isEmpty }
+        #expect(onPhone.users.map(\.id) == ["ann"])
+        // Without a connection it does nothing.
+        mine.startTyping()
+        mine.stopTyping()
+        #expect(heard.first == [] && heard.contains(["Bob B."]))
+        token.invalidate()
+        try await server.stop()
+    }
+
+    @Test("SB-02 R26 D-22 receipts: who has read is shown, live and after an absence, without those who don't share it")
+    func receipts() async throws {
+        let server = try await TestServer()
+        let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
+        for client in [ann, bob, cid] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob", "cid"])
+        let (atBob, atCid) = (bob.channel("general"), cid.channel("general"))
+        try await wait("the channel") { atBob.currentUserMembership == .member && atCid.currentUserMembership == .member }
+        let first = try await general.sendConfirmed("1")
+        let receipts = general.receipts()
+        try await receipts.loaded()
+        #expect(receipts.readers(of: first) == [] && Set(receipts.positions.keys) == ["ann", "bob", "cid"])
+        try await wait("the message") { atBob.lastMessage == first && atCid.lastMessage == first }
+        try await atBob.markRead()
+        try await wait("bob to have read") { receipts.readers(of: first) == ["bob"] }
+        try await atCid.markRead()
+        try await wait("both to have read") { receipts.readers(of: first) == ["cid", "bob"] }
+
+        // What happens during an absence is there after it.
+        await ann.disconnect()
+        let second = try await atBob.sendConfirmed("2")
+        try await cid.setSharing(reading: false)
+        try await wait("the second message") { atCid.lastMessage == second }
+        try await atCid.markRead()
+        try await atBob.markRead()
+        try await wait("everything to be sent") { bob.outbox.count == 0 && cid.outbox.count == 0 }
+        try await ann.connect()
+        try await wait("bob's position, and cid's no more") {
+            receipts.positions["bob"]?.readSeq == second.seq && receipts.positions["cid"] == nil
+        }
+        #expect(try await ann.call(WatchChannel(channel: "general")).read.keys.sorted() == ["ann", "bob"])
+        #expect(try await cid.call(WatchChannel(channel: "general")).read.keys.sorted() == ["ann", "bob", "cid"])
+        try await cid.preferences.loaded()
+        #expect(cid.preferences.sharesReading == false && cid.preferences.sharesTyping)
+        try await server.stop()
+    }
+
+    @Test("R25 EM-35 marking as unread is shown at once, offline too, on all of the user's devices, and in the order of the marks")
+    func markUnread() async throws {
+        let server = try await TestServer()
+        let (ann, bob, phone) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
+        for client in [ann, bob, phone] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let (mine, atPhone) = (bob.channel("general"), phone.channel("general"))
+        try await wait("the channel") { mine.currentUserMembership == .member && atPhone.currentUserMembership == .member }
+        var sent: [Message] = []
+        for text in ["1", "2", "3"] { sent.append(try await general.sendConfirmed(MessageDraft(text: text))) }
+        try await wait("the messages") { mine.unreadCount == 3 && atPhone.unreadCount == 3 }
+        try await bob.markAllRead()
+        try await wait("all to be read") { mine.unreadCount == 0 && atPhone.unreadCount == 0 && bob.unread.total.unreadCount == 0 }
+        try await mine.markUnread(from: sent[1].seq)
+        try await wait("two to be unread") { mine.unreadCount == 2 && atPhone.unreadCount == 2 }
+
+        await bob.disconnect()
+        try await mine.markRead()
+        try await wait("none to be unread") { mine.unreadCount == 0 }
+        try await mine.markUnread(from: sent[2].seq)
+        try await wait("one to be unread") { mine.unreadCount == 1 && bob.unread.total.unreadCount == 1 }
+        #expect(atPhone.unreadCount == 2)
+        try await bob.connect()
+        try await wait("one to be unread everywhere") {
+            bob.outbox.count == 0 && mine.unreadCount == 1 && atPhone.unreadCount == 1
+        }
+        #expect(try await bob.call(GetUnread(channel: "general")).unreadCount == 1)
+        try await server.stop()
+    }
+
+    @Test(
+        "ST-06 ST-14 ST-16 a live list of watchers follows who comes and goes, with the differences, and is right after a reconnect"
+    )
+    func watchers() async throws {
+        let server = try await TestServer()
+        let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
+        for client in [ann, bob, cid] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob", "cid"])
+        try await general.watch()
+        let list = general.watchers()
+        var updates: [ListUpdate<UserSummary>] = []
+        let token = list.observe { updates.append($0) }
+        try await list.loaded()
+        #expect(list.items.map(\.id) == ["ann"] && list.watcherCount == 1 && !list.hasMore)
+        try await bob.channel("general").watch()
+        try await wait("bob") { list.items.map(\.id) == ["ann", "bob"] && list.watcherCount == 2 }
+        try await cid.channel("general").watch()
+        try await wait("cid") { list.items.map(\.id) == ["ann", "bob", "cid"] }
+        try await bob.channel("general").unwatch()
+        try await wait("bob to be gone") { list.items.map(\.id) == ["ann", "cid"] && list.watcherCount == 2 }
+        #expect(updates.last?.removed == [1] && updates.contains { $0.inserted == [2] })
+        await ann.disconnect()
+        await cid.disconnect()
+        try await bob.channel("general").watch()
+        try await ann.connect()
+        try await wait("those who watch now") { Set(list.items.map(\.id)) == ["ann", "bob"] && list.watcherCount == 2 }
+        token.invalidate()
+        try await server.stop()
+    }
+
+    @Test("ST-12 a list of watchers is loaded page by page")
+    func pages() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        let users = (1...7).map { UserID("u\($0)") }
+        for user in users { _ = try await server.socket(user) }
+        let general = try await ann.createChannel("general", users: users)
+        var sockets: [RawSocket] = []
+        for user in users {
+            let socket = try await server.socket(user)
+            try await socket.call(WatchChannel(channel: "general"))
+            sockets.append(socket)
+        }
+        let list = general.watchers(pageSize: 3)
+        try await list.loaded()
+        #expect(list.items.map(\.id) == Array(users.prefix(3)) && list.hasMore && list.watcherCount == 7)
+        try await list.loadMore()
+        try await list.loadMore()
+        #expect(list.items.map(\.id) == users && !list.hasMore)
+        for socket in sockets { await socket.close() }
+        try await server.stop()
+    }
+
+    @Test("ST-01 ST-09 R06 R39 one call makes and watches, one queries and watches, and both are watched again after a reconnect")
+    func watchesAtOnce() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
+        for client in [ann, bob] { try await client.connect() }
+        let made = try await ann.watch("messaging:plans", creating: CreateChannel(displayName: "Plans", users: ["bob"]))
+        #expect(made.channel.channelId == "plans" && made.watcherCount == 1)
+        try await ann.createChannel("team", users: ["bob"])
+        let page = try await bob.watch(QueryChannels(sort: .created))
+        #expect(page.items.map(\.channel.channelId) == ["team", "plans"])
+        let root = try await server.socket("root", role: .admin)
+        func watchers(_ channel: ChannelID) async throws -> [UserID] {
+            try await root.call(ListWatchers(channel: channel)).watchers.map(\.userId).sorted()
+        }
+        func expectWatchers(_ wanted: [UserID], _ channel: ChannelID) async throws {
+            let end = ContinuousClock.now + .seconds(20)
+            while try await watchers(channel) != wanted {
+                guard ContinuousClock.now < end else { throw Missed("\(wanted) to watch \(channel)") }
+            }
+        }
+        #expect(try await watchers("plans") == ["ann", "bob"])
+        #expect(try await watchers("team") == ["bob"])
+        await bob.disconnect()
+        try await expectWatchers([], "team")
+        try await bob.connect()
+        try await expectWatchers(["ann", "bob"], "plans")
+        try await expectWatchers(["bob"], "team")
+        try await server.stop()
+    }
+
+    @Test("an app's own signals reach those who watch, with what they carry, and the sender's other devices")
+    func signals() async throws {
+        let server = try await TestServer()
+        let (ann, bob, phone) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
+        for client in [ann, bob, phone] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let (mine, atPhone) = (bob.channel("general"), phone.channel("general"))
+        try await wait("the channel") { mine.currentUserMembership == .member }
+        for channel in [general, atPhone] { try await channel.watch() }
+        var (atAnn, onPhone) = (general.signals.makeAsyncIterator(), atPhone.signals.makeAsyncIterator())
+        try await mine.sendSignal("wave", metadata: ["hand": "left"])
+        let expected = ("bob" as UserID, "wave", ["hand": "left"] as JSONValue?)
+        for signal in [await atAnn.next(), await onPhone.next()] {
+            #expect(signal.map { ($0.sender, $0.type, $0.metadata) == expected } == true)
+        }
+        await #expect(throws: RoostError.self) { try await mine.sendSignal("", metadata: nil) }
+        await #expect(throws: RoostError.self) { try await chat("zoe", at: server).channel("general").sendSignal("wave") }
+        try await server.stop()
+    }
+}

@@ -1,0 +1,121 @@
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// Signals over real sockets.
+@Suite struct SignalDeliveryTests {
+    private func typing(_ users: UserID...) -> Signal {
+        Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: users, hasMore: false))
+    }
+
+    @Test("SB-02 R26 §4 who types is told to the other members, watching or not, to watchers, and not to the typer's own devices")
+    func typing() async throws {
+        let server = try await TestServer()
+        let (ann, bob, phone) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
+        let zoe = try await server.socket("zoe")
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        try await bob.call(StartTyping(channel: "general"))
+        #expect(try await ann.nextSignal() == typing("bob"))
+        for socket in [bob, phone] { #expect(try await socket.nextSignal() == typing()) }
+        // Over HTTP too.
+        let token = try await server.token("ann")
+        let answer = try await server.request("POST", "/v1/channels/general/typing", token: token, body: "{}")
+        #expect(answer.status == 200)
+        #expect(try await bob.nextSignal() == typing("ann"))
+        #expect(try await ann.nextSignal() == typing("bob"))
+        try await bob.call(StopTyping(channel: "general"))
+        #expect(try await phone.nextSignal() == typing("ann"))
+        // Leaving ends it, and whoever isn't there hears nothing.
+        try await ann.call(StartTyping(channel: "general"))
+        try await bob.call(LeaveChannel(channel: "general"))
+        try await ann.call(LeaveChannel(channel: "general"))
+        _ = try await zoe.call(GetMe())
+        #expect(await zoe.signals == [])
+        try await server.stop()
+    }
+
+    @Test("ST-10 ST-13 ST-16 watchers hear who begins and who stops, by a call or by the end of the connection; others don't")
+    func watching() async throws {
+        let server = try await TestServer()
+        let (ann, bob, cid) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("cid"))
+        try await ann.call(CreateChannel(channel: "general", users: ["bob", "cid"]))
+        try await ann.call(WatchChannel(channel: "general"))
+        /// Follows the watchers from signal to signal until they are some.
+        func follow(_ socket: RawSocket, from known: Set<UserID>, to wanted: Set<UserID>) async throws {
+            var watchers = known
+            while watchers != wanted {
+                let signal = try await socket.nextSignal()
+                // Who is online is told beside it.
+                guard let change = signal.watching else { continue }
+                watchers.formUnion(change.started)
+                watchers.subtract(change.stopped)
+                #expect(change.isWhole && change.watcherCount == watchers.count)
+            }
+        }
+        try await follow(ann, from: [], to: ["ann"])
+        #expect(try await bob.call(WatchChannel(channel: "general")).watcherCount == 2)
+        try await follow(ann, from: ["ann"], to: ["ann", "bob"])
+        // A second device of bob's is no second watcher.
+        let tablet = try await server.socket("bob")
+        try await tablet.call(WatchChannel(channel: "general"))
+        try await bob.call(UnwatchChannel(channel: "general"))
+        let page = try await ann.call(ListWatchers(channel: "general"))
+        #expect(page.watchers.map(\.userId) == ["ann", "bob"] && page.watcherCount == 2)
+        await tablet.close()
+        try await follow(ann, from: ["ann", "bob"], to: ["ann"])
+        try await bob.call(WatchChannel(channel: "general"))
+        try await bob.call(LeaveChannel(channel: "general"))
+        try await cid.call(WatchChannel(channel: "general"))
+        try await follow(ann, from: ["ann"], to: ["ann", "cid"])
+        try await server.stop()
+    }
+
+    @Test("custom signals reach those who watch, the sender's other devices too, in order, 10 a second of one user")
+    func custom() async throws {
+        let server = try await TestServer()
+        let (ann, bob, phone) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        for socket in [ann, phone] { try await socket.call(WatchChannel(channel: "general")) }
+        var accepted: [Int64] = []
+        for number: Int64 in 1...40 {
+            do {
+                try await bob.call(SendSignal(channel: "general", type: "move", metadata: ["number": .integer(number)]))
+                accepted.append(number)
+            } catch let error as RoostError {
+                #expect(error.code == .rateLimited && error.retryAfterMilliseconds == 1000 && error.limit == 10)
+            }
+        }
+        #expect(accepted.starts(with: 1...10) && accepted.count < 40)
+        for socket in [ann, phone] {
+            var heard: [JSONValue] = []
+            while heard.count < accepted.count {
+                let signal = try await socket.nextSignal()
+                guard let custom = signal.custom else { continue }
+                #expect(signal.sender == "bob" && custom.type == "move")
+                if case .object(let metadata) = custom.metadata, let number = metadata["number"] { heard.append(number) }
+            }
+            #expect(heard == accepted.map(JSONValue.integer))
+        }
+        _ = try await bob.call(GetMe())
+        #expect(await bob.signals.allSatisfy { $0.custom == nil })
+        try await server.stop()
+    }
+
+    @Test("I9 who may not read a channel any more gets no signal of it")
+    func rights() async throws {
+        let server = try await TestServer()
+        let (ann, eve) = (try await server.socket("ann"), try await server.socket("eve"))
+        try await ann.call(CreateChannel(channel: "show", type: .livestream))
+        try await eve.call(WatchChannel(channel: "show"))
+        try await ann.call(SendSignal(channel: "show", type: "before"))
+        while try await eve.nextSignal().custom?.type != "before" {}
+        try await ann.call(UpdateChannel(channel: "show", isPublic: false))
+        try await ann.call(SendSignal(channel: "show", type: "after"))
+        try await ann.call(StartTyping(channel: "show"))
+        try await ann.call(WatchChannel(channel: "show"))
+        while try await ann.nextSignal().watching?.started != ["ann"] {}
+        _ = try await eve.call(GetMe())
+        #expect(await eve.signals == [])
+        try await server.stop()
+    }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import Roost
+import RoostAPI
+
+@MainActor private func watch(_ channel: LiveChannel) async throws {
+    // sample.begin
+    let state = try await channel.watch()
+    print(state.online, state.watcherCount)
+    let watchers = channel.watchers()
+    for await update in watchers.updates { print(update.items.map(\.name), watchers.watcherCount) }
+    // sample.end
+}
+
+@MainActor private func showPresence(_ channel: LiveChannel) async throws {
+    // sample.begin
+    let presence = channel.presence()
+    try await presence.loaded()
+    let members = channel.members()
+    try await members.loaded()
+    print(presence.onlineCount, members.items.filter { $0.isOnline == true }.map(\.user.name))
+    // sample.end
+}
+
+private func hide(_ chat: Chat) async throws {
+    // sample.begin
+    try await chat.setSharing(presence: false)
+    // sample.end
+}
+
+@MainActor private func showTyping(_ channel: LiveChannel) async {
+    // sample.begin
+    let typing = channel.typing()
+    for await users in typing.updates { print(users.map(\.name), typing.hasMore) }
+    // sample.end
+}
+
+@MainActor private func type(_ channel: LiveChannel) {
+    // sample.begin
+    channel.startTyping()
+    channel.stopTyping()
+    // sample.end
+}
+
+@MainActor private func showReceipts(_ channel: LiveChannel, _ message: Message) async throws {
+    // sample.begin
+    let receipts = channel.receipts()
+    try await receipts.loaded()
+    print(receipts.readers(of: message), receipts.positions.count)
+    // sample.end
+}
+
+@MainActor private func read(_ channel: LiveChannel) async throws {
+    // sample.begin
+    try await channel.startReading()
+    try await channel.stopReading()
+    // sample.end
+}
+
+@MainActor private func answerLater(_ channel: LiveChannel, _ message: Message) async throws {
+    // sample.begin
+    try await channel.markUnread(from: message.seq)
+    // sample.end
+}
+
+private func share(_ chat: Chat) async throws {
+    // sample.begin
+    try await chat.setSharing(typing: false, reading: false)
+    // sample.end
+}
+
+@MainActor private func signal(_ channel: LiveChannel) async throws {
+    // sample.begin
+    try await channel.sendSignal("wave", metadata: ["hand": "left"])
+    for await signal in channel.signals { print(signal.sender, signal.type, signal.metadata ?? [:]) }
+    // sample.end
+}
