@@ -29,6 +29,9 @@ package struct BenchPart {
     package static func start(messages: Int = Standard.startMessages) -> BenchPart { .init(StartBenchmark(messageCount: messages)) }
     package static var history: BenchPart { .init(HistoryBenchmark()) }
     package static var messages: BenchPart { .init(MessageFieldsBenchmark(), MessagePagesBenchmark()) }
+    package static func live(sockets: Int = Standard.idleSockets) -> BenchPart {
+        .init(LiveBenchmark(), WatchingBenchmark(socketCount: sockets))
+    }
     package static var resume: BenchPart { .init(ResumeBenchmark()) }
     package static var channels: BenchPart { .init(LargeChannelBenchmark(), ChannelListBenchmark()) }
     package static var sdk: BenchPart { .init(ClientListBenchmark(), OpenChatBenchmark()) }
@@ -44,7 +47,9 @@ package struct BenchPart {
 
     /// The parts that run in minutes and need nothing besides this program.
     package static var all: BenchPart {
-        BenchPart(of: [.fanout(), .send, .latency, .idle(), .start(), .history, .messages, .resume, .channels, .sdk, .effects()])
+        BenchPart(of: [
+            .fanout(), .send, .latency, .idle(), .start(), .history, .messages, .live(), .resume, .channels, .sdk, .effects(),
+        ])
     }
 
     /// The channels of the other parts have as many members together.

@@ -7,6 +7,7 @@ enum LoadFrame {
     case event(count: Int)
     case welcome
     case reply(call: Int, isRefusal: Bool)
+    case signal
     case ping
     case close(code: Int)
     /// An error or a farewell.
@@ -23,6 +24,7 @@ enum LoadFrame {
                 var index = 9
                 let call = Self.number(at: &index, in: payload)
                 self = .reply(call: call, isRefusal: index + 2 < payload.count && payload[index + 2] == UInt8(ascii: "e"))
+            case (UInt8(ascii: "s"), _): self = .signal
             default: self = .other
             }
         case 8: self = .close(code: payload.count > 1 ? Int(payload[0]) << 8 | Int(payload[1]) : 0)
@@ -81,6 +83,8 @@ final class LoadSocket {
     fileprivate(set) var stage: Stage
     /// Changes in events, since the benchmark set it to 0.
     var eventCount = 0
+    /// Signals, likewise.
+    var signalCount = 0
     /// Calls that were made, which is also the number of the newest.
     var callCount = 0
     fileprivate(set) var isWelcome = false
@@ -222,6 +226,7 @@ extension LoadSocket {
             let frame = LoadFrame(opcode: bytes[start] & 15, payload: payload)
             switch frame {
             case .event(let count): eventCount += count
+            case .signal: signalCount += 1
             case .welcome: isWelcome = true
             case .ping: pong()
             case .close(let code): throw BenchFailure("the server closed socket \(number) with \(code)")

@@ -12,7 +12,8 @@ struct Bench: AsyncParsableCommand {
             """,
         subcommands: [
             BenchFanout.self, BenchSend.self, BenchLatency.self, BenchSpread.self, BenchMixed.self, BenchStorm.self, BenchIdle.self,
-            BenchStart.self, BenchHistory.self, BenchMessages.self, BenchResume.self, BenchChannels.self, BenchSDK.self,
+            BenchStart.self, BenchHistory.self, BenchMessages.self, BenchLive.self, BenchResume.self, BenchChannels.self,
+            BenchSDK.self,
             BenchEffects.self,
             BenchHostile.self, BenchBackup.self, BenchCluster.self, BenchAll.self, FloorSocketsCommand.self,
         ],

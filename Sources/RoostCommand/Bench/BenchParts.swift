@@ -98,6 +98,16 @@ struct BenchMessages: AsyncParsableCommand {
     func run() async throws { try await options.report(.messages) }
 }
 
+struct BenchLive: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "live", abstract: "Typing and reading by 1,000 members, and sockets that start and stop watching.")
+    @Option(help: "Sockets that watch. This process and the server need as many descriptors each.")
+    var sockets = BenchPart.Standard.idleSockets
+    @OptionGroup var options: BenchOptions
+
+    func run() async throws { try await options.report(.live(sockets: sockets)) }
+}
+
 struct BenchResume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Coming back to 1,000 channels with 500 missed messages.")
