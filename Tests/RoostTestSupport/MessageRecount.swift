@@ -249,6 +249,13 @@ public struct MessageRecount: Sendable {
         }
     }
 
+    public mutating func unmarked(_ mark: MarkUnread, by user: UserID) {
+        change(mark.channel) { room in
+            guard let place = room.places[user] else { return }
+            room.places[user]?.readSeq = min(place.readSeq, max(mark.seq - 1, place.floor))
+        }
+    }
+
     public mutating func hid(_ hide: HideChannel, by user: UserID) {
         change(hide.channel) { room in
             room.places[user]?.hiddenState = hide.allowAutoUnhide == false ? .hiddenPreventAutoUnhide : .hiddenAllowAutoUnhide

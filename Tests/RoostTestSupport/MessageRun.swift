@@ -69,7 +69,13 @@ public struct MessageRun: Sendable {
         case 39...41: return try await sendAgain(performer)
         case 42...44: return try await sendAdmin(performer)
         case 45...67: return try await changeMessage(in: channel, as: user, performer)
-        case 68...82:
+        case 68...70:
+            let unmark = MarkUnread(channel: channel, seq: Seq(random.number(0...Int(recount.seq(of: channel)) + 2)))
+            return try await attempt(unmark, as: user, in: [channel], performer) { recount, answer in
+                recount.unmarked(unmark, by: user)
+                return answer == recount.unread(of: user, in: channel)
+            }
+        case 71...82:
             let seq: Seq? = random.once(in: 3) ? nil : Seq(random.number(0...Int(recount.seq(of: channel)) + 2))
             let mark = MarkRead(channel: channel, seq: seq)
             return try await attempt(mark, as: user, in: [channel], performer) { recount, answer in

@@ -75,6 +75,11 @@ public struct RandomHistory {
         } catch is RoostError {}
     }
 
+    /// Changes or deletes a message, mostly as who sent it.
+    public mutating func changeSomething(in world: CoreWorld) throws {
+        do { _ = try changeMessage(in: world, as: random.pick(users)) } catch is RoostError {}
+    }
+
     /// Invitations, roles, states of the channel and of the own membership.
     private mutating func changeMembership(in world: CoreWorld, of channel: ChannelID, as user: UserID) throws -> String {
         let other = random.pick(users)
@@ -104,7 +109,10 @@ public struct RandomHistory {
         case 12:
             let hide = HideChannel(
                 channel: channel, hidePreviousMessages: random.once(in: 2), allowAutoUnhide: random.once(in: 2))
-            return try attempt(hide)
+            // Most hidden channels come back by a message: some are brought back at once.
+            guard random.once(in: 3) else { return try attempt(hide) }
+            return try attempt(hide) + ", " + attempt(UnhideChannel(channel: channel))
+        case 13 where random.once(in: 2): return try attempt(MarkUnread(channel: channel, seq: Seq(random.number(0...20))))
         case 13:
             return random.once(in: 3)
                 ? try attempt(ResetHistory(channel: channel)) : try attempt(UnhideChannel(channel: channel))
@@ -194,7 +202,7 @@ public struct RandomHistory {
                 _ = try world.perform(PurgeMessage(channel: old.channel, message: old.id), as: "root", role: .admin)
             }
         }
-        if random.once(in: 12) {
+        if random.once(in: 6) {
             return try did("undelete \(old.id) in \(old.channel)", user) {
                 _ = try world.perform(UndeleteMessage(channel: old.channel, message: old.id), as: user)
             }

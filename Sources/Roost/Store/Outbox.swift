@@ -212,6 +212,7 @@ extension OutboxOperation {
         case UndeleteMessage.name: self = .undelete(try StoredJSON.decode(from: fields))
         case UpdateMetaArrays.name: self = .metaArrays(try StoredJSON.decode(from: fields))
         case MarkRead.name: self = .read(try StoredJSON.decode(from: fields))
+        case MarkUnread.name: self = .unread(try StoredJSON.decode(from: fields))
         case HideChannel.name: self = .hide(try StoredJSON.decode(from: fields))
         case UnhideChannel.name: self = .unhide(try StoredJSON.decode(from: fields))
         case ResetHistory.name: self = .reset(try StoredJSON.decode(from: fields))

@@ -12,6 +12,7 @@ enum OutboxOperation: Hashable, Sendable {
     case undelete(UndeleteMessage)
     case metaArrays(UpdateMetaArrays)
     case read(MarkRead)
+    case unread(MarkUnread)
     case hide(HideChannel)
     case unhide(UnhideChannel)
     case reset(ResetHistory)

@@ -134,7 +134,10 @@ extension Sync {
         read.seq = read.seq ?? saved.channels[read.channel]?.cursor
         item.operation = .read(read)
         var superseded: [OutboxItem] = []
-        for earlier in pending(in: read.channel, where: { if case .read = $0.operation { true } else { false } }) {
+        // What was marked as unread since a mark is read by this one alone.
+        let unmarked =
+            pending(in: read.channel) { if case .unread = $0.operation { true } else { false } }.map(\.number).max() ?? -1
+        for earlier in pending(in: read.channel, where: { $0.number > unmarked }) {
             guard case .read(let before) = earlier.operation else { continue }
             if !earlier.isRefused, let seq = read.seq, before.seq ?? -1 >= seq { return reply(token) }
             if earlier.isUnsent, !isInFlight(earlier) { superseded.append(earlier) }

@@ -102,6 +102,8 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case invitationWithdrawn = "invitation.withdrawn"
     /// To all devices of a user: the user's read position moved.
     case readingMarked = "reading.marked"
+    /// The user marked messages that they had read as unread again.
+    case readingUnmarked = "reading.unmarked"
     /// To all devices of a user: the profile changed.
     case userUpdated = "user.updated"
     /// To all devices of a user: the preferences changed.

@@ -164,7 +164,17 @@ extension ScreenChat {
     private func editNewest(_ text: String?) {
         guard let message = newestOwn else { return state.notice = "none of your messages is in view" }
         guard let text else { return state.editor.text = "/edit " + message.text.safe(keepsNewlines: true) }
-        attempt { try await $0.room.channel.edit(message.messageId, text: text) }
+        attempt { [room] _ in try await room.channel.edit(message.messageId, text: text) }
+    }
+
+    /// Has the last message of others answered later: it stays unread until a newer one is read.
+    private func leaveUnread() {
+        guard let seq = items.last(where: { $0.id.sender != room.chat.user && $0.message != nil })?.message?.seq else {
+            return state.notice = "no message of somebody else's is in view"
+        }
+        leftUnread = items.compactMap { $0.message?.seq }.max() ?? seq
+        state.notice = "the last message is unread again"
+        attempt { [room] _ in try await room.channel.markUnread(from: seq) }
     }
 
     private func settleRefused(_ settle: @escaping @MainActor (MessageList, ClientID) async -> Void) {

@@ -1,0 +1,66 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Marking as unread")
+struct MarkUnreadTests {
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        for text in ["a", "b", "c"] { try world.send(text, to: "general", as: "ann") }
+        try world.send("mine", to: "general", as: "bob")
+        try world.perform(MarkRead(channel: "general"), as: "bob")
+        return world
+    }
+
+    @Test("R25 the messages from a seq on are unread again, but for one's own; only the reader is told, and the others see no less")
+    func marks() throws {
+        let world = try world()
+        let readAt = world.now
+        world.advance(milliseconds: 5)
+        var answer: UnreadCount?
+        let notices = try world.notices { answer = try world.perform(MarkUnread(channel: "general", seq: 3), as: "bob") }
+        #expect(answer == UnreadCount(channelId: "general", unreadCount: 2, readSeq: 2))
+        guard case .event(let event, .user("bob"))? = notices.first, notices.dropFirst() == [.markedUnread("bob", "general")] else {
+            throw Missed("\(notices)")
+        }
+        let row = event.rows.memberships?.first
+        #expect(event.kind == .readingUnmarked && row?.readSeq == 2 && row?.lastReadAt == readAt)
+        #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 2, unreadChannelCount: 1))
+        // What is unread anyway stays so, at once and from then on.
+        #expect(try world.notices { try world.perform(MarkUnread(channel: "general", seq: 4), as: "bob") } == [])
+        #expect(try world.perform(MarkUnread(channel: "general", seq: 0), as: "bob").unreadCount == 3)
+        #expect(
+            try world.perform(MarkRead(channel: "general", seq: 3), as: "bob")
+                == UnreadCount(channelId: "general", unreadCount: 1, readSeq: 3))
+    }
+
+    @Test("R25 MN-16 a mention is unread again with its message, and what is hidden from the caller stays read")
+    func edges() throws {
+        let world = try world()
+        let mention = SendMessage(channel: "general", clientId: "m", text: "@bob", mentionees: [.users(["bob"])])
+        let sent = try world.perform(mention, as: "ann")
+        #expect(try world.perform(MarkRead(channel: "general"), as: "bob").hasMention == false)
+        #expect(try world.perform(MarkUnread(channel: "general", seq: sent.seq), as: "bob").hasMention)
+        try world.perform(ResetHistory(channel: "general"), as: "bob")
+        #expect(try world.perform(MarkUnread(channel: "general", seq: 1), as: "bob").unreadCount == 0)
+        try world.send("later", to: "general", as: "ann")
+        try world.perform(MarkRead(channel: "general"), as: "bob")
+        #expect(try world.perform(MarkUnread(channel: "general", seq: 1), as: "bob").unreadCount == 1)
+        // Of messages deleted for good none is counted.
+        try world.perform(PurgeMessage(channel: "general", message: sent.messageId), as: "ann")
+        #expect(try world.perform(MarkUnread(channel: "general", seq: 1), as: "bob").unreadCount == 1)
+    }
+
+    @Test("R25 bad seqs, strangers, and channels that keep nothing are refused")
+    func refusals() throws {
+        let world = try world()
+        try world.user("zoe")
+        try world.perform(CreateChannel(channel: "talk", type: .group, users: ["bob"], isEphemeral: true), as: "ann")
+        #expect(try world.code(MarkUnread(channel: "general", seq: -1), as: "bob") == .invalidArgument)
+        #expect(try world.code(MarkUnread(channel: "general", seq: 1), as: "zoe") == .notMember)
+        #expect(try world.code(MarkUnread(channel: "nowhere", seq: 1), as: "bob") == .notFound)
+        #expect(try world.code(MarkUnread(channel: "talk", seq: 1), as: "bob") == .featureDisabled)
+    }
+}
