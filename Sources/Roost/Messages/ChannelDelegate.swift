@@ -1,0 +1,65 @@
+public import RoostAPI
+
+/// Hears of what happens in the user's channels: ``Chat/events`` for an app that is built on delegates (SB-46, EM-33).
+///
+/// Several are added to a chat, each under an identifier of its own. All methods have an implementation that does nothing. They are called on the main actor, in the
+/// order in which the events are stored, and never for what happened while the client was away: ``missedEvents(in:)`` is called once for that.
+@MainActor
+public protocol ChannelDelegate: AnyObject {
+    /// Somebody has sent a message, the user on another device too. `kind` tells messages of people from those of admins (SB-47) and of the server.
+    func channel(_ channel: ChannelID, received message: Message)
+    /// A message was edited, or brought back after a deletion.
+    func channel(_ channel: ChannelID, updated message: Message)
+    /// A message was deleted: its content is gone.
+    func channel(_ channel: ChannelID, deleted message: Message)
+    /// Something else has happened: see ``ChatEvent/Happening``.
+    func channel(_ channel: ChannelID?, changed event: ChatEvent.Happening)
+    /// Things happened in these channels that aren't told one by one (``ChatEvent/missed(after:)``).
+    func missedEvents(in channels: [ChannelID: Seq])
+}
+
+extension ChannelDelegate {
+    public func channel(_ channel: ChannelID, received message: Message) {}
+    public func channel(_ channel: ChannelID, updated message: Message) {}
+    public func channel(_ channel: ChannelID, deleted message: Message) {}
+    public func channel(_ channel: ChannelID?, changed event: ChatEvent.Happening) {}
+    public func missedEvents(in channels: [ChannelID: Seq]) {}
+
+    fileprivate func take(_ event: ChatEvent) {
+        guard case .happened(let happening) = event else {
+            if case .missed(let channels) = event { missedEvents(in: channels) }
+            return
+        }
+        guard let channel = happening.channel, let message = happening.message else {
+            return self.channel(happening.channel, changed: happening)
+        }
+        switch happening.kind {
+        case .messageNew: self.channel(channel, received: message)
+        case .messageUpdated, .messageUndeleted: self.channel(channel, updated: message)
+        case .messageDeleted: self.channel(channel, deleted: message)
+        default: self.channel(channel, changed: happening)
+        }
+    }
+}
+
+extension Chat {
+    /// Adds a delegate, from now on. One that was added under the same identifier is removed.
+    ///
+    /// It isn't retained: one that the app gives up hears nothing more, whether it is removed or not.
+    @MainActor public func add(_ delegate: any ChannelDelegate, identifier: String) {
+        let events = events
+        delegates[identifier] = ObservationToken(
+            task: Task { [weak delegate] in
+                for await event in events {
+                    guard !Task.isCancelled, let delegate else { return }
+                    delegate.take(event)
+                }
+            })
+    }
+
+    /// Removes a delegate: it hears nothing from here on. Does nothing if there is none of that identifier.
+    @MainActor public func removeDelegate(identifier: String) { delegates[identifier] = nil }
+
+    /// Removes all delegates.
+    @MainActor public func removeAllDelegates() { delegates = [:] }
+}
