@@ -49,6 +49,7 @@
 @_exported public import enum RoostAPI.MembershipState
 
 // Messages and reading.
+@_exported public import struct RoostAPI.ChannelDraft
 @_exported public import enum RoostAPI.EventKind
 @_exported public import struct RoostAPI.Message
 @_exported public import protocol RoostAPI.MessageCarrying
@@ -57,11 +58,15 @@
 @_exported public import enum RoostAPI.PushOption
 @_exported public import struct RoostAPI.Mentionee
 @_exported public import struct RoostAPI.MessagePage
+@_exported public import struct RoostAPI.ReadPosition
 @_exported public import struct RoostAPI.ReadState
 @_exported public import struct RoostAPI.TotalUnread
 
-// Users.
+// Users and devices.
+@_exported public import struct RoostAPI.Device
+@_exported public import struct RoostAPI.DeviceID
 @_exported public import struct RoostAPI.Preferences
+@_exported public import struct RoostAPI.SignedOutDevice
 @_exported public import struct RoostAPI.SystemEvent
 @_exported public import struct RoostAPI.User
 @_exported public import struct RoostAPI.UserProfile

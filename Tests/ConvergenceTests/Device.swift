@@ -80,7 +80,8 @@ extension Device {
         view.add(
             profile: store.profile, preferences: store.preferences, seq: store.saved.userCursor, total: total,
             memberships: store.memberships.values.filter { !deleted.contains($0.channelId) },
-            invitations: Array(store.ownInvitations.values))
+            invitations: Array(store.ownInvitations.values),
+            drafts: store.drafts.values.filter { !deleted.contains($0.channelId) })
         view.forget(Self.isPartOfCache)
         return view
     }

@@ -8,6 +8,7 @@ import RoostTestSupport
 /// - `general` has four messages, two of ann's, one of bob's, and another of ann's that she has deleted; cid has read a part. New members of it are
 ///   announced. `other` is hidden by bob and archived by cid, and
 ///   cid isn't in `left` any more.
+/// - bob has begun to write in `general`, `team`, `club` and `cold`.
 /// - Into `team`, a group whose members hear of invitations, and into `club`, where only the concerned do, dan is invited by bob. In `team` bob
 ///   is an operator and cid a scribe.
 /// - `pair` and `talk` are the channels of just ann and bob, `echo` is ephemeral, `cold` is frozen, silenced and rate-limited, `salon` has a type
@@ -24,6 +25,7 @@ struct PreparedRoom {
         for user in Self.users { try world.user(user) }
         // A user without a device: there is no connection to shut out.
         try world.user("gus")
+        try world.device("old", of: "ann")
         try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "dan")
         for channel in ["general", "other", "left", "club", "cold"] as [ChannelID] {
             try world.channel(channel, owner: "ann", members: ["bob", "cid"])
@@ -47,6 +49,9 @@ struct PreparedRoom {
         try world.perform(LeaveChannel(channel: "left"), as: "cid")
         try Self.makeGroups(in: world)
         try Self.hideAndFreeze(in: world)
+        for channel in ["general", "team", "club", "cold"] as [ChannelID] {
+            try world.perform(SetDraft(channel: channel, text: "well"), as: "bob")
+        }
         try world.deadEffect("test.dead", key: "1")
         world.advance(milliseconds: 10)
         room = Room(world)

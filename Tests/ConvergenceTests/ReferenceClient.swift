@@ -51,6 +51,10 @@ struct ReferenceClient: Sendable {
     var seq: Seq = 0
     var profile: User?
     var preferences: Preferences?
+    /// What the user has deleted for themselves, by channel and seq.
+    var deletions: [ChannelID: [Seq: Timestamp]] = [:]
+    /// What the user has begun to write; removed ones stay.
+    var drafts: [ChannelID: ChannelDraft] = [:]
     /// Ended ones stay.
     var memberships: [ChannelID: Membership] = [:]
     var invitations: [InvitationKey: Invitation] = [:]
@@ -96,6 +100,12 @@ struct ReferenceClient: Sendable {
     private mutating func apply(own rows: Rows) {
         profile = rows.users?.last { $0.userId == user } ?? profile
         preferences = rows.preferences ?? preferences
+        for draft in rows.drafts ?? [] { drafts[draft.channelId] = draft }
+        for deletion in rows.ownDeletions ?? [] {
+            deletions[deletion.channelId, default: [:]][deletion.seq] = deletion.deletedAt
+            let held = channels[deletion.channelId]?.messages[deletion.seq]
+            channels[deletion.channelId]?.messages[deletion.seq] = held?.concealed(at: deletion.deletedAt)
+        }
         for membership in rows.memberships ?? [] {
             let id = membership.channelId
             if membership.state == .member, let channel = rows.channel, channel.channelId == id,

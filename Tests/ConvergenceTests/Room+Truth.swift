@@ -53,7 +53,8 @@ extension Room {
             profile: try world.perform(GetMe(), as: user), preferences: try world.perform(GetPreferences(), as: user), seq: own.seq,
             total: try world.perform(GetTotalUnread(), as: user),
             memberships: (own.rows.memberships ?? []).filter { !deleted.contains($0.channelId) },
-            invitations: own.rows.invitations ?? [])
+            invitations: own.rows.invitations ?? [],
+            drafts: try all { try world.perform(ListDrafts(limit: 100, cursor: $0), as: user) })
         view.add("leaked", [String]())
         return view
     }

@@ -73,6 +73,8 @@ extension RoomOperation {
         RoomOperation("", as: "ann", GetUsers(users: ["bob"])),
         RoomOperation("", as: "ann", GetMe()),
         RoomOperation("", as: "bob", ListMentions()),
+        RoomOperation("", as: "bob", GetDraft(channel: "general")),
+        RoomOperation("", as: "bob", ListDrafts()),
         RoomOperation("", as: "ann", GetPreferences()),
         RoomOperation("", as: "ann", GetChannel(channel: "general")),
         RoomOperation("", as: "ann", QueryChannels(membership: .all)),

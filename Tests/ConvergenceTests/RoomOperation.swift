@@ -111,6 +111,11 @@ extension RoomOperation {
         RoomOperation("message.delete", "of one that mentions", as: "ann") {
             DeleteMessage(channel: "general", message: $0[1].messageId)
         },
+        RoomOperation("", as: "bob", StartReading(channel: "general")),
+        RoomOperation("a new one", as: "ann", SetDraft(channel: "general", text: "so far", metadata: ["k": 1])),
+        RoomOperation("another text", as: "bob", SetDraft(channel: "general", text: "so far")),
+        RoomOperation("nothing", as: "bob", SetDraft(channel: "general", text: "")),
+        RoomOperation("reading.markUnread", "", as: "ann") { MarkUnread(channel: "general", seq: $0[0].seq) },
         RoomOperation("message.purge", "of one that mentions", as: "ann") {
             PurgeMessage(channel: "general", message: $0[1].messageId)
         },

@@ -31,7 +31,7 @@ extension View {
     /// What concerns the user alone.
     mutating func add(
         profile: User?, preferences: Preferences?, seq: Seq, total: TotalUnread, memberships: [Membership],
-        invitations: [Invitation]
+        invitations: [Invitation], drafts: [ChannelDraft]
     ) {
         add("profile", profile)
         add("preferences", preferences)
@@ -41,6 +41,7 @@ extension View {
         for invitation in invitations {
             add("invitation of \(invitation.userId) by \(invitation.inviter)", of: invitation.channelId, invitation)
         }
+        for draft in drafts where !draft.isRemoved { add("draft", of: draft.channelId, draft) }
     }
 
     /// A channel that the user is a member of.
@@ -88,7 +89,8 @@ extension ReferenceClient {
         view.add(
             profile: profile, preferences: preferences, seq: seq, total: total,
             memberships: memberships.values.filter { !deleted.contains($0.channelId) },
-            invitations: invitations.values.filter { $0.userId == user || $0.inviter == user })
+            invitations: invitations.values.filter { $0.userId == user || $0.inviter == user },
+            drafts: drafts.values.filter { !deleted.contains($0.channelId) })
         view.add("leaked", leaked)
         return view
     }

@@ -181,6 +181,8 @@ enum Rows {
     ]
 
     private static let reading: [Row] = [
+        Row(SetDraft.self, .own) { SetDraft(channel: $0.channel, text: "so far") },
+        Row(GetDraft.self, .own) { GetDraft(channel: $0.channel) },
         Row(MarkRead.self, .own) { MarkRead(channel: $0.channel) },
         Row(GetUnread.self, .own) { GetUnread(channel: $0.channel) },
         Row(ListReaders.self, .readHistory) { ListReaders(channel: $0.channel) },

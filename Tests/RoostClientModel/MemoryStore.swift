@@ -28,6 +28,8 @@ struct MemoryStore {
     private(set) var memberships: [ChannelID: Membership] = [:]
     private(set) var messages: [ChannelID: [Seq: Message]] = [:]
     private(set) var purged: [ChannelID: [Seq: PurgedMessage]] = [:]
+    private(set) var deletions: [ChannelID: [Seq: OwnDeletion]] = [:]
+    private(set) var drafts: [ChannelID: ChannelDraft] = [:]
     private(set) var members: [ChannelID: [UserID: Member]] = [:]
     private(set) var invitations: [String: Invitation] = [:]
     private(set) var preferences = Preferences()
@@ -43,6 +45,7 @@ struct MemoryStore {
     /// The kinds that are named.
     static let named: Set<String> = [
         Message.kind, PurgedMessage.kind, Member.kind, Membership.kind, Invitation.kind, User.kind, Preferences.kind,
+        OwnDeletion.kind, ChannelDraft.kind,
     ]
 
     /// - Parameter kinds: The rows that it keeps. Writes have no others.
@@ -106,7 +109,15 @@ struct MemoryStore {
 
         for row in rows.messages ?? [] where messages[row.channelId]?[row.seq].map({ row.changeSeq >= $0.changeSeq }) ?? true {
             guard mayHold(rowsAbout: row.seq, in: row.channelId) else { continue }
-            messages[row.channelId, default: [:]][row.seq] = row
+            messages[row.channelId, default: [:]][row.seq] = shown(row)
+        }
+        for row in rows.ownDeletions ?? [] where deletions[row.channelId]?[row.seq] == nil {
+            deletions[row.channelId, default: [:]][row.seq] = row
+            let concealed = messages[row.channelId]?[row.seq].map(shown)
+            messages[row.channelId]?[row.seq] = concealed
+        }
+        for row in rows.drafts ?? [] where drafts[row.channelId].map({ row.userSeq >= $0.userSeq }) ?? true {
+            drafts[row.channelId] = row
         }
         if case .channel(let channel) = stream {
             for row in rows.purged ?? [] { purged[channel, default: [:]][row.seq] = row }

@@ -116,6 +116,8 @@ public struct RandomHistory {
         case 13:
             return random.once(in: 3)
                 ? try attempt(ResetHistory(channel: channel)) : try attempt(UnhideChannel(channel: channel))
+        case 14 where random.once(in: 2):
+            return try attempt(SetDraft(channel: channel, text: random.once(in: 3) ? "" : "\(random.number(1...3))"))
         case 14: return try attempt(UpdatePreferences(autoAcceptInvitations: random.once(in: 3)))
         case 15: return try attempt(UpdateChannel(channel: channel, metadata: ["n": .integer(Int64(random.number(1...3)))]))
         // Nothing ends by itself while a history goes on: that changes what a member may do without an event.

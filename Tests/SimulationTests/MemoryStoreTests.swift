@@ -76,6 +76,12 @@ struct MemoryStoreTests {
         func invitation(of user: UserID, by inviter: UserID) -> Invitation {
             Invitation(channelId: "general", userId: user, inviter: inviter, state: .pending, invitedAt: time, revision: 1)
         }
+        func deletion(_ seq: Seq, _ userSeq: Seq) -> OwnDeletion {
+            OwnDeletion(channelId: "general", seq: seq, deletedAt: time, userSeq: userSeq)
+        }
+        func draft(_ text: String, _ userSeq: Seq) -> ChannelDraft {
+            ChannelDraft(channelId: "general", text: text, updatedAt: time, userSeq: userSeq)
+        }
         let marks = (2...5).map { Mark(message: $0, stamp: $0 + 4) }
         return [
             [.position("general", Position(cursor: 9, windowStart: 0)), rows(Rows([membership(userSeq: 1)]))]
@@ -97,6 +103,10 @@ struct MemoryStoreTests {
                     UserSummary(userId: "bob", displayName: "Bob", version: 2),
                 ]),
                 .users([UserSummary(userId: "bob", displayName: "older", version: 1)]),
+                .rows(Rows([draft("hi", 8)]), of: .user("ann")), .rows(Rows([draft("h", 7)]), of: .user("ann")),
+                // What the user has deleted for themselves: a message that is cached, and one that comes later.
+                .rows(Rows([deletion(5, 7), deletion(8, 7)]), of: .user("ann")),
+                rows(Rows([message(8)])),
                 // Only a channel's stream has rows in the common shape.
                 .rows(Rows([Mark(message: 6, stamp: 50)]), of: .user("ann")),
             ],
@@ -124,6 +134,10 @@ struct MemoryStoreTests {
         }
         let json = "CAST(json AS TEXT)"
         #expect(try await models("messages") == Set(model.messages.values.flatMap(\.values)))
+        #expect(try await models("own_deletions") == Set(model.deletions.values.flatMap(\.values)))
+        for (channel, draft) in model.drafts {
+            #expect(try await store.read { try $0.draft(of: channel) } == (draft.isRemoved ? nil : draft))
+        }
         #expect(try await models("memberships") == Set(model.memberships.values))
         #expect(try await models("invitations") == Set(model.invitations.values))
         #expect(try await models("users") == Set(model.users.values))

@@ -114,7 +114,7 @@ struct MapTests {
             "access_revisions": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
             "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "operation_keys": "Kernel",
             "idempotency_keys": "Channels", "channel_mentions": "Messages", "mentions": "Messages",
-            "message_versions": "Messages", "invitations": "Members",
+            "message_versions": "Messages", "own_deletions": "Messages", "drafts": "Messages", "invitations": "Members",
             "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel",
             "name_skeletons": "Kernel",
             "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members", "settings": "Kernel",
@@ -129,11 +129,12 @@ struct MapTests {
             // Members are listed with their profiles; memberships of deleted channels don't count.
             "Members": ["channel_heads", "users"],
             // What is unread is the difference between a membership and its channel's counters, less what was purged after it.
-            "Reading": ["channel_heads", "members", "messages", "purged_messages"],
+            // Who doesn't share their reading is left out of who has read.
+            "Reading": ["channel_heads", "members", "messages", "purged_messages", "users"],
             // A user follows the streams of the channels that they are a member of.
             "Streams": ["members"],
-            // The answer has some members with their read positions.
-            "Watching": ["members"],
+            // The answer has some members with their read positions, if they share these.
+            "Watching": ["members", "users"],
         ])
 
     static let client = Tables(
@@ -143,6 +144,7 @@ struct MapTests {
             "channels": "Channels",
             "invitations": "Members", "members": "Members", "memberships": "Members", "messages": "Messages",
             "opened_channels": "Messages", "operations": "Store", "outbox": "Store", "outbox_state": "Store", "overlays": "Store",
+            "own_deletions": "Messages", "drafts": "Messages",
             "positions": "Store", "preferences": "Users", "profile": "Users", "purged": "Messages", "state": "Store",
             "users": "Users",
         ],

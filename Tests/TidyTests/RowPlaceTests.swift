@@ -14,7 +14,8 @@ struct RowPlaceTests {
             "This is the list of kinds.",
             [
                 "RoostAPI/Streams/StreamRow.swift": [
-                    "Message", "PurgedMessage", "ChannelMention", "Member", "Invitation", "User", "Preferences",
+                    "Message", "PurgedMessage", "ChannelMention", "Member", "Invitation", "User", "Preferences", "OwnDeletion",
+                    "ChannelDraft",
                 ]
             ]
         ),

@@ -23,14 +23,15 @@ extension LiveChannel {
     }
 
     /// Sends a message. It is on this device's disk when this returns, is shown as pending, and is sent as soon as that is
-    /// possible, after the ones before it, also after a restart.
+    /// possible, after the ones before it, also after a restart. If it is the channel's draft (``draft()``), that is removed.
     ///
     /// - Returns: The client id of the message, by which a list shows its state.
     /// - Throws: `RoostError` with the code of a limit that the draft is outside of, `unavailable` when this device can't store it.
     @discardableResult
     public func send(_ draft: MessageDraft) async throws -> ClientID {
         let operation = try Self.operation(draft, in: id)
-        try await chat.driver.enqueue(.send(operation))
+        typist.stops(in: self)
+        try await chat.driver.enqueue(sending: operation)
         return operation.clientId
     }
 
@@ -44,7 +45,9 @@ extension LiveChannel {
     ///   `not_permitted`, `not_found`. The refused message stays in the list until it is retried or discarded.
     @discardableResult
     public func sendConfirmed(_ draft: MessageDraft) async throws -> Message {
-        try await chat.driver.sendConfirmed(try Self.operation(draft, in: id))
+        let operation = try Self.operation(draft, in: id)
+        typist.stops(in: self)
+        return try await chat.driver.sendConfirmed(operation)
     }
 
     private static func operation(_ draft: MessageDraft, in channel: ChannelID) throws -> SendMessage {

@@ -217,6 +217,7 @@ extension OutboxOperation {
         case UnhideChannel.name: self = .unhide(try StoredJSON.decode(from: fields))
         case ResetHistory.name: self = .reset(try StoredJSON.decode(from: fields))
         case LeaveChannel.name: self = .leave(try StoredJSON.decode(from: fields))
+        case SetDraft.name: self = .draft(try StoredJSON.decode(from: fields))
         case UpdatePreferences.name: self = .preferences(try StoredJSON.decode(from: fields))
         default: throw DatabaseError(message: "The outbox holds an operation \(name).")
         }

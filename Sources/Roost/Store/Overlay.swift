@@ -4,12 +4,16 @@ import RoostAPI
 
 /// What the user's operations on their way change of the user's own rows: it is shown at once, over what the server has said.
 struct Overlay: Codable, Hashable, Sendable {
-    /// The channel is read up to here.
+    /// The channel is read up to here at least.
     var readSeq: Seq?
+    /// Before that, it was marked as unread: it is read up to here at most.
+    var unreadAfterSeq: Seq?
     var hiddenState: HiddenState?
     /// The user has left the channel.
     var isLeaving = false
     var preferences: UpdatePreferences?
+    /// What the user has begun to write in the channel; one without a text for nothing.
+    var draft: DraftOverlay?
     /// Messages up to here are concealed.
     var concealedSeq: Seq?
     /// What is changed of messages, of the newest ones.
@@ -22,11 +26,16 @@ struct Overlay: Codable, Hashable, Sendable {
         for item in items {
             switch item.operation {
             case .read(let operation): readSeq = operation.seq.map { max($0, readSeq ?? 0) } ?? readSeq
+            case .unread(let operation):
+                let target = max(0, operation.seq - 1)
+                unreadAfterSeq = min(target, unreadAfterSeq ?? target)
+                readSeq = readSeq.map { min($0, target) }
             case .hide(let operation):
                 concealedSeq = item.concealedSeq ?? concealedSeq
                 hiddenState = operation.allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
             case .unhide: hiddenState = .unhidden
             case .leave: isLeaving = true
+            case .draft(let operation): draft = DraftOverlay(operation: operation, createdAt: item.createdAt)
             case .preferences(let operation): preferences = preferences?.followed(by: operation) ?? operation
             case .edit(let operation, _): change(operation.message) { $0.edit(operation, at: item.createdAt) }
             case .metaArrays(let operation): change(operation.message) { $0.update(operation) }
@@ -49,8 +58,11 @@ struct Overlay: Codable, Hashable, Sendable {
 
     var isEmpty: Bool { self == Overlay() }
 
-    /// Where the user has read to, by what they have asked for.
-    fileprivate var seenSeq: Seq? { [readSeq, concealedSeq].compactMap(\.self).max() }
+    /// Where the user has read to, by what they have asked for; nil if it is where they had.
+    fileprivate func seenSeq(before: Seq) -> Seq? {
+        let seen = max(min(before, unreadAfterSeq ?? before), readSeq ?? 0, concealedSeq ?? 0)
+        return seen == before ? nil : seen
+    }
 
     /// The user's membership as it is shown.
     ///
@@ -59,9 +71,12 @@ struct Overlay: Codable, Hashable, Sendable {
     ///   - unread: How many messages of others are unread after the place that was read up to; nil if that isn't known here.
     func applied(to membership: Membership, _ counters: ChannelCounters?, unread: Int?) -> Membership {
         var shown = membership
-        if let seenSeq, seenSeq > membership.readSeq {
+        if let seenSeq = seenSeq(before: membership.readSeq) {
             shown.readSeq = seenSeq
-            if let counters, let unread { shown.readCount = max(shown.readCount, counters.ordinal - unread) }
+            if let counters, let unread {
+                let readCount = counters.ordinal - unread
+                shown.readCount = seenSeq > membership.readSeq ? max(shown.readCount, readCount) : min(shown.readCount, readCount)
+            }
         }
         if let hiddenState {
             shown.hiddenState = hiddenState
@@ -123,7 +138,8 @@ extension Database {
         try run(
             "UPDATE overlays SET server_row = ? WHERE channel_id = ?", [try StoredJSON.encode(membership), channel.rawValue])
         let counters = try counters(of: channel)
-        return overlay.applied(to: membership, counters, unread: try unread(in: channel, after: overlay.seenSeq, counters))
+        let seen = overlay.seenSeq(before: membership.readSeq)
+        return overlay.applied(to: membership, counters, unread: try unread(in: channel, after: seen, counters))
     }
 
     private func unread(in channel: ChannelID, after seq: Seq?, _ counters: ChannelCounters?) throws -> Int? {

@@ -17,6 +17,7 @@ enum OutboxOperation: Hashable, Sendable {
     case unhide(UnhideChannel)
     case reset(ResetHistory)
     case leave(LeaveChannel)
+    case draft(SetDraft)
     case preferences(UpdatePreferences)
 
     /// The operation as the server knows it.
@@ -36,6 +37,7 @@ enum OutboxOperation: Hashable, Sendable {
         case .unhide(let operation): operation
         case .reset(let operation): operation
         case .leave(let operation): operation
+        case .draft(let operation): operation
         case .preferences(let operation): operation
         }
     }
@@ -57,6 +59,7 @@ enum OutboxOperation: Hashable, Sendable {
         case .unhide(let operation): operation.channel
         case .reset(let operation): operation.channel
         case .leave(let operation): operation.channel
+        case .draft(let operation): operation.channel
         case .preferences: nil
         }
     }
@@ -64,8 +67,11 @@ enum OutboxOperation: Hashable, Sendable {
     /// The message that it sends.
     var sent: SendMessage? { if case .send(let operation) = self { operation } else { nil } }
 
-    /// The message that it changes.
-    var changed: ChangedMessage? {
+    /// What it says that the user has begun to write.
+    var draft: SetDraft? { if case .draft(let operation) = self { operation } else { nil } }
+
+    /// The messages that it changes.
+    var changed: [ChangedMessage] {
         switch self {
         case .edit(let operation, let client): [ChangedMessage(operation.message, client)]
         case .delete(let operation, let client): [ChangedMessage(operation.message, client)]

@@ -21,6 +21,9 @@ struct OutboxQueue: Hashable, Sendable {
     /// Operations that aren't in the file yet as they are, with the number of writes that are awaited.
     private var unwritten: [Int64: Int] = [:]
 
+    /// One that is sent a little later, with the next ones going before it: the draft that the user types at this moment.
+    private(set) var held: Int64?
+
     /// The one that the server is asked for right now.
     var inFlight: Int64?
     /// Whether a refusal that may pass is being waited out.
@@ -60,15 +63,15 @@ struct OutboxQueue: Hashable, Sendable {
     /// - Parameter server: The server that operations are sent to.
     mutating func put(_ item: OutboxItem, for server: String?) {
         let before = items.updateValue(item, forKey: item.id)
-        if let before, before.operation.changed != item.operation.changed { removeChange(before) }
+        if let before, before.operation.changed != item.operation.changed { removeChanges(before) }
         if let sent = item.operation.sent {
             messages[sent.clientId] = item.id
-        } else if let changed = item.operation.changed {
-            insertChange(item.id, of: changed)
-        } else {
+        } else if item.operation.changed.isEmpty {
             remaining.insert(item.id)
+        } else {
+            for message in item.operation.changed { insertChange(item.id, of: message) }
         }
-        let isSendable = !item.isRefused && (item.server == nil || item.server == server)
+        let isSendable = !item.isRefused && item.id != held && (item.server == nil || item.server == server)
         guard isSendable else { return removePlace(of: item) }
         let place = index(of: item.number)
         if before != nil, place < order.endIndex, order[place].id == item.id { return }
@@ -79,13 +82,24 @@ struct OutboxQueue: Hashable, Sendable {
         guard let item = items.removeValue(forKey: id) else { return nil }
         removePlace(of: item)
         if let sent = item.operation.sent { messages[sent.clientId] = nil }
-        removeChange(item)
+        removeChanges(item)
         remaining.remove(id)
+        if held == id { held = nil }
         unwritten[id] = nil
         if inFlight == id { inFlight = nil }
         retries = 0
         internalErrors = 0
         return item
+    }
+
+    /// Holds an operation back that is about to be put here.
+    mutating func hold(_ id: Int64) { held = id }
+
+    /// Lets the one that is held back go.
+    mutating func release(for server: String?) {
+        guard let item = held.flatMap({ items[$0] }) else { return }
+        held = nil
+        put(item, for: server)
     }
 
     mutating func beginWriting(_ id: Int64) { unwritten[id, default: 0] += 1 }
@@ -107,11 +121,12 @@ struct OutboxQueue: Hashable, Sendable {
         changes[message, default: []].insert(id)
     }
 
-    private mutating func removeChange(_ item: OutboxItem) {
-        guard let message = item.operation.changed, changes[message]?.remove(item.id) != nil else { return }
-        guard changes[message]?.isEmpty == true else { return }
-        changes[message] = nil
-        if case .stored(let stored) = message { changedMessages.remove(at: changedMessages.firstIndex(from: stored)) }
+    private mutating func removeChanges(_ item: OutboxItem) {
+        for message in item.operation.changed {
+            guard changes[message]?.remove(item.id) != nil, changes[message]?.isEmpty == true else { continue }
+            changes[message] = nil
+            if case .stored(let stored) = message { changedMessages.remove(at: changedMessages.firstIndex(from: stored)) }
+        }
     }
 
     private mutating func removePlace(of item: OutboxItem) {

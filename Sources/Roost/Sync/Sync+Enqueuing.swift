@@ -39,6 +39,7 @@ extension Sync {
             let same = pending(in: item.channel) { if case .leave = $0.operation { true } else { false } }
             guard same.allSatisfy(\.isRefused) else { return reply(token) }
             keep(item, removing: same, for: token)
+        case .draft(let draft): enqueue(item, draft, for: token)
         case .preferences(let update):
             let superseded = pending(in: nil) { $0.isUnsent && !isInFlight($0) }
             var merged = item
@@ -143,6 +144,29 @@ extension Sync {
             if earlier.isUnsent, !isInFlight(earlier) { superseded.append(earlier) }
         }
         keep(item, removing: superseded, for: token)
+    }
+
+    /// Only what the text is in the end counts: one that is being typed is sent once in a while, and the removal of one at once.
+    private mutating func enqueue(_ item: OutboxItem, _ draft: SetDraft, for token: CallToken) {
+        let earlier = pending(in: draft.channel) { $0.operation.draft != nil }
+        guard earlier.last(where: { !$0.isRefused })?.operation.draft != draft else { return reply(token) }
+        let superseded = earlier.filter { $0.isUnsent && !isInFlight($0) }
+        if !draft.text.isEmpty {
+            if queues[draft.channel]?.held == nil { emit(.startTimer(.draft(draft.channel), settings.draftPause)) }
+            queues[draft.channel, default: OutboxQueue()].hold(item.id)
+        }
+        keep(item, removing: superseded, for: token)
+    }
+
+    /// Sends the draft that was held back.
+    mutating func releaseDraft(in channel: ChannelID) {
+        queues[channel]?.release(for: server)
+        sendNext(in: channel)
+    }
+
+    /// What the user has begun to write in a channel, if that is on its way.
+    func queuedDraft(in channel: ChannelID) -> SetDraft? {
+        pending(in: channel) { $0.operation.draft != nil && !$0.isRefused }.last?.operation.draft
     }
 
     /// The message that a change is about. Nil if there is none, which the caller was told then.

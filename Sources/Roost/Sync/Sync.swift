@@ -18,6 +18,7 @@ import RoostAPI
 /// - `Sync+Events`: telling the app what happened.
 /// - `Sync+Users`: asking for users of whom only the id is known.
 /// - `Sync+Watching`: watching again after a reconnect.
+/// - `Sync+Reading`: what the user reads at this moment.
 ///
 /// It does not guarantee that requested writes are stored: a driver whose store fails must report it with ``Input/storeFailed(_:_:)``.
 struct Sync: Sendable {
@@ -35,6 +36,8 @@ struct Sync: Sendable {
         var heldEventsMax = 10_000
         /// Times that the server may answer a message with `internal_error` before it counts as refused.
         var internalErrorsMax = 8
+        /// From a change of a draft until it is sent, with what was typed meanwhile.
+        var draftPause: Duration = .seconds(1)
         /// Whether a queue waits for the end of a refusal that has one, instead of going on with the next operation.
         var waitsForEndOfRefusal = true
         /// The kinds of rows that are read from the server's frames.
@@ -104,6 +107,10 @@ struct Sync: Sendable {
     /// Whether this connection watches none of them yet.
     var mustRenewWatches = false
 
+    // Reading.
+    /// The channels that the user reads at this moment.
+    var reading: Set<ChannelID> = []
+
     // Outbox.
     var queues: [ChannelID?: OutboxQueue] = [:]
     /// Acknowledged messages whose event the stream hasn't brought yet, with their rows in the outbox.
@@ -131,6 +138,7 @@ struct Sync: Sendable {
     ) {
         self.user = user
         self.client = client
+        self.device = device
         self.settings = settings
         self.saved = saved
         self.random = random
@@ -178,6 +186,7 @@ struct Sync: Sendable {
         case .liveness: livenessTick()
         case .call(let number): callTimedOut(number)
         case .outbox(let channel): sendAgain(in: channel)
+        case .draft(let channel): releaseDraft(in: channel)
         case .users: askForUsers()
         }
     }

@@ -121,6 +121,21 @@ extension SyncDriver {
     /// - Throws: `RoostError` with `unavailable` if it can't be written; `not_found` for a change of a message on its way that isn't.
     nonisolated(nonsending) func enqueue(_ operation: OutboxOperation) async throws { try await enqueue(operation, order.take()) }
 
+    /// Takes a message into the outbox, and removes the channel's draft if that is what was sent. What the user writes after this call stays.
+    nonisolated(nonsending) func enqueue(sending message: SendMessage) async throws {
+        try await enqueue(sending: message, order.take(), clearing: order.take())
+    }
+
+    private func enqueue(sending message: SendMessage, _ turn: CallOrder.Turn, clearing next: CallOrder.Turn) async throws {
+        try await enqueue(.send(message), turn)
+        await next.comes()
+        let channel = message.channel
+        var draft = machine?.queuedDraft(in: channel)?.text
+        if draft == nil { draft = try? await files().store.read { try $0.draft(of: channel)?.text } }
+        // The message is on its way, whether the draft can be removed or not.
+        if draft == message.text, !message.text.isEmpty { try? await enqueue(.draft(SetDraft(channel: channel, text: "")), next) }
+    }
+
     private func enqueue(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
         await turn.comes()
         defer { turn.pass() }

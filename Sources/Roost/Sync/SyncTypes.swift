@@ -83,6 +83,8 @@ extension Sync {
         case call(Int64)
         /// The queue of a channel, or of what belongs to none.
         case outbox(ChannelID?)
+        /// The draft that the user types in a channel.
+        case draft(ChannelID)
         case users
     }
 

@@ -42,7 +42,7 @@ package struct RowKinds: Sendable {
     /// The kinds of Roost. A kind that depends on another one comes after it.
     package static let standard = RowKinds([
         Message.self, PurgedMessage.self, ChannelMention.self, Member.self, Membership.self, Invitation.self, User.self,
-        Preferences.self,
+        Preferences.self, OwnDeletion.self, ChannelDraft.self,
     ])
 
     /// Returns these kinds and others.

@@ -108,6 +108,8 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case userUpdated = "user.updated"
     /// To all devices of a user: the preferences changed.
     case preferencesUpdated = "preferences.updated"
+    /// To all devices of a user: what they have begun to write in a channel changed, or was removed.
+    case draftUpdated = "draft.updated"
     /// Several changes in one event, from `after` up to `seq`: what a node sends for events that didn't reach it.
     case changes = "stream.changes"
 }

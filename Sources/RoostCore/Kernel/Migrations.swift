@@ -31,6 +31,11 @@ public enum Migrations {
         Step(name: "0014 operation keys", statements: operationKeys),
         Step(name: "0015 messages of every kind", statements: messagesOfEveryKind),
         Step(name: "0016 earlier versions", statements: messageVersions),
+        Step(name: "0017 own deletions", statements: ownDeletions),
+        Step(name: "0018 sharing", statements: sharing),
+        Step(name: "0019 drafts", statements: drafts),
+        Step(name: "0020 devices", statements: devices),
+        Step(name: "0021 sharing presence", statements: sharingPresence),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

@@ -47,6 +47,8 @@ extension Context {
             if leaver.user == caller.user { access.own = after }
         }
         try moveStream(of: channel, to: access.counters)
+        let drafts = try removeDrafts(
+            in: channel, memberships.compactMap { user, membership in membership.map { (user, $0.userSeq) } })
 
         // Leavers learn of it on their own streams, and get nothing more of the channel's.
         for leaver in leavers { tell(.left(leaver.user, channel, at: seq)) }
@@ -57,7 +59,7 @@ extension Context {
                 members))
         for (user, membership) in memberships {
             guard let membership else { continue }
-            tell(kind, user: user, seq: membership.userSeq, Rows([membership]))
+            tell(kind, user: user, seq: membership.userSeq, Rows([membership], drafts[user].map { [$0] }))
         }
         try announce(SystemEvent(.memberLeft, leavers.map(\.user)), in: &access)
     }

@@ -194,6 +194,12 @@ extension AudienceTests {
             [("ann", "reading.marked user:ann"), ("members wes", "read.updated signal")]
         ),
         HeardOperation(
+            "R25 X-31 EM-35 marking as unread goes to one's own devices", after: [.by("ann/1", MarkRead(channel: "room"))],
+            .by("ann/2", MarkUnread(channel: "room", seq: 1)), [("ann", "reading.unmarked user:ann")]),
+        HeardOperation(
+            "EM-35 D-13 a draft goes to one's own devices", .by("ann/2", SetDraft(channel: "room", text: "so far")),
+            [("ann", "draft.updated user:ann")]),
+        HeardOperation(
             "SB-18 preferences go to one's own devices", .by("bob/1", UpdatePreferences(autoAcceptInvitations: false)),
             [("bob", "preferences.updated user:bob")]),
         HeardOperation(

@@ -64,6 +64,13 @@ struct ContentSizeTests {
         #expect(fields.uncounted == [] && fields.all == ["coverUrl", "data", "metadata"])
     }
 
+    @Test("X-01 every field of a draft that may be long counts in its size")
+    func draft() throws {
+        let draft = ChannelDraft(channelId: "general", text: "x", updatedAt: time, userSeq: 1)
+        let fields = try longFields(of: draft, writtenBy: SetDraft(channel: "general", text: "x")) { $0.contentSizeBytes }
+        #expect(fields.uncounted == [] && fields.all == ["text", "metadata"])
+    }
+
     @Test("X-01 every field of a user that may be long counts in its size")
     func user() throws {
         let user = User(userId: "ann", createdAt: time, updatedAt: time)

@@ -101,6 +101,7 @@ struct LimitTests {
         LimitedField("message.send metadata levels", Limits.metadataDepth) { n, _ in
             SendMessage(channel: "general", clientId: "2", text: "x", metadata: object(levels: n))
         },
+        LimitedField("draft.set text", Limits.messageTextLength) { n, _ in SetDraft(channel: "general", text: text(n)) },
         LimitedField("message.edit text", Limits.messageTextLength) { n, id in
             EditMessage(channel: "general", message: id, text: text(n))
         },

@@ -22,7 +22,9 @@ struct WireNameTests {
             "what concerns only the caller takes the permission for the caller's own stream, whatever it is about",
             [
                 "permission.explain stream.read", "channel.query stream.read", "channel.unwatch stream.read",
-                "invitation.mine stream.read", "reading.total stream.read", "mention.list stream.read",
+                "invitation.mine stream.read", "reading.total stream.read", "mention.list stream.read", "draft.list stream.read",
+                "typing.stop stream.read",
+                "channel.queryAndWatch stream.read", "reading.stop stream.read", "device.list stream.read",
             ]
         ),
         ("who may send may also type and signal", ["typing.start message.send", "signal.send message.send"]),
@@ -37,6 +39,8 @@ struct WireNameTests {
                 "stream.channelChanges history.read", "reading.listReaders history.read",
             ]
         ),
+        ("deleting a message for oneself is like hiding a channel", ["message.deleteForMe channel.hide"]),
+        ("who may have a read position in a channel may have a draft there", ["draft.set reading.mark", "draft.get reading.mark"]),
         ("withdrawing somebody else's invitation is like removing a member", ["invitation.withdraw member.remove"]),
         (
             "one change ends an invitation and begins a membership",
@@ -104,7 +108,7 @@ struct WireNameTests {
     private static let verbs: Set<String> = [
         "accept", "add", "create", "deactivate", "decline", "delete", "edit", "explain", "freeze", "get", "hide", "join", "leave",
         "list", "mark", "purge", "put", "query", "reactivate", "remove", "reset", "resume", "retry", "revoke", "search", "send",
-        "set", "silence",
+        "set", "sign", "silence", "start", "stop",
         "undelete", "unfreeze", "unhide", "unsilence", "unwatch", "update", "upsert", "watch", "withdraw",
     ]
 

@@ -110,3 +110,13 @@ func highlighted(_ message: Message) -> AttributedString {
     print(found.count, try await chat.call(yesterday).messages.count)
     // sample.end
 }
+
+@MainActor private func keepDraft(_ channel: LiveChannel) async throws {
+    // sample.begin
+    let draft = channel.draft()
+    try await draft.loaded()
+    var field = draft.text
+    field += "see you at"
+    try await channel.setDraft(field)
+    // sample.end
+}

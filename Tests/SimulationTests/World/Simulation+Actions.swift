@@ -69,7 +69,9 @@ extension Simulation {
             client.call(SetMemberRole(channel: channel, users: [other], role: role))
         case 12...13:
             request(.hide(HideChannel(channel: channel, allowAutoUnhide: scheduler.random.once(in: 2))), by: client)
-        case 14: request(.unhide(UnhideChannel(channel: channel)), by: client)
+        case 16: request(.unhide(UnhideChannel(channel: channel)), by: client)
+        case 17 where scheduler.random.once(in: 2):
+            request(.draft(SetDraft(channel: channel, text: scheduler.random.once(in: 3) ? "" : "so far")), by: client)
         default: request(.preferences(UpdatePreferences(autoAcceptInvitations: scheduler.random.once(in: 2))), by: client)
         }
     }

@@ -1,0 +1,53 @@
+import Foundation
+import GRDB
+import RoostAPI
+
+/// Kept for every channel. One that was removed stays, without a text.
+extension ChannelDraft: CachedRow {
+    static let schema = """
+        CREATE TABLE drafts (channel_id TEXT PRIMARY KEY NOT NULL, user_seq INTEGER NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
+        """
+
+    static func save(_ rows: [ChannelDraft], of stream: StreamID, as user: UserID, in database: Database) throws {
+        for draft in rows {
+            try database.run(
+                """
+                INSERT INTO drafts (channel_id, user_seq, json) VALUES (?, ?, ?)
+                ON CONFLICT (channel_id) DO UPDATE SET user_seq = excluded.user_seq, json = excluded.json
+                WHERE excluded.user_seq >= user_seq
+                """, [draft.channelId.rawValue, draft.userSeq, try StoredJSON.encode(draft)])
+        }
+    }
+
+    // They come with the user's stream, which a channel that begins afresh doesn't bring again.
+    static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {}
+    static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
+
+    static func note(_ rows: [ChannelDraft], of stream: StreamID, in change: inout StoreChange) {
+        for draft in rows { change.channels.insert(draft.channelId) }
+    }
+}
+
+/// A draft on its way to the server.
+struct DraftOverlay: Codable, Hashable, Sendable {
+    var operation: SetDraft
+    var createdAt: Timestamp
+
+    /// The draft as it is shown. Without a text there will be none.
+    fileprivate var draft: ChannelDraft {
+        ChannelDraft(
+            channelId: operation.channel, text: operation.text, metadata: operation.metadata, updatedAt: createdAt, userSeq: 0)
+    }
+}
+
+extension Database {
+    /// What the user has begun to write in a channel, as it will be with what is on its way; nil for nothing, and in a deleted channel.
+    func draft(of channel: ChannelID) throws -> ChannelDraft? {
+        let statement = try cachedStatement(sql: "SELECT json FROM drafts WHERE channel_id = ?")
+        let stored: ChannelDraft? = try Data.fetchOne(statement, arguments: [channel.rawValue]).map {
+            try StoredJSON.decode(from: $0)
+        }
+        guard let draft = try overlay(of: channel)?.draft?.draft ?? stored, !draft.isRemoved else { return nil }
+        return try self.channel(channel)?.deletedAt == nil ? draft : nil
+    }
+}

@@ -1,0 +1,76 @@
+public import Observation
+public import RoostAPI
+
+/// What the user has begun to write in a channel, as a live object: the same on all of their devices, and unknown to everybody else.
+///
+/// It shows what ``LiveChannel/setDraft(_:metadata:)`` was given at once. An app fills its text field with it when the field is shown, and not while the user
+/// types in it: what another device says meanwhile would replace their words.
+@MainActor @Observable
+public final class LiveDraft {
+    /// The draft; nil if there is none.
+    public private(set) var draft: ChannelDraft?
+    /// Its text, empty if there is none.
+    public var text: String { draft?.text ?? "" }
+    /// How far it has come.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the device's store was asked.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
+
+    @ObservationIgnored private let channel: ChannelID
+    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private let follower: Follower
+    @ObservationIgnored private let observers = Observers<ChannelDraft?>()
+
+    init(of channel: ChannelID, _ driver: SyncDriver) {
+        self.channel = channel
+        self.driver = driver
+        follower = Follower(driver)
+        follower.follow(
+            .channel(channel),
+            reload: { [weak self] change in
+                guard change.isEverything || change.channels.contains(channel) else { return }
+                try await self?.reload()
+            })
+    }
+
+    /// Every state from now on, the current one first.
+    public var updates: AsyncStream<ChannelDraft?> {
+        observers.values(of: self, startingWith: follower.hasAnswer ? .some(draft) : nil)
+    }
+
+    /// Calls back with the draft, and again on every change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor (ChannelDraft?) -> Void) -> ObservationToken {
+        observers.add(startingWith: follower.hasAnswer ? .some(draft) : nil, callback)
+    }
+
+    private func reload() async throws {
+        let channel = channel
+        let draft = try await driver.files().store.read { try $0.draft(of: channel) }
+        defer { follower.answered() }
+        guard !follower.hasAnswer || draft != self.draft else { return }
+        self.draft = draft
+        observers.notify(draft)
+    }
+}
+
+extension LiveChannel {
+    /// What the user has begun to write here, as a live object. Each call makes a new one; keep it while it is shown.
+    public func draft() -> LiveDraft { LiveDraft(of: id, chat.driver) }
+
+    /// Keeps what the user has begun to write here, on all of their devices, in place of what was kept before. An empty text removes it; so does sending a
+    /// message with the same text.
+    ///
+    /// Call it with each change of the text. It is on this device's disk and shown when this returns, and is sent a second later, with what was typed meanwhile.
+    /// - Parameters:
+    ///   - text: Up to `Limits.messageTextLength` characters.
+    ///   - metadata: The app's own data, an object: whom it mentions, say, or what it answers. It isn't kept with an empty text.
+    /// - Throws: `RoostError` with the code of a limit, `unavailable` when this device can't store it.
+    public func setDraft(_ text: String, metadata: JSONValue? = nil) async throws {
+        let operation = SetDraft(channel: id, text: text, metadata: text.isEmpty ? nil : metadata)
+        try operation.validate()
+        try await chat.driver.enqueue(.draft(operation))
+    }
+}

@@ -1,0 +1,137 @@
+/// What a user has begun to write in a channel, on the user's own stream: it follows them to all of their devices, and nobody else learns of it.
+public struct ChannelDraft: Codable, Hashable, Sendable {
+    /// The channel.
+    public var channelId: ChannelID
+    /// The text so far. Empty once the draft was removed.
+    public var text: String
+    /// The app's own data, which isn't parsed: whom it mentions, say, or what it answers.
+    public var metadata: JSONValue?
+    /// When it was last changed; when the user joined the channel if there never was one.
+    public var updatedAt: Timestamp
+    /// The seq of the user's stream at which it was last changed; 0 if there never was one.
+    public var userSeq: Seq
+
+    // derived: init
+    public init(channelId: ChannelID, text: String, metadata: JSONValue? = nil, updatedAt: Timestamp, userSeq: Seq) {
+        self.channelId = channelId
+        self.text = text
+        self.metadata = metadata
+        self.updatedAt = updatedAt
+        self.userSeq = userSeq
+    }
+}
+
+extension ChannelDraft {
+    /// Whether there is no draft any more.
+    public var isRemoved: Bool { text.isEmpty }
+}
+
+extension ChannelDraft: StreamRow {
+    package static let kind = "drafts"
+    package var key: String { channelId.rawValue }
+    package var stamp: Int64 { userSeq }
+    package var contentSizeBytes: Int { 200 + JSONBytes.sizeBytes(of: text) + (metadata?.sizeBytes ?? 0) }
+}
+
+extension ChannelDraft: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channelId", channelId)
+        json.member("text", text)
+        json.member("metadata", metadata)
+        json.member("updatedAt", updatedAt)
+        json.member("userSeq", userSeq)
+        json.endObject()
+    }
+}
+
+extension Rows {
+    /// The user's drafts; nil for none.
+    public var drafts: [ChannelDraft]? {
+        get { self[ChannelDraft.self] }
+        set { self[ChannelDraft.self] = newValue }
+    }
+}
+
+/// Keeps what the caller has begun to write in a channel of theirs, in place of what was kept before: one draft for each channel, on all of their devices.
+/// An empty text removes it; the same again changes nothing.
+///
+/// Sending a message doesn't remove it: a client that sends what it says does so. Leaving the channel does.
+/// - Throws: `not_member`, `not_found`; `limit_exceeded` with the field `text` or `metadata`; `invalid_argument` for metadata that isn't an object, and for
+///   metadata without a text.
+public struct SetDraft: Operation {
+    public typealias Response = ChannelDraft
+    public static let name = "draft.set"
+    public static let method = HTTPMethod.put
+    public static let path = "/v1/channels/{channel}/draft"
+    // Not that for sending: a member who is muted, or in a frozen channel, may go on writing what they will send when that has ended.
+    public static let permission = Permission.readingMark
+    public static let summary = "Keep what the caller has begun to write in a channel; an empty text removes it."
+
+    public var channel: ChannelID
+    /// Up to `Limits.messageTextLength` characters; empty to remove the draft.
+    public var text: String
+    /// The app's own data, an object as in a message. What isn't given isn't kept.
+    public var metadata: JSONValue?
+
+    // derived: init
+    public init(channel: ChannelID, text: String, metadata: JSONValue? = nil) {
+        self.channel = channel
+        self.text = text
+        self.metadata = metadata
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(text, length: Limits.messageTextLength, field: "text")
+        try Limits.check(metadata: metadata)
+        guard !text.isEmpty || metadata == nil else {
+            throw .invalidArgument("metadata", "must be left out with an empty text, which removes the draft")
+        }
+    }
+}
+
+/// What the caller has begun to write in a channel; a draft without a text if that is nothing.
+///
+/// - Throws: `not_member`, `not_found`.
+public struct GetDraft: Operation {
+    public typealias Response = ChannelDraft
+    public static let name = "draft.get"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/channels/{channel}/draft"
+    public static let permission = Permission.readingMark
+    public static let summary = "What the caller has begun to write in a channel."
+
+    public var channel: ChannelID
+
+    // derived: init
+    public init(channel: ChannelID) { self.channel = channel }
+
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+/// What the caller has begun to write in all of their channels, paged, what was changed last first. Deleted channels are left out.
+public struct ListDrafts: Operation {
+    public typealias Response = Page<ChannelDraft>
+    public static let name = "draft.list"
+    public static let method = HTTPMethod.get
+    public static let path = "/v1/me/drafts"
+    public static let permission = Permission.streamRead
+    public static let summary = "The caller's drafts in all channels, what was changed last first."
+
+    /// 1 to 100, 30 when left out.
+    public var limit: Int?
+    public var cursor: String?
+
+    // derived: init
+    public init(limit: Int? = nil, cursor: String? = nil) {
+        self.limit = limit
+        self.cursor = cursor
+    }
+
+    public func validate() throws(RoostError) {
+        _ = try Limits.page(limit, Limits.historyPage)
+        try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
+    }
+}

@@ -1,0 +1,156 @@
+public import RoostAPI
+
+/// What users have begun to write: one draft for each member of a channel at most, on the stream of the user alone.
+///
+/// A removed draft stays as a row without a text, which tells the user's other devices. There are no more of these than channels that the user has been in.
+
+extension SetDraft: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
+    public func handle(in context: inout Context) throws -> ChannelDraft {
+        let access = try context.require(.readingMark, in: channel)
+        let before = try context.ownDraft(in: access)
+        var after = before
+        (after.text, after.metadata) = (text, metadata)
+        if try StoredJSON.isSame(before, after) { return before }
+        return try context.write(after)
+    }
+}
+
+extension GetDraft: Handled {
+    public func handle(in context: inout Context) throws -> ChannelDraft {
+        let access = try context.require(.readingMark, in: channel)
+        return try context.ownDraft(in: access)
+    }
+}
+
+extension ListDrafts: Handled, PagedQuery {
+    public func handle(in context: inout Context) throws -> Page<ChannelDraft> {
+        try context.require(.streamRead)
+        let walk = try Walk(self, shape: [.integer], limits: Limits.historyPage, isDescending: true)
+        // Each change of a draft has a seq of its own, so that it names a place in the list.
+        let columns: [SQL] = ["d.user_seq"]
+        let reading = context
+        return try walk.page(through: [
+            { stretch in
+                let sql: SQL = """
+                    SELECT \(ChannelDraft.columns) FROM drafts d
+                    WHERE d.user_id = \(reading.caller.user)\(stretch.condition(on: columns))
+                    ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                    """
+                return try reading.transaction.rows(sql) { row in
+                    let draft = try ChannelDraft(reading: &row)
+                    return Walk.Entry(place: [.integer(draft.userSeq)], row: draft.isRemoved ? nil : draft)
+                }
+            }
+        ]) { draft in try reading.transaction.access(to: draft.channelId, of: reading.caller.user)?.isMember == true ? draft : nil }
+    }
+}
+
+extension Context {
+    /// Returns the caller's draft in a channel. If there never was one it has no text, and nothing has changed since the caller joined.
+    fileprivate func ownDraft(in access: ChannelAccess) throws -> ChannelDraft {
+        if let draft = try transaction.draft(of: caller.user, in: access.channelId) { return draft }
+        return ChannelDraft(channelId: access.channelId, text: "", updatedAt: try access.requireOwn().row.joinedAt, userSeq: 0)
+    }
+
+    /// Writes a draft of the caller's at the next position of their stream, and tells their devices.
+    fileprivate mutating func write(_ draft: ChannelDraft) throws -> ChannelDraft {
+        var draft = draft
+        draft.updatedAt = now
+        draft.userSeq = try advanceStream(of: caller.user)
+        try transaction.write(draft, of: caller.user)
+        tell(.draftUpdated, user: caller.user, seq: draft.userSeq, Rows([draft]))
+        return draft
+    }
+
+    /// Removes the drafts of users who leave a channel, each at the position of the user's stream at which they leave.
+    ///
+    /// - Returns: What is to be told with the end of the membership.
+    func removeDrafts(in channel: ChannelID, _ leavers: [(user: UserID, userSeq: Seq)]) throws -> [UserID: ChannelDraft] {
+        // Most have none: one look-up for all of them.
+        let sql: SQL = """
+            SELECT d.user_id FROM drafts d
+            WHERE d.channel_id = \(channel) AND d.user_id IN (\(list: leavers.map(\.user.rawValue))) AND d.text <> ''
+            """
+        let writers = Set(try transaction.besideBatchMemory { try transaction.rows(sql) { $0.identifier(UserID.self) } })
+        var removed: [UserID: ChannelDraft] = [:]
+        for (user, userSeq) in leavers where writers.contains(user) {
+            let draft = ChannelDraft(channelId: channel, text: "", updatedAt: now, userSeq: userSeq)
+            try transaction.write(draft, of: user)
+            removed[user] = draft
+        }
+        return removed
+    }
+}
+
+extension Transaction {
+    fileprivate func draft(of user: UserID, in channel: ChannelID) throws -> ChannelDraft? {
+        let sql: SQL = "SELECT \(ChannelDraft.columns) FROM drafts d WHERE d.user_id = \(user) AND d.channel_id = \(channel)"
+        return try besideBatchMemory { try first(sql) { try ChannelDraft(reading: &$0) } }
+    }
+
+    fileprivate func write(_ draft: ChannelDraft, of user: UserID) throws {
+        try besideBatchMemory {
+            try perform(
+                """
+                INSERT INTO drafts (user_id, \(ChannelDraft.boundColumns)) VALUES (\(user), \(row: draft))
+                ON CONFLICT (user_id, channel_id) DO UPDATE SET (\(ChannelDraft.boundColumns)) = (\(row: draft))
+                """)
+        }
+    }
+}
+
+extension ChannelDraft: BoundRow {
+    // derived: columns of d
+    static let columns: SQL = "d.channel_id, d.text, d.metadata, d.updated_at, d.user_seq"
+
+    // derived: bound columns
+    static let boundColumns: SQL = "channel_id, text, metadata, updated_at, user_seq"
+
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(
+            channelId: row.value(), text: row.value(), metadata: row.value(), updatedAt: row.value(), userSeq: row.value())
+    }
+
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(channelId)
+        try sql.bind(text)
+        try sql.bind(metadata)
+        try sql.bind(updatedAt)
+        try sql.bind(userSeq)
+    }
+}
+
+extension ChannelDraft: StoredRow {
+    /// A draft is as large as a message, so that a page also ends with its bytes. What a node fetches for events that it missed is asked for without an end, and
+    /// has all of it.
+    package static func changed(
+        for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
+    ) throws -> ChangedRows<ChannelDraft> {
+        let sizeBytesMax = limit > Limits.changesPage.max ? Int.max : Limits.pageContentBytes
+        let sql: SQL = """
+            SELECT \(columns) FROM drafts d WHERE d.user_id = \(user) AND d.user_seq > \(seq) ORDER BY d.user_seq LIMIT \(limit + 1)
+            """
+        var (found, sizeBytes): ([ChannelDraft], Int) = ([], 0)
+        var cut: Seq?
+        try transaction.each(sql) { row in
+            let draft = try ChannelDraft(reading: &row)
+            sizeBytes += draft.contentSizeBytes
+            guard cut == nil else { return }
+            if !found.isEmpty, found.count >= limit || sizeBytes > sizeBytesMax {
+                cut = draft.userSeq - 1
+            } else {
+                found.append(draft)
+            }
+        }
+        return ChangedRows(found.map { ($0.userSeq, $0) }, upTo: cut)
+    }
+
+    // No row is about a message.
+    package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
+}
+
+extension ChannelDraft: ContentSized {}

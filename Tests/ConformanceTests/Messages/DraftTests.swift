@@ -1,0 +1,106 @@
+import Foundation
+import Roost
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// Drafts with the SDK against the real server.
+@MainActor @Suite struct DraftTests {
+    @Test("EM-35 a draft is on all of the user's devices, live, offline and after an absence; sending what it says removes it")
+    func devices() async throws {
+        let server = try await TestServer()
+        let folder = TemporaryDirectory.make()
+        let (ann, phone) = (chat("ann", at: server), chat("bob", at: server))
+        var laptop = chat("bob", at: server, in: folder)
+        for client in [ann, phone, laptop] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let (mine, other) = (phone.channel("general"), laptop.channel("general"))
+        try await wait("the channel") { mine.currentUserMembership == .member && other.currentUserMembership == .member }
+        try await phone.outbox.loaded()
+        let (onPhone, onLaptop, atAnn) = (mine.draft(), other.draft(), general.draft())
+        for draft in [onPhone, onLaptop, atAnn] {
+            try await draft.loaded()
+            #expect(draft.draft == nil && draft.text.isEmpty)
+        }
+        var heard: [String?] = []
+        let token = onLaptop.observe { heard.append($0?.text) }
+
+        // As it is typed: shown here at once, and there a little later.
+        for text in ["s", "se", "see"] { try await mine.setDraft(text, metadata: ["to": "ann"]) }
+        try await wait("the text here") { onPhone.text == "see" }
+        try await wait("the text there") { onLaptop.text == "see" && onLaptop.draft?.metadata == ["to": "ann"] }
+        try await wait("it to be sent") { phone.outbox.count == 0 }
+        try await wait("what the server has on both") { onPhone.draft == onLaptop.draft }
+        #expect(atAnn.draft == nil && heard == [nil, "see"])
+
+        // What is typed without a connection is on the disk, and there when it is back: the newest alone.
+        await laptop.disconnect()
+        for text in ["see y", "see yo", "see you"] { try await other.setDraft(text) }
+        try await wait("the text without a connection") { onLaptop.text == "see you" && onLaptop.draft?.metadata == nil }
+        token.invalidate()
+        laptop = chat("bob", at: server, in: folder)
+        let reopened = laptop.channel("general").draft()
+        try await reopened.loaded()
+        #expect(reopened.text == "see you")
+        try await laptop.outbox.loaded()
+        #expect(laptop.outbox.entries.map(\.operation) == ["draft.set"] && onPhone.text == "see")
+        try await laptop.connect()
+        try await wait("it on the other device") { onPhone.text == "see you" }
+
+        // Another message leaves it; one with its text removes it, on all devices.
+        try await mine.sendConfirmed("wait")
+        #expect(onPhone.text == "see you")
+        try await mine.sendConfirmed("see you")
+        try await wait("the end of it") { onPhone.draft == nil && reopened.draft == nil }
+        #expect(try await phone.call(GetDraft(channel: "general")).isRemoved)
+
+        // A device that was away learns of the end too.
+        try await mine.setDraft("so")
+        try await wait("another") { reopened.text == "so" }
+        await laptop.disconnect()
+        try await mine.setDraft("")
+        try await wait("nothing here") { onPhone.draft == nil && phone.outbox.count == 0 }
+        try await laptop.connect()
+        try await wait("nothing there") { reopened.draft == nil }
+        for client in [ann, phone, laptop] { await client.disconnect() }
+        try await server.stop()
+    }
+
+    @Test("EM-35 sending offline removes the draft at once, what is typed after it stays, and a refused draft is taken back")
+    func sending() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
+        for client in [ann, bob] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let mine = bob.channel("general")
+        try await wait("the channel") { mine.currentUserMembership == .member }
+        let draft = mine.draft()
+        try await draft.loaded()
+        try await bob.outbox.loaded()
+        await bob.disconnect()
+        try await mine.setDraft("hi")
+        try await wait("the draft") { draft.text == "hi" }
+        async let sent = mine.send("hi")
+        _ = try await sent
+        try await wait("its end") { draft.draft == nil }
+        try await mine.setDraft("and")
+        try await wait("the next one") { draft.text == "and" }
+        try await bob.connect()
+        try await wait("both to be there") { general.lastMessage?.text == "hi" && bob.outbox.count == 0 }
+        #expect(try await ann.call(ListMessages(channel: "general")).messages.map(\.text) == ["hi"])
+        #expect(try await bob.call(ListDrafts()).items.map(\.text) == ["and"])
+
+        // Who is removed meanwhile has none.
+        await bob.disconnect()
+        try await mine.setDraft("and then")
+        _ = try await ann.call(RemoveMembers(channel: "general", users: ["bob"]))
+        try await bob.connect()
+        try await wait("the refusal") {
+            bob.outbox.entries.contains { if case .failed(let error) = $0.state { error.code == .notMember } else { false } }
+        }
+        try await wait("nothing") { draft.draft == nil }
+        await #expect(throws: RoostError.self) { try await mine.setDraft(String(repeating: "x", count: 20_001)) }
+        for client in [ann, bob] { await client.disconnect() }
+        try await server.stop()
+    }
+}
