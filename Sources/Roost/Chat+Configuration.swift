@@ -44,6 +44,8 @@ extension Chat {
     public struct Configuration: Sendable {
         /// Where the client's files are.
         public var storage: Storage = .standard
+        /// What the user's list of devices says of this one (``Chat/devices()``). Nil leaves it out of the list.
+        public var device: DeviceInfo? = .current
         /// The size that the cache is brought under when it is opened. The oldest messages go, first those of channels whose messages
         /// weren't shown or weren't for longest; the newest 100 of each channel stay.
         public var cacheSizeBytesMax: Int = 256 << 20
@@ -71,13 +73,14 @@ extension Chat {
         // derived: init
         /// A configuration with the defaults for everything else.
         public init(
-            storage: Storage = .standard, cacheSizeBytesMax: Int = 256 << 20,
+            storage: Storage = .standard, device: DeviceInfo? = .current, cacheSizeBytesMax: Int = 256 << 20,
             onStorageProblem: (@Sendable (StorageProblem) -> Void)? = nil, followsSystem: Bool = true,
             logger: Logger = Logger(label: "roost"), backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30)),
             callTimeout: Duration = .seconds(30), waitsForEndOfRefusal: Bool = true,
             transport: any Transport = Configuration.standardTransport, clock: any Clock<Duration> = ContinuousClock()
         ) {
             self.storage = storage
+            self.device = device
             self.cacheSizeBytesMax = cacheSizeBytesMax
             self.onStorageProblem = onStorageProblem
             self.followsSystem = followsSystem
@@ -107,7 +110,7 @@ extension Chat {
             settings.waitsForEndOfRefusal = waitsForEndOfRefusal
             let dayClock = clock as? any DayClock
             return SyncDriver.Environment(
-                url: url, user: user, storage: storage, settings: settings, cacheSizeBytesMax: cacheSizeBytesMax,
+                url: url, user: user, storage: storage, device: device, settings: settings, cacheSizeBytesMax: cacheSizeBytesMax,
                 onStorageProblem: onStorageProblem ?? { _ in },
                 transport: transport, clock: clock, random: SystemRandomNumberGenerator(),
                 now: { dayClock?.timestamp ?? Timestamp(Date()) }, token: token, logger: logger)

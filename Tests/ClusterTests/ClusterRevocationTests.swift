@@ -68,6 +68,30 @@ extension RealClusterTests {
             }
         }
 
+        @Test("R21 signing a device out closes its sockets on another node, which is idle, and not those that it opens after that")
+        func devices() async throws {
+            try await TestCluster.run(2) { cluster in
+                let device = DeviceDescription(deviceId: "phone")
+                let token = try await cluster.servers[1].token("bob")
+                func phone() async throws -> RawSocket {
+                    let socket = try await RawSocket.open(port: cluster.servers[1].port)
+                    try await socket.send(json: AuthenticateFrame(token: token, device: device))
+                    guard case .text(let text) = await socket.next(), text.hasPrefix(#"{"welcome""#) else {
+                        throw Missed("a welcome")
+                    }
+                    return socket
+                }
+                let first = try await phone()
+                let laptop = try await cluster.socket("bob", at: 0)
+                #expect(try await laptop.call(SignOutDevice(device: "phone")).isTokenRevoked == false)
+                #expect(try await Self.code(of: first) == CloseCode.tokenRevoked.rawValue)
+                let second = try await phone()
+                #expect(try await second.call(ListDevices()).map(\.isCurrent) == [true])
+                #expect(try await laptop.call(ListDevices()).map(\.deviceId) == ["phone"])
+                for socket in [laptop, second] { await socket.close() }
+            }
+        }
+
         @Test("R21 a node without the database refuses a deactivated user's calls, and closes their sockets once it has it again")
         func withoutDatabase() async throws {
             let nats = try await NATSServer.start()

@@ -55,6 +55,7 @@ extension RoomOperation {
         RoomOperation("of a member", as: "root", role: .admin, UpsertUser(user: "bob", displayName: "Bob", metadata: ["k": 1])),
         RoomOperation("of a new user", as: "root", role: .admin, UpsertUser(user: "fay")),
         RoomOperation("of nobody's device", as: "root", role: .admin, RevokeToken(tokenId: "unused")),
+        RoomOperation("of another device", as: "ann", SignOutDevice(device: "old")),
         RoomOperation("of a user without a device", as: "root", role: .admin, DeactivateUser(user: "gus")),
         RoomOperation("of a member", as: "root", role: .admin, RevokeUserTokens(user: "bob")),
         RoomOperation("of an active user", as: "root", role: .admin, ReactivateUser(user: "bob")),

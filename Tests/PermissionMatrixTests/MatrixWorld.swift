@@ -19,6 +19,7 @@ final class MatrixWorld {
         for user in [Self.boss, Rows.target, Rows.chief, Rows.outsider] { try world.user(user) }
         for relation in Relation.allCases {
             try world.user(relation.user)
+            try world.device("phone", of: relation.user)
             // Whom somebody else invites is asked.
             let invited = Self.invited(by: relation)
             try world.user(invited)

@@ -209,6 +209,8 @@ enum Rows {
         (RevokeToken(tokenId: "1"), false), (UpdateMe(displayName: "Me"), true), (GetPreferences(), true),
         (UpdatePreferences(autoAcceptInvitations: false), true),
         (QueryChannels(), true), (QueryChannels(membership: .all), true), (ListMyInvitations(), true), (GetTotalUnread(), true),
-        (GetMyChanges(after: 0), true), (ListMentions(), true),
+        (GetMyChanges(after: 0), true), (ListMentions(), true), (ListDrafts(), true), (ListDevices(), true),
+        (SignOutDevice(device: "phone"), true),
+        (QueryAndWatchChannels(query: QueryChannels()), true),
     ]
 }

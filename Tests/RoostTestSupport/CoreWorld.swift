@@ -56,10 +56,12 @@ public final class CoreWorld {
     /// Performs an operation and answers as the server would. Throws `RoostError` when it is refused.
     @discardableResult
     public func perform<O: Handled>(
-        _ operation: O, as user: UserID, role: AppRole = .user, connection: Int64? = nil, token: TokenIdentity? = nil
+        _ operation: O, as user: UserID, role: AppRole = .user, connection: Int64? = nil, token: TokenIdentity? = nil,
+        device: DeviceIdentity? = nil
     ) throws -> O.Response {
         try operation.validate()
-        let caller = Caller(user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)), token: token)
+        let caller = Caller(
+            user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)), token: token, device: device)
         let scope = O.isReadOnly ? Scope() : operation.scope(for: caller)
         var made: [Notice] = []
         func run(_ transaction: any Transaction) throws -> O.Response {
@@ -211,6 +213,22 @@ public final class CoreWorld {
         }
         notices += context?.notices ?? []
         return id
+    }
+
+    /// Has a device of a user connect, as the first of a socket does.
+    @discardableResult
+    public func device(
+        _ device: DeviceID, of user: UserID, name: String? = nil, platform: String? = nil, token: TokenIdentity? = nil,
+        tokenSeconds: Int = 3600
+    ) throws -> DeviceIdentity {
+        let description = DeviceDescription(deviceId: device, name: name, platform: platform)
+        try description.validate()
+        return try write { transaction in
+            try Scope.user(user).lock(in: transaction)
+            var connecting = Context(
+                transaction: transaction, caller: Caller(user: user, token: token), now: now, ids: ids, scope: .user(user))
+            return try connecting.registerDevice(description, tokenExpiresAt: now.after(seconds: tokenSeconds))
+        }
     }
 
     /// Makes a channel with its owner and further members; users that aren't there are made.

@@ -112,7 +112,8 @@ struct MapTests {
         target: "RoostCore", schema: "Kernel/Migrations",
         owners: [
             "access_revisions": "Users", "channel_heads": "Streams", "channel_names": "Channels", "channel_tags": "Channels",
-            "channel_types": "Channels", "channels": "Channels", "effects": "Kernel", "operation_keys": "Kernel",
+            "channel_types": "Channels", "channels": "Channels", "devices": "Devices", "effects": "Kernel",
+            "operation_keys": "Kernel",
             "idempotency_keys": "Channels", "channel_mentions": "Messages", "mentions": "Messages",
             "message_versions": "Messages", "own_deletions": "Messages", "drafts": "Messages", "invitations": "Members",
             "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel",

@@ -78,7 +78,7 @@ extension Sync {
     private mutating func authenticate() {
         guard phase == .opening, let token else { return }
         do {
-            emit(.send(try JSONWriter.bytes(of: AuthenticateFrame(token: token, client: client))))
+            emit(.send(try JSONWriter.bytes(of: AuthenticateFrame(token: token, client: client, device: device))))
             phase = .authenticating
         } catch {
             lose(.tokenProvider, "the token can't be written: \(error)")

@@ -59,6 +59,8 @@ struct Sync: Sendable {
     /// The user's role in the app, from the server's welcome.
     var role: AppRole?
     let client: String
+    /// What the server is told of this device; nil for nothing.
+    let device: DeviceDescription?
     let settings: Settings
     var random: any RandomNumberGenerator & Sendable
 
@@ -133,7 +135,8 @@ struct Sync: Sendable {
     ///   - outbox: The operations still to be sent, in any order.
     ///   - random: Where the jitter of reconnecting comes from.
     init(
-        user: UserID, client: String, settings: Settings = Settings(), saved: SavedState = SavedState(),
+        user: UserID, client: String, device: DeviceDescription? = nil, settings: Settings = Settings(),
+        saved: SavedState = SavedState(),
         outbox: SavedOutbox = SavedOutbox(), random: any RandomNumberGenerator & Sendable
     ) {
         self.user = user

@@ -12,6 +12,8 @@ actor SyncDriver {
         var url: URL
         var user: UserID
         var storage: Chat.Storage
+        /// What the server is told of this device; nil for nothing.
+        var device: DeviceInfo?
         var settings: Sync.Settings
         var cacheSizeBytesMax: Int
         var onStorageProblem: @Sendable (StorageProblem) -> Void
@@ -97,7 +99,8 @@ actor SyncDriver {
                 let files = try await files()
                 let saved = try await files.store.recoveredState()
                 let machine = Sync(
-                    user: environment.user, client: Self.client, settings: environment.settings, saved: saved,
+                    user: environment.user, client: Self.client, device: environment.device?.description(files.device),
+                    settings: environment.settings, saved: saved,
                     outbox: try await files.outbox.saved(), random: environment.random)
                 // The process may have ended between the two files.
                 if try await files.store.read({ try $0.overlays() }) != machine.overlays {

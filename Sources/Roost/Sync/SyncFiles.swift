@@ -7,6 +7,8 @@ import RoostAPI
 struct SyncFiles: Sendable {
     let store: Store
     let outbox: Outbox
+    /// This device's id.
+    let device: DeviceID
     private let lock: FolderLock?
 
     /// Opens both, off any actor.
@@ -34,7 +36,7 @@ struct SyncFiles: Sendable {
             report(StorageProblem(.cacheNotKept, cache, error))
             store = try Store(url: nil, user: environment.user, logger: logger)
         }
-        return SyncFiles(store: store, outbox: outbox, lock: lock)
+        return SyncFiles(store: store, outbox: outbox, device: DeviceFile.id(in: folder), lock: lock)
     }
 
     /// Lets go of all locks. Nothing is written until ``resume()``: what tries it fails, and reading goes on.

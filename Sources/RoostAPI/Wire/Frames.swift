@@ -6,14 +6,19 @@ public struct AuthenticateFrame: Codable, Hashable, Sendable {
         public var token: String
         /// The client's name and version, for logs: `roost-swift/0.1.0`.
         public var client: String?
+        /// The device, for the list of its user's devices. Nil for a connection that belongs to none.
+        public var device: DeviceDescription?
         // derived: init
-        public init(token: String, client: String? = nil) {
+        public init(token: String, client: String? = nil, device: DeviceDescription? = nil) {
             self.token = token
             self.client = client
+            self.device = device
         }
     }
     public var authenticate: Credentials
-    public init(token: String, client: String? = nil) { authenticate = Credentials(token: token, client: client) }
+    public init(token: String, client: String? = nil, device: DeviceDescription? = nil) {
+        authenticate = Credentials(token: token, client: client, device: device)
+    }
 }
 
 /// The server's answer to an authentication that succeeded.

@@ -92,6 +92,14 @@ public enum Limits {
     public static let versionSecondsMax = 365 * 86_400
     /// Earlier versions that are kept of one message; older ones go.
     public static let versionsPerMessage = 10
+    /// Devices of a user that are listed: the one used longest ago makes room.
+    public static let devicesPerUser = 100
+    /// Characters of a device's id.
+    public static let deviceIDLength = 64
+    /// Characters of a device's name.
+    public static let deviceNameLength = 128
+    /// Characters of the name of a device's platform.
+    public static let platformLength = 32
     /// Single tokens whose revocation is remembered at one time.
     public static let revokedTokens = 100_000
     /// Members of a channel where its type sets no lower number (AM-01).

@@ -6,6 +6,7 @@ public enum Operations {
         ListDeadEffects.self, RetryEffect.self,
         UpsertUser.self, GetUser.self, GetUsers.self, GetMe.self, UpdateMe.self, GetPreferences.self, UpdatePreferences.self,
         DeactivateUser.self, ReactivateUser.self, RevokeUserTokens.self, RevokeToken.self,
+        ListDevices.self, SignOutDevice.self,
         CreateChannel.self, GetChannel.self, QueryChannels.self, UpdateChannel.self, DeleteChannel.self,
         FreezeChannel.self, UnfreezeChannel.self, SilenceChannel.self, UnsilenceChannel.self, SetRateLimit.self,
         RemoveRateLimit.self, HideChannel.self, UnhideChannel.self, ResetHistory.self,

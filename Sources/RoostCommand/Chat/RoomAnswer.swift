@@ -33,6 +33,7 @@ extension Room {
             }
         case .members: try await members()
         case .who: try await who()
+        case .devices: try await devices()
         case .list(let hidden): try await list(hidden: hidden)
         case .hide(let archive, let clear): try await hide(archive: archive, clear: clear)
         case .mentions: try await mentions()
@@ -103,6 +104,19 @@ extension Room {
         let id = user.userId.rawValue.safe()
         guard let name = user.displayName?.safe(), !name.isEmpty, name != id else { return id }
         return "\(name) (\(id))"
+    }
+
+    // MARK: Devices
+
+    private func devices() async throws -> RoomAnswer {
+        let rows = try await chat.devices().map { device in
+            [
+                device.name?.safe() ?? device.deviceId.rawValue.safe(), device.platform?.safe() ?? "",
+                MessageTime.moment(of: device.lastUsedAt.date), device.isCurrent ? "this one" : "",
+            ]
+        }
+        return RoomAnswer(
+            rows.isEmpty ? ["none of your devices has named itself"] : ["Your devices, last used:"] + Output.table(rows))
     }
 
     // MARK: Channels

@@ -31,7 +31,7 @@ struct DemoWorld {
         logger.logLevel = .error
         let mint = TokenMint(directory: directory)
         for (user, name) in Self.people {
-            let chat = Chat(url: address, user: user, configuration: .init(storage: .inMemory, logger: logger)) {
+            let chat = Chat(url: address, user: user, configuration: .init(storage: .inMemory, device: nil, logger: logger)) {
                 try await mint.token(for: user)
             }
             try await chat.connect()

@@ -91,7 +91,7 @@ extension AskingOptions {
     func chat() throws -> Chat {
         let (owner, token) = try tokenProvider()
         var configuration = Chat.Configuration(
-            storage: .inMemory, logger: Logger(label: "roost.messages", factory: StandardErrorLog.init(label:)))
+            storage: .inMemory, device: nil, logger: Logger(label: "roost.messages", factory: StandardErrorLog.init(label:)))
         configuration.logger.logLevel = .error
         return Chat(url: try server.address(), user: owner, configuration: configuration, token: token)
     }

@@ -61,6 +61,7 @@ extension ColumnValue where Self: WireString {
 extension ChannelID: ColumnValue {}
 extension UserID: ColumnValue {}
 extension ClientID: ColumnValue {}
+extension DeviceID: ColumnValue {}
 extension ChannelRole: ColumnValue {}
 extension ChannelType: ColumnValue {}
 

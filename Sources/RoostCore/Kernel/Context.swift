@@ -8,10 +8,15 @@ public struct Caller: Hashable, Sendable {
     public var connection: ConnectionID?
     /// The token that the call was made with; nil for the server's own operations.
     public var token: TokenIdentity?
+    /// The device that the connection belongs to, if it has named itself.
+    public var device: DeviceIdentity?
     /// Whether it is the server itself, which is no user: its id is nobody's.
     let isServer: Bool
 
-    public init(user: UserID, role: AppRole = .user, connection: ConnectionID? = nil, token: TokenIdentity? = nil) {
+    public init(
+        user: UserID, role: AppRole = .user, connection: ConnectionID? = nil, token: TokenIdentity? = nil,
+        device: DeviceIdentity? = nil
+    ) {
         self.user = user
         self.role = role
         self.connection = connection

@@ -1,9 +1,10 @@
 public import RoostAPI
 
-/// A subject of access: a user, or a single token.
+/// A subject of access: a user, a single token, or a user's device.
 public enum AccessSubject: Hashable, Sendable {
     case user(UserID)
     case token(String)
+    case device(UserID, DeviceID)
 }
 
 /// The access of a user, or of a token's holder, after a change.
@@ -11,11 +12,14 @@ public enum AccessChange: Hashable, Sendable {
     /// Tokens issued before ``validFrom`` are revoked.
     case user(UserID, isDeactivated: Bool, validFrom: Timestamp?)
     case revoked(token: String, until: Timestamp)
+    /// The sign-ins of a device up to one have ended.
+    case signedOut(UserID, device: DeviceID, upTo: Int64)
 
     public var subject: AccessSubject {
         switch self {
         case .user(let user, _, _): .user(user)
         case .revoked(let token, _): .token(token)
+        case .signedOut(let user, let device, _): .device(user, device)
         }
     }
 
@@ -27,6 +31,9 @@ public enum AccessChange: Hashable, Sendable {
             guard let validFrom, let token = caller.token, token.user == user else { return nil }
             return token.issuedAt.map { $0 >= validFrom } ?? false ? nil : .tokenRevoked
         case .revoked(let token, _): return caller.token?.id == token ? .tokenRevoked : nil
+        case .signedOut(let user, let device, let last):
+            guard caller.user == user, let own = caller.device, own.id == device, own.signIn <= last else { return nil }
+            return .deviceSignedOut
         }
     }
 }
@@ -35,12 +42,14 @@ extension RoostError {
     /// The same for the user's own token and for a backend that acts for them.
     static let userDeactivated = RoostError(.userDeactivated, "The user is deactivated.")
     static let tokenRevoked = RoostError(.tokenRevoked, "The token was revoked. Get another.")
+    static let deviceSignedOut = RoostError(.tokenRevoked, "This device was signed out. Get another token.")
 }
 
 extension Caller {
     /// The subjects that the caller's access depends on.
     public var accessSubjects: [AccessSubject] {
         var subjects = [AccessSubject.user(user)]
+        if let device { subjects.append(.device(user, device.id)) }
         guard let token else { return subjects }
         if token.user != user { subjects.append(.user(token.user)) }
         if let id = token.id { subjects.append(.token(id)) }
@@ -62,6 +71,7 @@ extension Transaction {
             return try first("SELECT expires_at FROM revoked_tokens WHERE token_id = \(token)") { row in
                 .revoked(token: token, until: row.timestamp())
             }
+        case .device(let user, let device): return try signOut(of: device, of: user)
         }
     }
 
@@ -97,7 +107,7 @@ extension Transaction {
         try first("SELECT deactivated_at FROM users WHERE user_id = \(user)") { $0.optionalTimestamp() } ?? nil
     }
 
-    fileprivate func nextAccessRevision() throws -> Int64 {
+    func nextAccessRevision() throws -> Int64 {
         let sql: SQL = """
             INSERT INTO access_revisions (id, revision) VALUES (1, 1)
             ON CONFLICT (id) DO UPDATE SET revision = access_revisions.revision + 1 RETURNING revision
@@ -154,26 +164,9 @@ extension RevokeToken: Handled {
         let longest = context.now.after(seconds: context.options.tokenLifetimeSecondsMax + TokenLeeway.seconds)
         let end = expiresAt ?? longest
         guard end > context.now else { throw RoostError.invalidArgument("expiresAt", "must be later than now") }
-        if case .revoked(_, let until) = try context.transaction.access(of: .token(tokenId)), until >= end {
-            return RevokedToken(tokenId: tokenId, expiresAt: until)
-        }
-        let transaction = context.transaction
-        try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(context.now)")
-        let count = try transaction.first("SELECT COUNT(*) FROM revoked_tokens WHERE token_id <> \(tokenId)", { $0.int() }) ?? 0
-        guard count < Limits.revokedTokens else {
-            throw RoostError(
-                .limitExceeded,
-                "At most \(Limits.revokedTokens) single tokens can be revoked at one time. Revoke all tokens of a user instead.",
-                field: "tokenId", limit: Int64(Limits.revokedTokens))
-        }
-        try transaction.perform(
-            """
-            INSERT INTO revoked_tokens (token_id, expires_at, revision)
-            VALUES (\(tokenId), \(end), \(try transaction.nextAccessRevision()))
-            ON CONFLICT (token_id) DO UPDATE SET expires_at = excluded.expires_at, revision = excluded.revision
-            """)
-        context.tell(.accessChanged([.revoked(token: tokenId, until: end)]))
-        return RevokedToken(tokenId: tokenId, expiresAt: end)
+        let (until, change) = try context.revoke(token: tokenId, until: end, field: "tokenId")
+        if let change { context.tell(.accessChanged([change])) }
+        return RevokedToken(tokenId: tokenId, expiresAt: until)
     }
 }
 
@@ -194,6 +187,29 @@ extension Context {
     /// Throws if the caller is shut out. Checked in the operation's transaction, so that no change of access comes between.
     public func requireAccess() throws {
         if let refusal = try transaction.besideBatchMemory({ try transaction.accessRefusal(of: caller) }) { throw refusal }
+    }
+
+    /// Revokes a single token.
+    ///
+    /// - Parameter field: The field that the refusal names if no more can be revoked.
+    /// - Returns: Until when it is revoked, and the change to be told; nil if it was revoked already, for as long.
+    func revoke(token: String, until end: Timestamp, field: String) throws -> (until: Timestamp, change: AccessChange?) {
+        if case .revoked(_, let until) = try transaction.access(of: .token(token)), until >= end { return (until, nil) }
+        try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(now)")
+        let count = try transaction.first("SELECT COUNT(*) FROM revoked_tokens WHERE token_id <> \(token)", { $0.int() }) ?? 0
+        guard count < Limits.revokedTokens else {
+            throw RoostError(
+                .limitExceeded,
+                "At most \(Limits.revokedTokens) single tokens can be revoked at one time. Revoke all tokens of a user instead.",
+                field: field, limit: Int64(Limits.revokedTokens))
+        }
+        try transaction.perform(
+            """
+            INSERT INTO revoked_tokens (token_id, expires_at, revision)
+            VALUES (\(token), \(end), \(try transaction.nextAccessRevision()))
+            ON CONFLICT (token_id) DO UPDATE SET expires_at = excluded.expires_at, revision = excluded.revision
+            """)
+        return (end, .revoked(token: token, until: end))
     }
 
     /// Deactivates or reactivates a user. Repeating it changes nothing.

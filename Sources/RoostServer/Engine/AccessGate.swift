@@ -3,7 +3,7 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// Keeps out callers whose user is deactivated or whose token is revoked, in the order of commits.
+/// Keeps out callers whose user is deactivated, whose token is revoked or whose device was signed out, in the order of commits.
 ///
 /// It remembers only the subjects whose access has ever changed, as a number each; for these it asks the database, in the operation's
 /// transaction. Operations of all others cost one lookup in a set, which is empty on most servers.
@@ -17,7 +17,7 @@ final class AccessGate: Sendable {
         var revision: Int64
         /// Users by their hash. A collision costs a query.
         var users: Set<Int> = []
-        /// Tokens, and when each may be forgotten.
+        /// Tokens and signed-out devices, and when each may be forgotten.
         var tokens: [Int: Timestamp] = [:]
         var tokensPrunedAbove: Int
         /// The clock of revocations.
@@ -64,6 +64,7 @@ final class AccessGate: Sendable {
         guard revision > known else { return [] }
         var changes: [AccessChange] = []
         try transaction.eachAccessChange(after: known) { changes.append($0) }
+        try transaction.eachSignOut(after: known) { changes.append($0) }
         state.withLock { state in
             for change in changes { state.insert(change) }
             state.revision = max(state.revision, revision)
@@ -92,24 +93,27 @@ final class AccessGate: Sendable {
     /// Adds the subjects whose access operations are about to change.
     private func expect(_ subjects: Set<AccessSubject>) {
         guard !subjects.isEmpty else { return }
-        state.withLock { state in for subject in subjects { state.insert(subject, until: .forever) } }
+        state.withLock { state in
+            for subject in subjects { state.insert(subject, until: state.expectedUntil(subject)) }
+        }
     }
 }
 
 extension AccessGate.State {
     fileprivate mutating func insert(_ change: AccessChange) {
-        if case .revoked(_, let until) = change {
-            insert(change.subject, until: until)
-        } else {
-            insert(change.subject, until: .forever)
+        switch change {
+        case .revoked(_, let until): insert(change.subject, until: until)
+        // Its sockets are closed at once; what they have asked for until then has been run long before that.
+        case .signedOut: insert(change.subject, until: now().after(seconds: Self.signedOutSeconds))
+        case .user: insert(change.subject, until: .forever)
         }
     }
 
     fileprivate mutating func insert(_ subject: AccessSubject, until: Timestamp) {
         switch subject {
         case .user(let user): users.insert(user.hashValue)
-        case .token(let token):
-            tokens[token.hashValue] = until
+        case .token, .device:
+            tokens[Self.key(of: subject)] = until
             guard tokens.count > tokensPrunedAbove else { return }
             let now = now()
             tokens = tokens.filter { $0.value > now }
@@ -117,10 +121,18 @@ extension AccessGate.State {
         }
     }
 
+    /// Until when a subject is held that an operation is about to change. Any user can sign out devices that there aren't: these are soon forgotten.
+    fileprivate func expectedUntil(_ subject: AccessSubject) -> Timestamp {
+        if case .device = subject { now().after(seconds: 60) } else { .forever }
+    }
+
+    private static func key(of subject: AccessSubject) -> Int { subject.hashValue }
+    private static let signedOutSeconds = 3600
+
     fileprivate func holds(_ subject: AccessSubject) -> Bool {
         switch subject {
         case .user(let user): users.contains(user.hashValue)
-        case .token(let token): tokens[token.hashValue] != nil
+        case .token, .device: tokens[Self.key(of: subject)] != nil
         }
     }
 }

@@ -129,6 +129,8 @@ enum WriteBatch {
                         try transaction.attempt { try rule(transaction) }
                     }
                     if case .success(let payload) = outcome.result { answerBytes += payload.count }
+                    // Those behind it in the batch are checked too. A change that is taken back costs them a look-up.
+                    for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
                     return outcome
                 }
                 try ids.save(in: transaction)

@@ -33,6 +33,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private var handedBytes = 0
     /// When the shard flushes what was written.
     var outputState = OutputState()
+    /// What the engine notes of the device; nil once the session has it.
+    private var registration: DeviceRegistration?
     /// The bytes held for the user, on all connections; nil before authentication.
     private var account: (user: UserID, ledger: ByteLedger)?
 
@@ -123,8 +125,11 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     /// Takes a reply. ``flush()`` follows at the end of the loop's turn.
     func send(reply: [UInt8]) {
+        let isSignedOut = (registration?.device).map { session.registered($0) } ?? false
+        registration = nil
         if let before = session.send(reply: reply) { hand(before, isLast: false) }
         if session.mustFlush { flush() }
+        if isSignedOut { perform(session.closeEnded()) }
     }
 
     func flush() {
@@ -216,6 +221,18 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         }
     }
 
+    /// Moves the positions of a user who reads (AM-45). Whoever may not any more doesn't.
+    private func markRead(_ seqs: [ChannelID: Seq]) {
+        guard let caller = session.caller else { return }
+        for (channel, seq) in seqs {
+            do {
+                try services.engine.submit(write: Job(marking: MarkRead(channel: channel, seq: seq), by: caller))
+            } catch {
+                services.hub.shard(of: socket).takeBack([channel: seq], of: socket.connection)
+            }
+        }
+    }
+
     // MARK: Authentication
 
     private func verify(_ token: String) {
@@ -253,7 +270,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         guard let context, let caller = session.caller else { return nil }
         let loop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: loop)
-        let job = Job(connecting: caller, token, greeting: services.greeting, at: socket) { error in
+        registration = session.device.map { DeviceRegistration(of: $0.description) }
+        let job = Job(connecting: caller, token, registration, greeting: services.greeting, at: socket) { error in
             loop.execute { handler.value.perform(handler.value.session.refuseConnection(error)) }
         }
         do {
@@ -277,16 +295,28 @@ extension Job {
             destination: .socket(socket, call: call))
     }
 
+    /// A mark that the server makes for a user who reads: nobody waits for its answer.
+    init(marking mark: MarkRead, by caller: Caller) {
+        self.init(
+            operation: MarkRead.name, caller: caller, scope: mark.scope(for: caller),
+            run: { context in
+                _ = try mark.handle(in: &context)
+                return []
+            }, destination: .waiting { _ in })
+    }
+
     /// Gives a socket its place in the order of commits: later commits reach it as events. The welcome is sent like a reply, so that it
     /// precedes those events.
     init(
-        connecting caller: Caller, _ token: VerifiedToken, greeting: Greeting, at socket: SocketID,
+        connecting caller: Caller, _ token: VerifiedToken, _ registration: DeviceRegistration? = nil, greeting: Greeting,
+        at socket: SocketID,
         refused: @escaping @Sendable (RoostError) -> Void
     ) {
         self.init(
             operation: OperationName.connect, caller: caller, scope: .user(caller.user),
             run: { context in
                 try context.registerCaller(displayName: token.displayName)
+                try registration?.register(in: &context, tokenExpiresAt: token.expiresAt)
                 try context.connect(socket.connection)
                 let welcome = greeting.welcome(caller, socket.connection, expiresAt: token.expiresAt, now: context.now)
                 return try JSONWriter.bytes(of: welcome)

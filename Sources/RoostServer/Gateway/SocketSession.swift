@@ -32,6 +32,8 @@ struct SocketSession {
     private var state = State.unauthenticated
     /// The token's user, from its verification on.
     private(set) var caller: Caller?
+    /// The device as the client named it; nil if it didn't.
+    private(set) var device: SocketDevice?
     /// The reason why the caller is shut out; nil if they aren't.
     private var accessRefusal: RoostError?
 

@@ -26,6 +26,7 @@ struct ChatLineTests {
             ("/accept", .room(.accept(nil))), ("/accept team", .room(.accept("team"))),
             ("/decline", .room(.decline(nil))), ("/decline team", .room(.decline("team"))),
             ("/leave", .room(.leave)), ("/members", .room(.members)), ("/who", .room(.who)),
+            ("/devices", .room(.devices)),
             ("/hide", .room(.hide(archive: false, clear: false))),
             ("/hide --clear --archive", .room(.hide(archive: true, clear: true))),
             ("/unhide", .room(.unhide)), ("/list", .room(.list(hidden: false))), ("/list hidden", .room(.list(hidden: true))),

@@ -15,8 +15,11 @@ struct WireNameTests {
             ]
         ),
         (
-            "preferences belong to the user, and a token to its user",
-            ["preferences.get user.read", "preferences.update user.updateMe", "token.revoke user.manage"]
+            "preferences and devices belong to the user, and a token to its user",
+            [
+                "device.signOut user.updateMe", "preferences.get user.read", "preferences.update user.updateMe",
+                "token.revoke user.manage",
+            ]
         ),
         (
             "what concerns only the caller takes the permission for the caller's own stream, whatever it is about",

@@ -246,6 +246,42 @@ struct SocketSessionTests {
             try ended == [.write(Self.frame("reply")), Self.refused(refusal)] + Self.closing(4005, "user_deactivated"))
     }
 
+    @Test("R21 a device that was signed out before its welcome came is welcome and shut out; one that signs in after that stays")
+    func signedOutWhileConnecting() throws {
+        for (signIn, isOut) in [(1, true), (2, false)] as [(Int64, Bool)] {
+            var session = session()
+            let frame = #"{"authenticate":{"token":"t","device":{"deviceId":"phone"}}}"#
+            #expect(receive(Self.client(frame), in: &session) == [.verify(token: "t")])
+            _ = session.verified(Self.token)
+            let change = AccessChange.signedOut("ann", device: "phone", upTo: 1)
+            let other = AccessChange.signedOut("ann", device: "laptop", upTo: 9)
+            let isEnded = [other, change].map { news in session.endIfRefused(by: [news.subject: news]) }
+            #expect(isEnded == [false, false])
+            let device = DeviceIdentity(id: "phone", signIn: signIn)
+            let isSignedOut = session.registered(device)
+            #expect(isSignedOut == isOut)
+            _ = session.send(reply: Array("welcome".utf8))
+            #expect(session.isOpen && session.caller?.device == device)
+            let ended = session.closeEnded()
+            guard isOut else {
+                #expect(ended == [])
+                continue
+            }
+            let refusal = try #require(change.refusal(of: Caller(user: "ann", device: device)))
+            #expect(
+                try ended == [.write(Self.frame("welcome")), Self.refused(refusal)] + Self.closing(4004, "token_revoked"))
+        }
+    }
+
+    @Test("X-01 a device that is no good is refused with its field before the token is looked at")
+    func badDevice() throws {
+        var session = session()
+        let frame = #"{"authenticate":{"token":"t","device":{"deviceId":"a/b"}}}"#
+        let refusal = RoostError.invalidArgument("device.deviceId", "must not contain control characters, '/' or ','")
+        let actions = receive(Self.client(frame), in: &session)
+        #expect(try actions == [Self.refused(refusal)] + Self.closing(4001, "the device is invalid"))
+    }
+
     // MARK: Time
 
     @Test(

@@ -1,0 +1,63 @@
+import Foundation
+import RoostAPI
+
+/// What the user's list of devices says of this one (``Chat/devices()``). Nobody but the user sees it.
+public struct DeviceInfo: Hashable, Sendable {
+    /// What its user calls it. Of a longer one the first `Limits.deviceNameLength` characters are sent.
+    public var name: String?
+    /// What it runs on. Of a longer one the first `Limits.platformLength` characters are sent.
+    public var platform: String?
+
+    // derived: init
+    public init(name: String? = nil, platform: String? = nil) {
+        self.name = name
+        self.platform = platform
+    }
+
+    /// This device by the name that it has on its network, and by its system.
+    public static var current: DeviceInfo { DeviceInfo(name: hostName, platform: platform) }
+
+    /// What the server is told.
+    func description(_ id: DeviceID) -> DeviceDescription {
+        DeviceDescription(
+            deviceId: id, name: name.map { Self.shortened($0, to: Limits.deviceNameLength) },
+            platform: platform.map { Self.shortened($0, to: Limits.platformLength) })
+    }
+
+    /// A connection isn't refused for the sake of a name.
+    private static func shortened(_ text: String, to length: Int) -> String {
+        var short = String(text.filter { $0 != "\0" }.prefix(length))
+        while short.utf8.count > length * 8 { short.removeLast() }
+        return short
+    }
+
+    /// The name without its domain, asked of the system alone: `ProcessInfo.hostName` may wait for the network.
+    private static var hostName: String? {
+        var bytes = [CChar](repeating: 0, count: 256)
+        // The last one stays 0: a name that is cut off isn't ended by the system.
+        guard gethostname(&bytes, bytes.count - 1) == 0 else { return nil }
+        let letters = bytes.map(UInt8.init(bitPattern:)).prefix { $0 != 0 && $0 != UInt8(ascii: ".") }
+        let name = String(decoding: letters, as: UTF8.self)
+        return name.isEmpty || name == "localhost" ? nil : name
+    }
+
+    private static var platform: String {
+        #if os(iOS)
+        "iOS"
+        #elseif os(macOS)
+        "macOS"
+        #elseif os(watchOS)
+        "watchOS"
+        #elseif os(tvOS)
+        "tvOS"
+        #elseif os(visionOS)
+        "visionOS"
+        #elseif os(Linux)
+        "Linux"
+        #elseif os(Windows)
+        "Windows"
+        #else
+        "other"
+        #endif
+    }
+}

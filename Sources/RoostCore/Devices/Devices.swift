@@ -1,0 +1,180 @@
+public import RoostAPI
+
+/// The devices of users. One names itself when it authenticates on a socket; signing it out ends its sockets, and its token if that can be revoked alone.
+///
+/// A device that was signed out keeps its row, which isn't listed and tells its sockets from those that it opens later. There are twice as many rows of a user as
+/// the list may have devices at most: the one used longest ago makes room.
+
+extension ListDevices: Handled {
+    public func handle(in context: inout Context) throws -> [Device] {
+        try context.require(.streamRead)
+        let current = context.caller.device?.id
+        return try context.transaction.devices(of: context.caller.user).filter(\.isSignedIn)
+            .sorted { ($1.lastUsedAt, $0.deviceId) < ($0.lastUsedAt, $1.deviceId) }
+            .map { row in
+                Device(
+                    deviceId: row.deviceId, name: row.name, platform: row.platform, createdAt: row.createdAt,
+                    lastUsedAt: row.lastUsedAt, isCurrent: row.deviceId == current)
+            }
+    }
+}
+
+extension SignOutDevice: Handled {
+    /// It takes the lock of those who shut others out.
+    public static var isLimitedByUser: Bool { true }
+
+    public func scope(for caller: Caller) -> Scope {
+        var scope = Scope.user(caller.user)
+        scope.access = [.device(caller.user, device)]
+        return scope
+    }
+
+    public func handle(in context: inout Context) throws -> SignedOutDevice {
+        try context.require(.userUpdateMe)
+        let user = context.caller.user
+        guard let row = try context.transaction.device(device, of: user), row.isSignedIn else {
+            throw RoostError.notFound("device")
+        }
+        var changes = [AccessChange.signedOut(user, device: device, upTo: row.signIn)]
+        // A token that has ended needs no revocation.
+        if let token = row.tokenId, let end = row.tokenExpiresAt, end > context.now {
+            if let change = try context.revoke(token: token, until: end, field: "device").change { changes.append(change) }
+        }
+        let revision = try context.transaction.nextAccessRevision()
+        try context.transaction.perform(
+            """
+            UPDATE devices SET signed_out = \(row.signIn), revision = \(revision), token_id = NULL, token_expires_at = NULL
+            WHERE user_id = \(user) AND device_id = \(device)
+            """)
+        context.tell(.accessChanged(changes))
+        return SignedOutDevice(deviceId: device, isTokenRevoked: row.tokenId != nil)
+    }
+}
+
+extension Context {
+    /// Notes that the caller's device connects.
+    ///
+    /// - Parameters:
+    ///   - device: What it says of itself.
+    ///   - tokenExpiresAt: When the caller's token ends.
+    /// - Returns: The device with the number of its sign-in.
+    public mutating func registerDevice(_ device: DeviceDescription, tokenExpiresAt: Timestamp) throws -> DeviceIdentity {
+        let user = caller.user
+        let before = try transaction.device(device.deviceId, of: user)
+        var after =
+            before
+            ?? DeviceRow(
+                deviceId: device.deviceId, createdAt: now, lastUsedAt: now, signIn: 0, signedOut: 0, revision: 0)
+        if !after.isSignedIn {
+            after.signIn += 1
+            after.createdAt = now
+        }
+        (after.name, after.platform) = (device.name?.nilIfEmpty, device.platform?.nilIfEmpty)
+        (after.tokenId, after.tokenExpiresAt) = (caller.token?.id, caller.token?.id == nil ? nil : tokenExpiresAt)
+        let identity = DeviceIdentity(id: device.deviceId, signIn: after.signIn)
+        // A client that reconnects again and again writes once a minute.
+        if after == before, now < after.lastUsedAt.after(seconds: 60) { return identity }
+        after.lastUsedAt = max(now, after.lastUsedAt)
+        try transaction.write(after, of: user)
+        if before?.isSignedIn != true { try makeRoom(besides: device.deviceId) }
+        return identity
+    }
+
+    /// Removes the devices used longest ago, if there are too many. Their sockets stay, and so do their tokens. Of those that were signed out as many rows stay,
+    /// the newest: sockets that don't know yet are closed by them.
+    private func makeRoom(besides device: DeviceID) throws {
+        let others = try transaction.devices(of: caller.user).filter { $0.deviceId != device }
+        let signedIn = others.filter(\.isSignedIn).sorted { ($0.lastUsedAt, $0.deviceId) > ($1.lastUsedAt, $1.deviceId) }
+        let signedOut = others.filter { !$0.isSignedIn }.sorted { $0.revision > $1.revision }
+        for row in signedIn.dropFirst(Limits.devicesPerUser - 1) + signedOut.dropFirst(Limits.devicesPerUser) {
+            try transaction.besideBatchMemory {
+                try transaction.perform("DELETE FROM devices WHERE user_id = \(caller.user) AND device_id = \(row.deviceId)")
+            }
+        }
+    }
+}
+
+extension Transaction {
+    fileprivate func device(_ device: DeviceID, of user: UserID) throws -> DeviceRow? {
+        let sql: SQL = "SELECT \(DeviceRow.columns) FROM devices WHERE user_id = \(user) AND device_id = \(device)"
+        return try besideBatchMemory { try first(sql) { try DeviceRow(reading: &$0) } }
+    }
+
+    /// All rows of a user, signed in or not.
+    fileprivate func devices(of user: UserID) throws -> [DeviceRow] {
+        let sql: SQL = "SELECT \(DeviceRow.columns) FROM devices WHERE user_id = \(user) ORDER BY device_id"
+        return try besideBatchMemory { try rows(sql) { try DeviceRow(reading: &$0) } }
+    }
+
+    fileprivate func write(_ row: DeviceRow, of user: UserID) throws {
+        try besideBatchMemory {
+            try perform(
+                """
+                INSERT INTO devices (user_id, \(DeviceRow.columns)) VALUES (\(user), \(row: row))
+                ON CONFLICT (user_id, device_id) DO UPDATE SET (\(DeviceRow.columns)) = (\(row: row))
+                """)
+        }
+    }
+
+    /// The newest sign-out of a device; nil if it never was.
+    func signOut(of device: DeviceID, of user: UserID) throws -> AccessChange? {
+        let sql: SQL = """
+            SELECT signed_out FROM devices WHERE user_id = \(user) AND device_id = \(device) AND signed_out > 0
+            """
+        return try first(sql) { .signedOut(user, device: device, upTo: $0.int64()) }
+    }
+
+    /// Calls the body with the sign-outs after a number. A server that starts has no sockets, and needs none of before.
+    public func eachSignOut(after revision: Int64, _ body: (AccessChange) -> Void) throws {
+        let sql: SQL = """
+            SELECT user_id, device_id, signed_out FROM devices WHERE revision > 0 AND revision > \(revision)
+            """
+        try each(sql) { row in body(.signedOut(row.identifier(), device: row.identifier(), upTo: row.int64())) }
+    }
+}
+
+/// A device as it is stored.
+private struct DeviceRow: Hashable {
+    var deviceId: DeviceID
+    var name: String?
+    var platform: String?
+    var createdAt: Timestamp
+    var lastUsedAt: Timestamp
+    /// The `jti` of the token that it connected with last, and when that ends.
+    var tokenId: String?
+    var tokenExpiresAt: Timestamp?
+    /// The number of the newest sign-in.
+    var signIn: Int64
+    /// The number of the newest sign-in that was ended; 0 for none.
+    var signedOut: Int64
+    var revision: Int64
+
+    /// Whether the list has it.
+    var isSignedIn: Bool { signIn > signedOut }
+}
+
+extension DeviceRow: BoundRow {
+    // derived: columns
+    static let columns: SQL = """
+        device_id, name, platform, created_at, last_used_at, token_id, token_expires_at, sign_in, signed_out, revision
+        """
+    // derived: init(reading:)
+    init(reading row: inout RowReader) throws {
+        try self.init(
+            deviceId: row.value(), name: row.value(), platform: row.value(), createdAt: row.value(), lastUsedAt: row.value(),
+            tokenId: row.value(), tokenExpiresAt: row.value(), signIn: row.value(), signedOut: row.value(), revision: row.value())
+    }
+    // derived: bind(to:)
+    func bind(to sql: inout SQL.Interpolation) throws {
+        try sql.bind(deviceId)
+        try sql.bind(name)
+        try sql.bind(platform)
+        try sql.bind(createdAt)
+        try sql.bind(lastUsedAt)
+        try sql.bind(tokenId)
+        try sql.bind(tokenExpiresAt)
+        try sql.bind(signIn)
+        try sql.bind(signedOut)
+        try sql.bind(revision)
+    }
+}

@@ -1,0 +1,154 @@
+import Foundation
+import Roost
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// Devices with the real server: on bare sockets, and with the SDK.
+@MainActor @Suite struct DeviceTests {
+    /// Returns what a socket gets until it is closed: the messages, and the code.
+    private static func end(of socket: RawSocket) async throws -> (messages: [String], code: UInt16) {
+        var messages: [String] = []
+        while true {
+            switch await socket.next() {
+            case .text(let text): messages.append(text)
+            case .close(let code, _): return (messages, code)
+            case .ping: continue
+            case .end: throw Missed("a close, after \(messages)")
+            }
+        }
+    }
+
+    private static func socket(_ device: DeviceDescription, _ token: String, on server: TestServer) async throws -> RawSocket {
+        let socket = try await RawSocket.open(port: server.port)
+        try await socket.send(json: AuthenticateFrame(token: token, device: device))
+        guard case .text(let text) = await socket.next(), text.hasPrefix(#"{"welcome""#) else { throw Missed("a welcome") }
+        return socket
+    }
+
+    private static let signedOut = #"{"error":{"code":"token_revoked","message":"This device was signed out. Get another token."}}"#
+
+    @Test("R21 signing a device out closes its sockets while they send, revokes its token, and nothing more of either arrives")
+    func signOut() async throws {
+        let server = try await TestServer()
+        let forge = try TokenForge(secret: try SecretFile(directory: server.directory).read())
+        func token(_ id: String) -> String { forge.own(#"{"alg":"HS256"}"#, forge.claims(#""jti":"\#(id)""#)) }
+        let admin = try await server.socket("root", role: .admin)
+        let laptop = try await Self.socket(DeviceDescription(deviceId: "laptop"), token("t1"), on: server)
+        let user = try await laptop.call(GetMe()).userId
+        try await admin.call(CreateChannel(channel: "general", type: .community, users: [user]))
+        let phone = DeviceDescription(deviceId: "phone", name: "Phone", platform: "iOS")
+        let sockets = [
+            try await Self.socket(phone, token("t2"), on: server), try await Self.socket(phone, token("t3"), on: server),
+        ]
+        #expect(try await laptop.call(ListDevices()).map(\.deviceId) == ["phone", "laptop"])
+        #expect(try await sockets[0].call(ListDevices()).map(\.isCurrent) == [true, false])
+
+        // Calls of the device are on their way before the sign-out, with it and after it: each is answered, or was never made.
+        for (index, socket) in sockets.enumerated() {
+            for number in 0..<20 {
+                _ = try await socket.post(
+                    SendMessage(channel: "general", clientId: ClientID("\(index)-\(number)"), text: "hi"))
+            }
+        }
+        let answer = try await laptop.call(SignOutDevice(device: "phone"))
+        #expect(answer == SignedOutDevice(deviceId: "phone", isTokenRevoked: true))
+        let newest = try await admin.call(ListMessages(channel: "general", limit: 1)).messages.last?.seq ?? 0
+        try await admin.call(SendMessage(channel: "general", clientId: "after", text: "after"))
+        for socket in sockets {
+            let (messages, code) = try await Self.end(of: socket)
+            #expect(code == CloseCode.tokenRevoked.rawValue && messages.last == Self.signedOut)
+            #expect(!messages.contains { $0.contains(#""text":"after""#) })
+        }
+        let all = try await admin.call(ListMessages(channel: "general", limit: 100)).messages
+        #expect(all.filter { $0.seq > newest }.map(\.text) == ["after"])
+        let refusal = try await server.request("GET", "/v1/me", token: token("t3"))
+        #expect([String(refusal.status), refusal.code] == ["401", "token_revoked"])
+        let again = try await RawSocket.open(port: server.port)
+        try await again.send(json: AuthenticateFrame(token: token("t3"), device: phone))
+        #expect(try await Self.end(of: again).code == CloseCode.tokenRevoked.rawValue)
+        #expect(try await laptop.call(ListDevices()).map(\.deviceId) == ["laptop"])
+
+        // With another token it comes back, and the own device can be signed out.
+        let back = try await Self.socket(phone, token("t4"), on: server)
+        #expect(try await back.call(ListDevices()).map(\.deviceId) == ["phone", "laptop"])
+        #expect(try await back.call(SignOutDevice(device: "phone")).isTokenRevoked)
+        #expect(try await Self.end(of: back).messages == [Self.signedOut])
+        for socket in [admin, laptop] { await socket.close() }
+        try await server.stop()
+    }
+
+    @Test("X-01 a bad device is refused with its field, and the socket closed; over HTTP there is none")
+    func refused() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        let long = String(repeating: "x", count: 65)
+        for (device, field) in [
+            (DeviceDescription(deviceId: ""), "device.deviceId"), (DeviceDescription(deviceId: DeviceID(long)), "device.deviceId"),
+            (DeviceDescription(deviceId: "a", name: long + long), "device.name"),
+            (DeviceDescription(deviceId: "a", platform: long), "device.platform"),
+        ] {
+            let socket = try await RawSocket.open(port: server.port)
+            try await socket.send(json: AuthenticateFrame(token: token, device: device))
+            let (messages, code) = try await Self.end(of: socket)
+            #expect(code == CloseCode.unauthenticated.rawValue)
+            #expect(messages.count == 1 && messages.allSatisfy { $0.contains(#""field":"\#(field)""#) }, "\(messages)")
+        }
+        let listed = try await server.request("GET", "/v1/me/devices", token: token)
+        #expect(listed.status == 200)
+        #expect(try listed.decoded([Device].self) == [])
+        let unknown = try await server.request("POST", "/v1/me/devices/phone/sign-out", token: token)
+        #expect([String(unknown.status), unknown.code] == ["404", "not_found"])
+        // It holds up others, so nobody does it all the time.
+        let bob = try await server.socket("bob")
+        for _ in 0..<30 { _ = try await bob.post(SignOutDevice(device: "phone")) }
+        var refusals: [String: Int] = [:]
+        // Those that are refused at once come first.
+        for _ in 0..<30 {
+            guard case .text(let text) = await bob.next() else { throw Missed("a reply") }
+            for code in ["not_found", "rate_limited"] where text.contains(#""code":"\#(code)""#) { refusals[code, default: 0] += 1 }
+        }
+        #expect(refusals.values.reduce(0, +) == 30 && refusals.count == 2, "\(refusals)")
+        try await server.stop()
+    }
+
+    @Test("R21 a client names its device, keeps its id beside its files, and signs others out")
+    func sdk() async throws {
+        let server = try await TestServer()
+        let folder = TemporaryDirectory.make()
+        func client(_ device: DeviceInfo?, in directory: URL? = nil) -> Chat {
+            var configuration = Chat.Configuration.tested(directory.map(Chat.Storage.directory) ?? .inMemory)
+            configuration.device = device
+            return Chat(url: server.url, user: "ann", configuration: configuration) { try await server.token("ann") }
+        }
+        let laptop = client(DeviceInfo(name: "Laptop", platform: "Linux"), in: folder)
+        try await laptop.connect()
+        let own = try #require(try await laptop.devices().first)
+        #expect(own.name == "Laptop" && own.platform == "Linux" && own.isCurrent)
+        await laptop.disconnect()
+        let reopened = client(DeviceInfo(name: String(repeating: "\u{E9}", count: 200), platform: "Linux"), in: folder)
+        try await reopened.connect()
+        let renamed = try await reopened.devices()
+        #expect(renamed.map(\.deviceId) == [own.deviceId] && renamed.map { $0.name?.count } == [128])
+
+        let (phone, unnamed) = (client(.current), client(nil))
+        try await phone.connect()
+        try await unnamed.connect()
+        let listed = try await reopened.devices()
+        #expect(listed.count == 2 && listed.first?.isCurrent == false && listed.first?.platform == "Linux")
+        #expect(try await unnamed.devices().map(\.isCurrent) == [false, false])
+        // Its token has no jti: it is disconnected, and comes back with another one of its app's.
+        var statuses: [ConnectionStatus] = []
+        let observed = phone.connection.observe { statuses.append($0) }
+        let id = try #require(listed.first?.deviceId)
+        #expect(try await reopened.signOut(device: id) == SignedOutDevice(deviceId: id, isTokenRevoked: false))
+        try await wait("the phone to come back") { statuses.count > 1 && statuses.last == .online }
+        let back = try await reopened.devices()
+        #expect(back.first?.deviceId == id && back.first.map { $0.createdAt > listed[0].createdAt } == true)
+        await #expect(throws: RoostError.self) { try await reopened.signOut(device: "unknown") }
+        observed.invalidate()
+        for client in [reopened, phone, unnamed] { await client.disconnect() }
+        try await server.stop()
+    }
+}

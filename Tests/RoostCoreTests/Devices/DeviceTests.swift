@@ -1,0 +1,171 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@Suite("Devices")
+struct DeviceTests {
+    private func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        return world
+    }
+
+    private func refusal(
+        _ operation: some Handled, _ world: CoreWorld, token: String? = nil, device: DeviceIdentity? = nil
+    ) throws
+        -> String?
+    {
+        let token = token.map { TokenIdentity(user: "ann", id: $0) }
+        do {
+            _ = try world.perform(operation, as: "ann", token: token, device: device)
+            return nil
+        } catch let error as RoostError {
+            return "\(error.code.rawValue) \(error.field ?? "") \(error.message)"
+        }
+    }
+
+    private static let signedOut = "token_revoked  This device was signed out. Get another token."
+    private static let revoked = "token_revoked  The token was revoked. Get another."
+
+    @Test("R21 a device that connects is listed with its name, its platform and its last use, those first that were used last")
+    func lists() throws {
+        let world = try world()
+        let start = world.now
+        let phone = try world.device("phone", of: "ann", name: "Ann's phone", platform: "iOS")
+        world.advance(milliseconds: 1000)
+        try world.device("laptop", of: "ann", name: "", platform: "Linux")
+        try world.device("phone", of: "bob")
+        #expect(
+            try world.perform(ListDevices(), as: "ann", device: phone) == [
+                Device(
+                    deviceId: "laptop", platform: "Linux", createdAt: world.now, lastUsedAt: world.now, isCurrent: false),
+                Device(
+                    deviceId: "phone", name: "Ann's phone", platform: "iOS", createdAt: start, lastUsedAt: start, isCurrent: true),
+            ])
+        #expect(try world.perform(ListDevices(), as: "bob").map(\.isCurrent) == [false])
+        // Connecting again is written once a minute, and at once if something else changed.
+        let dump = try world.dump()
+        world.advance(milliseconds: 58_000)
+        #expect(try world.device("phone", of: "ann", name: "Ann's phone", platform: "iOS") == phone)
+        #expect(try world.dump() == dump)
+        world.advance(milliseconds: 1000)
+        try world.device("phone", of: "ann", name: "Ann's phone", platform: "iOS")
+        #expect(try world.perform(ListDevices(), as: "ann").map(\.lastUsedAt) == [world.now, start.after(seconds: 1)])
+        try world.device("phone", of: "ann", name: "Phone", platform: "iOS")
+        let renamed = try world.perform(ListDevices(), as: "ann").first
+        #expect(renamed?.name == "Phone" && renamed?.createdAt == start)
+    }
+
+    @Test("R21 signing a device out ends what it had, by its token and by its sockets, and it is listed again when it comes back")
+    func signsOut() throws {
+        let world = try world()
+        let token = TokenIdentity(user: "ann", id: "t1")
+        let phone = try world.device("phone", of: "ann", token: token)
+        let laptop = try world.device("laptop", of: "ann")
+        var answer: SignedOutDevice?
+        let notices = try world.notices {
+            answer = try world.perform(SignOutDevice(device: "phone"), as: "ann", device: laptop)
+        }
+        #expect(answer == SignedOutDevice(deviceId: "phone", isTokenRevoked: true))
+        #expect(
+            notices == [
+                .accessChanged([
+                    .signedOut("ann", device: "phone", upTo: 1), .revoked(token: "t1", until: world.now.after(seconds: 3600)),
+                ])
+            ])
+        #expect(try world.perform(ListDevices(), as: "ann", device: laptop).map(\.deviceId) == ["laptop"])
+        #expect(try refusal(GetMe(), world, token: "t1", device: phone) == Self.signedOut)
+        #expect(try refusal(GetMe(), world, token: "t2", device: phone) == Self.signedOut)
+        #expect(try refusal(GetMe(), world, token: "t1") == Self.revoked)
+        #expect(try refusal(GetMe(), world, token: "t2", device: laptop) == nil)
+        // Another user's device has the same id.
+        let other = try world.device("phone", of: "bob")
+        _ = try world.perform(GetMe(), as: "bob", device: other)
+
+        let dump = try world.dump()
+        #expect(try refusal(SignOutDevice(device: "phone"), world) == "not_found device There is no such device.")
+        #expect(try refusal(SignOutDevice(device: "unknown"), world) == "not_found device There is no such device.")
+        #expect(try world.dump() == dump)
+
+        world.advance(milliseconds: 1000)
+        let again = try world.device("phone", of: "ann", token: TokenIdentity(user: "ann", id: "t3"))
+        #expect(again == DeviceIdentity(id: "phone", signIn: 2))
+        #expect(try refusal(GetMe(), world, token: "t3", device: again) == nil)
+        #expect(try refusal(GetMe(), world, token: "t3", device: phone) == Self.signedOut)
+        #expect(try world.perform(ListDevices(), as: "ann").first?.createdAt == world.now)
+        // The own device may be the one.
+        #expect(try world.perform(SignOutDevice(device: "phone"), as: "ann", device: again).isTokenRevoked)
+        #expect(try refusal(GetMe(), world, token: "t3", device: again) == Self.signedOut)
+    }
+
+    @Test("R21 a token without a jti stays valid, and so does one that has ended: the answer says what was revoked")
+    func withoutTokenID() throws {
+        let world = try world()
+        let phone = try world.device("phone", of: "ann", token: TokenIdentity(user: "ann"))
+        let answer = try world.perform(SignOutDevice(device: "phone"), as: "ann")
+        #expect(answer == SignedOutDevice(deviceId: "phone", isTokenRevoked: false))
+        #expect(try refusal(GetMe(), world, device: phone) == Self.signedOut)
+        #expect(try refusal(GetMe(), world) == nil)
+        try world.device("phone", of: "ann", token: TokenIdentity(user: "ann", id: "t"), tokenSeconds: 10)
+        world.advance(milliseconds: 11_000)
+        let notices = try world.notices { try world.perform(SignOutDevice(device: "phone"), as: "ann") }
+        #expect(notices == [.accessChanged([.signedOut("ann", device: "phone", upTo: 2)])])
+    }
+
+    @Test("X-01 another node finds a sign-out by its number")
+    func revisions() throws {
+        let world = try world()
+        try world.device("phone", of: "ann", token: TokenIdentity(user: "ann", id: "t"))
+        func changes(after revision: Int64) throws -> [AccessChange] {
+            var changes: [AccessChange] = []
+            try world.database.read { transaction in
+                try transaction.eachAccessChange(after: revision) { changes.append($0) }
+                try transaction.eachSignOut(after: revision) { changes.append($0) }
+            }
+            return changes
+        }
+        #expect(try changes(after: 0) == [])
+        try world.perform(SignOutDevice(device: "phone"), as: "ann")
+        #expect(try changes(after: 0).map(\.subject) == [.token("t"), .device("ann", "phone")])
+        let revision = try world.database.read { try $0.accessRevisionAndEpoch().revision }
+        #expect(revision == 2)
+        #expect(try changes(after: revision) == [])
+    }
+
+    @Test("X-01 a user has at most 100 devices: the one used longest ago makes room, and its connection stays")
+    func makesRoom() throws {
+        let world = try world()
+        let first = try world.device("d0", of: "ann")
+        for number in 1...Limits.devicesPerUser {
+            world.advance(milliseconds: 10)
+            try world.device(DeviceID("d\(number)"), of: "ann")
+        }
+        let listed = try world.perform(ListDevices(), as: "ann").map(\.deviceId)
+        #expect(listed == (1...100).reversed().map { DeviceID("d\($0)") })
+        #expect(try refusal(GetMe(), world, device: first) == nil)
+        try world.device("d0", of: "bob")
+        #expect(try world.perform(ListDevices(), as: "ann").count == 100)
+    }
+
+    @Test("X-01 what is outside the limits is refused with the field in the frame")
+    func limits() throws {
+        func refusal(_ id: String, _ name: String? = nil, _ platform: String? = nil) -> String? {
+            do throws(RoostError) {
+                try DeviceDescription(deviceId: DeviceID(id), name: name, platform: platform).validate()
+                return nil
+            } catch {
+                return "\(error.code.rawValue) \(error.field ?? "") \(error.limit ?? 0)"
+            }
+        }
+        func text(_ count: Int) -> String { String(repeating: "x", count: count) }
+        #expect(refusal(text(64), text(128), text(32)) == nil)
+        #expect(refusal("") == "invalid_argument device.deviceId 0")
+        #expect(refusal("a/b") == "invalid_argument device.deviceId 0")
+        #expect(refusal(text(65)) == "limit_exceeded device.deviceId 64")
+        #expect(refusal("a", text(129)) == "limit_exceeded device.name 128")
+        #expect(refusal("a", "a\u{0}") == "invalid_argument device.name 0")
+        #expect(refusal("a", nil, text(33)) == "limit_exceeded device.platform 32")
+    }
+}
