@@ -154,6 +154,8 @@ let package = Package(
         walk("DistinctInviteHide", as: "example-distinct-invite-hide"),
         walk("SendLoadEdit", as: "example-send-load-edit"),
         walk("MentionPeople", as: "example-mention-people"),
+        walk("WatchTogether", as: "example-watch-together"),
+        walk("ReadTogether", as: "example-read-together"),
         .executableTarget(
             name: "example-terminal-chat", dependencies: ["Roost"], path: "Examples/TerminalChat", swiftSettings: settings),
         .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),

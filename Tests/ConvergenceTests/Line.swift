@@ -81,7 +81,7 @@ struct Line {
                 case .connect(let token): welcome(token)
                 case .call(let call): calls.append(call)
                 case .setReading, .hold: break
-                case .refused, .overloaded, .restart, .close, .lost: Issue.record("The session asks for \(action).")
+                case .refused, .read, .overloaded, .restart, .close, .lost: Issue.record("The session asks for \(action).")
                 }
             }
             if hasFlushed { next += session.flushed(.init()) }

@@ -3,7 +3,7 @@ public import NIOCore
 /// A WebSocket frame as the server writes it (RFC 6455 §5.2): whole and unmasked. Read by code that the server doesn't have.
 public enum ServerFrame: Hashable, Sendable {
     case text([UInt8])
-    case ping
+    case ping([UInt8])
     case pong
     case close(code: UInt16, reason: String)
 
@@ -24,7 +24,7 @@ public enum ServerFrame: Hashable, Sendable {
         switch first & 15 {
         case 1: return .text(Array(payload.readableBytesView))
         case 8: return .close(code: payload.readInteger() ?? 1005, reason: String(buffer: payload))
-        case 9: return .ping
+        case 9: return .ping(Array(payload.readableBytesView))
         default: return .pong
         }
     }

@@ -11,6 +11,8 @@ extension Sync {
         case app(CallToken, CacheEffect)
         case resume
         case watch(ChannelID)
+        /// The caller waits for the beginning, not for the end or for a renewal.
+        case reading(ChannelID, CallToken?)
         case send(Int64, of: ChannelID?, isMessage: Bool)
         case history(HistoryPlace)
         case users
@@ -29,6 +31,8 @@ extension Sync {
         case invitations
         /// The channel is watched from now on.
         case watch(ChannelID)
+        /// Channels are watched from now on, those that the user may watch.
+        case watchAll
 
         init(_ operation: any Operation) { self = (operation as? any CachedOperation)?.cacheEffect ?? .nothing }
     }
@@ -98,6 +102,7 @@ extension Sync {
             emit(.reply(token, result))
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
         case (.watch, .success): break
+        case (.reading(let channel, let token), _): readingAnswered(channel, result, for: token)
         case (.resume, .success(let bytes)): resumed(bytes)
         case (.resume, .failure(let error)): resumeFailed(error)
         case (.send(let id, let channel, _), _): sendFinished(id, of: channel, result)
@@ -120,6 +125,13 @@ extension Sync {
         case .users:
             guard let users = try? ReplyResult<NamedUsers>.decode(bytes).users, !users.isEmpty else { return }
             emit(.store([.users(users)]))
+        case .watchAll:
+            guard let page = try? ReplyResult<Page<ChannelView>>.decode(bytes) else { return }
+            arrived(.users, bytes)
+            for view in page.items {
+                if view.ownCapabilities.contains(.channelWatch) { watched.insert(view.channel.channelId) }
+                channelArrived(view, mayHaveJoined: false)
+            }
         case .watch(let channel):
             watched.insert(channel)
             guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
@@ -162,7 +174,12 @@ extension Sync {
     mutating func failCalls(_ error: RoostError) {
         for (number, purpose) in calls.sorted(by: { $0.key < $1.key }) {
             emit(.cancelTimer(.call(number)))
-            if case .app(let token, _) = purpose { emit(.reply(token, .failure(error))) }
+            switch purpose {
+            case .app(let token, _): emit(.reply(token, .failure(error)))
+            // It begins again with the next connection.
+            case .reading(_, let token?): emit(.reply(token, .success([])))
+            default: break
+            }
         }
         calls = [:]
         hasLostCalls = false

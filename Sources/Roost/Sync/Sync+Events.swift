@@ -50,7 +50,7 @@ extension Sync.Purpose {
         switch self {
         case .app: true
         case .send(_, _, let isMessage): !isMessage
-        case .resume, .watch, .history, .users: false
+        case .resume, .watch, .reading, .history, .users: false
         }
     }
 }

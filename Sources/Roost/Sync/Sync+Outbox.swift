@@ -219,15 +219,28 @@ extension Sync {
     // MARK: What is shown
 
     private func overlay(of channel: ChannelID?) -> Overlay {
-        guard let queue = queues[channel] else { return Overlay() }
-        return Overlay((queue.others + queue.newestChanges).filter { queue.isShown($0, by: server) })
+        var overlay =
+            queues[channel].map { queue in
+                Overlay((queue.others + queue.newestChanges).filter { queue.isShown($0, by: server) })
+            } ?? Overlay()
+        // What is read at this moment is read as far as this device has it.
+        if let channel, reading.contains(channel), let cursor = saved.channels[channel]?.cursor {
+            overlay.readSeq = max(overlay.readSeq ?? 0, cursor)
+        }
+        return overlay
     }
 
     mutating func showOverlay(of channel: ChannelID?) {
+        let writes = overlayWrite(of: channel)
+        if !writes.isEmpty { emit(.store(writes)) }
+    }
+
+    /// The write that makes a store show a channel's overlay; none if it does.
+    mutating func overlayWrite(of channel: ChannelID?) -> [StoreWrite] {
         let overlay = overlay(of: channel)
-        guard overlay != overlays[channel] ?? Overlay() else { return }
+        guard overlay != overlays[channel] ?? Overlay() else { return [] }
         overlays[channel] = overlay.isEmpty ? nil : overlay
-        emit(.store([.overlay(channel, overlays[channel])]))
+        return [.overlay(channel, overlays[channel])]
     }
 
     /// The writes that make a store show all overlays, and no others.

@@ -89,7 +89,8 @@ extension Sync {
         guard membership.state != .member else { return [.membership(membership)] }
         saved.channels[membership.channelId] = nil
         watched.remove(membership.channelId)
-        return [.membership(membership), .leave(membership.channelId)]
+        reading.remove(membership.channelId)
+        return overlayWrite(of: membership.channelId) + [.membership(membership), .leave(membership.channelId)]
     }
 
     /// A channel that became ours while connected: its stream begins here. One that is followed already isn't touched, for its

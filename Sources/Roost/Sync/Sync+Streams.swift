@@ -38,7 +38,9 @@ extension Sync {
         case .user:
             let news = news(of: event, after: position)
             saved.userCursor = event.seq
-            store([.userPosition(event.seq)] + userWrites(rows))
+            var writes: [StoreWrite] = [.userPosition(event.seq)]
+            if event.kind == Event.Kind.readingUnmarked.rawValue { writes += endReading(rows.memberships ?? []) }
+            store(writes + userWrites(rows))
             news.map { emit($0) }
             let regained = saved.channels.keys.filter { regainsReading(rows, in: $0) }
             guard regained.isEmpty else {
@@ -61,7 +63,8 @@ extension Sync {
             if event.isMessageAlone { writes.append(.add(rows, to: channel)) }
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
             writes += rows.countWrite(in: channel, as: user, after: position)
-            store(writes + positionWrite(of: channel), bringing: [rows])
+            writes += positionWrite(of: channel) + readingWrites(in: [channel])
+            store(writes, bringing: [rows])
             news.map { emit($0) }
         }
         if phase == .online { tellMissed() }
@@ -132,6 +135,7 @@ extension Sync {
             }
         }
         if let users = page.users?.users, !users.isEmpty { writes.append(.users(users)) }
+        writes += readingWrites(in: page.channels.compactMap(\.stream.channel))
         store(writes, bringing: page.channels.map(\.rows.rows))
         guard page.hasMore || !refreshing.isEmpty else { return caughtUp() }
         guard saved != before || !refreshing.isEmpty else { return lose(.server, "a resume promised more and brought nothing") }

@@ -163,6 +163,8 @@ struct Sync: Sendable {
         case .loadMessages(let token, let channel, let load, let limit): self.load(load, in: channel, limit: limit, for: token)
         case .miss(let users): miss(users)
         case .enqueue(let token, let operation, let id, let time): enqueue(operation, id: id, at: time, for: token)
+        case .startReading(let token, let channel): startReading(channel, for: token)
+        case .stopReading(let token, let channel, let id, let time): stopReading(channel, id: id, at: time, for: token)
         case .kept(let token, let id, let channel): kept(id, of: channel, for: token)
         case .outboxFailed(let outbox, let reason): outboxFailed(outbox, reason)
         case .retry(let row): retry(row)

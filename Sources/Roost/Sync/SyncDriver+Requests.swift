@@ -81,6 +81,19 @@ extension SyncDriver {
         _ = try await answer(order.take()) { .loadMessages($0, channel, load, limit: limit) }
     }
 
+    /// Begins to read a channel.
+    ///
+    /// - Throws: `RoostError` that the server refuses it with. Without a connection it isn't asked.
+    nonisolated(nonsending) func startReading(_ channel: ChannelID) async throws {
+        _ = try await answer(order.take()) { .startReading($0, channel) }
+    }
+
+    nonisolated(nonsending) func stopReading(_ channel: ChannelID) async throws {
+        _ = try await answer(order.take()) {
+            .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now())
+        }
+    }
+
     /// Changes something of an operation in the outbox.
     func request(_ input: Sync.Input) async {
         _ = try? await prepare()
@@ -152,10 +165,12 @@ extension SyncDriver {
 
     /// Sends a message, and returns it as the server has stored it.
     nonisolated(nonsending) func sendConfirmed(_ operation: SendMessage) async throws -> Message {
-        try await sendConfirmed(operation, order.take())
+        try await sendConfirmed(operation, order.take(), clearing: order.take())
     }
 
-    private func sendConfirmed(_ operation: SendMessage, _ turn: CallOrder.Turn) async throws -> Message {
+    private func sendConfirmed(
+        _ operation: SendMessage, _ turn: CallOrder.Turn, clearing next: CallOrder.Turn
+    ) async throws -> Message {
         let key = MessageKey(channel: operation.channel, clientId: operation.clientId)
         let token = nextToken()
         return try await withTaskCancellationHandler {
@@ -163,7 +178,7 @@ extension SyncDriver {
                 // Waiting begins before sending, or an answer could come unseen.
                 confirmations[key, default: [:]][token] = continuation
                 Task {
-                    do { try await enqueue(.send(operation), turn) } catch {
+                    do { try await enqueue(sending: operation, turn, clearing: next) } catch {
                         confirmations[key]?.removeValue(forKey: token)?.resume(throwing: error)
                     }
                 }

@@ -106,6 +106,9 @@ extension Sync {
         case miss(Set<UserID>)
         /// An operation to be kept until it is carried out, with an id drawn at random, and this device's time.
         case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp)
+        case startReading(CallToken, ChannelID)
+        /// With what the mark of what was read is enqueued with.
+        case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp)
         /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file.
         case kept(CallToken, Int64, of: ChannelID?)
         /// The outbox couldn't be written. Carries what is in the file; nil if that can't be read either.

@@ -47,6 +47,7 @@ enum ChatLine: Hashable {
         case .delete: line = .scrollback(.delete)
         case .retry: line = .scrollback(.retry)
         case .discard: line = .scrollback(.discard)
+        case .unread: line = .scrollback(.unread)
         case .edit: line = .scrollback(.edit(words.takeText()))
         case .goto: line = .scrollback(.goto(try words.place()))
         case .mentions: line = .room(.mentions)
@@ -59,6 +60,7 @@ enum ChatLine: Hashable {
         case .leave: line = .room(.leave)
         case .members: line = .room(.members)
         case .who: line = .room(.who)
+        case .devices: line = .room(.devices)
         case .unhide: line = .room(.unhide)
         case .invitations: line = .room(.invitations)
         case .hide: line = .room(.hide(archive: words.flag("--archive"), clear: words.flag("--clear")))
@@ -71,7 +73,7 @@ enum ChatLine: Hashable {
 
 /// A command for the messages that are shown.
 enum ScrollbackCommand: Hashable {
-    case older, delete, retry, discard
+    case older, delete, retry, discard, unread
     /// Nil if the new text still has to be entered.
     case edit(String?)
     case goto(Place)
@@ -90,7 +92,7 @@ enum RoomCommand: Hashable {
     case invite([UserID], welcome: String?)
     /// Nil for the one invitation that there is.
     case accept(ChannelID?), decline(ChannelID?)
-    case leave, members, who, unhide, invitations, mentions, reset
+    case leave, members, who, devices, unhide, invitations, mentions, reset
     case hide(archive: Bool, clear: Bool)
     case list(hidden: Bool)
 

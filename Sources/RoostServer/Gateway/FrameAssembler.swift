@@ -11,7 +11,7 @@ struct FrameAssembler {
         /// A whole text message.
         case message(ByteBuffer)
         case ping(ByteBuffer)
-        case pong
+        case pong(ByteBuffer)
         /// The client closes.
         case close
         /// Nothing yet: a fragment.
@@ -55,7 +55,7 @@ struct FrameAssembler {
         }
         switch frame.opcode {
         case .ping: return .ping(frame.payload)
-        case .pong: return .pong
+        case .pong: return .pong(frame.payload)
         default: return closing(frame.payload)
         }
     }

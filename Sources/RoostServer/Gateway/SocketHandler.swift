@@ -114,6 +114,9 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     func closeEnded() { perform(session.closeEnded()) }
 
+    /// Has the client asked whether it has what its user reads.
+    func confirm(_ readable: [ChannelID: Seq]) { perform(session.confirm(readable)) }
+
     /// Takes an event's bytes. ``flush()`` follows, as ``OutputQueue`` says.
     func send(event: ByteBuffer) {
         if let before = session.send(event: event) { hand(before, isLast: false) }
@@ -184,6 +187,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
             services.connections.memory.add(changeBytes)
             account?.ledger.add(changeBytes)
         case .verify(let token): verify(token)
+        case .read(let seqs): markRead(seqs)
         case .refused(let error): services.metrics.refused(OperationName.none, error)
         case .overloaded:
             services.metrics.overloaded(.socket)

@@ -4,6 +4,24 @@ import RoostAPI
 import RoostCore
 
 extension SocketSession {
+    enum State {
+        case unauthenticated
+        case authenticating
+        case connecting(Caller, tokenExpiresAt: Timestamp)
+        case open(Caller, tokenExpiresAt: Timestamp)
+        case closing
+    }
+
+    var isAuthenticating: Bool { if case .authenticating = state { true } else { false } }
+    var isOpen: Bool { if case .open = state { true } else { false } }
+    var isClosing: Bool { if case .closing = state { true } else { false } }
+
+    static func frame(_ payload: [UInt8]) -> ByteBuffer {
+        var buffer = ByteBuffer()
+        buffer.writeTextFrame("", payload)
+        return buffer
+    }
+
     /// Limits on one socket. Each bounds something that a client could otherwise let grow.
     struct Configuration: Sendable {
         var authenticationTimeout = TimeAmount.seconds(10)
@@ -42,6 +60,8 @@ extension SocketSession {
         case connect(VerifiedToken)
         /// Run the operation. If it can't run, ``refuse(_:_:)`` follows.
         case call(Call)
+        /// The client has received channels up to these seqs while its user reads them: mark them as read.
+        case read([ChannelID: Seq])
         /// A frame without a readable operation was refused.
         case refused(RoostError)
         /// The socket is closed because there is no room for the rest of its message.

@@ -19,17 +19,9 @@ import RoostCore
 ///
 /// `SocketHandler` drives it on a connection, and simulations drive it on their network.
 struct SocketSession {
-    private enum State {
-        case unauthenticated
-        case authenticating
-        case connecting(Caller, tokenExpiresAt: Timestamp)
-        case open(Caller, tokenExpiresAt: Timestamp)
-        case closing
-    }
-
     private let connection: ConnectionID
     private let limits: Configuration
-    private var state = State.unauthenticated
+    private(set) var state = State.unauthenticated
     /// The token's user, from its verification on.
     private(set) var caller: Caller?
     /// The device as the client named it; nil if it didn't.
@@ -51,6 +43,8 @@ struct SocketSession {
     private var held = HeldEvents()
     /// Signals that wait until the client reads.
     private var signals = SignalQueue()
+    /// What the client was given while its user reads.
+    private var readConfirmation = ReadConfirmation()
 
     // Times. Checked once a second by ``tick(_:_:_:)``: a timer for each socket would cost more than all of this.
     private let connectedAt: NIODeadline
@@ -69,10 +63,6 @@ struct SocketSession {
         budget = SocketBudget(limits: limits.budget)
         (connectedAt, lastHeardAt, lastPingAt) = (now, now, now)
     }
-
-    var isAuthenticating: Bool { if case .authenticating = state { true } else { false } }
-    var isOpen: Bool { if case .open = state { true } else { false } }
-    var isClosing: Bool { if case .closing = state { true } else { false } }
 
     private mutating func takeActions() -> [Action] {
         defer { actions = [] }
@@ -152,7 +142,9 @@ struct SocketSession {
         case .incomplete:
             // A client may send one message in pieces for as long as it likes, but not while the server is short of room.
             if assembler.waitingBytes > sizeBytesMax, pressure.isServerFull { closeForRoom() }
-        case .pong: break
+        case .pong(let payload):
+            if let seqs = readConfirmation.receive(pong: payload) { actions.append(.read(seqs)) }
+            askForReading()
         case .close: close(.normalClosure, "")
         case .violation(let code, let reason): close(code, reason)
         }
@@ -167,6 +159,10 @@ struct SocketSession {
     private mutating func receive(_ message: ByteBuffer) {
         switch (ClientMessage(message), state) {
         case (.authenticate(let credentials), .unauthenticated):
+            if let error = credentials.device?.refusal {
+                return refuse(error, closing: .unauthenticated, "the device is invalid")
+            }
+            device = credentials.device.map { SocketDevice(description: $0) }
             beginAuthentication(credentials.token)
         case (.authenticate, _):
             refuse(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
@@ -181,8 +177,8 @@ struct SocketSession {
             actions.append(.refused(error))
             refuse(error)
         default:
-            refuse(RoostError(.unauthenticated, "The first frame must be an authenticate frame."))
-            close(CloseCode.unauthenticated, "authenticate first")
+            let error = RoostError(.unauthenticated, "The first frame must be an authenticate frame.")
+            refuse(error, closing: .unauthenticated, "authenticate first")
         }
     }
 
@@ -211,16 +207,14 @@ struct SocketSession {
     /// Closes the socket because its token is refused.
     mutating func refuseToken(_ error: RoostError) -> [Action] {
         guard isAuthenticating else { return [] }
-        refuse(error)
-        close(CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
+        refuse(error, closing: CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
         return takeActions()
     }
 
     /// Closes the socket because its user has too many connections.
     mutating func turnAway(_ error: RoostError) -> [Action] {
         guard isAuthenticating else { return [] }
-        refuse(error)
-        close(CloseCode.tryAgainLater, "too many connections")
+        refuse(error, closing: .tryAgainLater, "too many connections")
         return takeActions()
     }
 
@@ -234,29 +228,33 @@ struct SocketSession {
         return [.connect(token)]
     }
 
+    /// The connection has taken its place, as one of a device, and its welcome follows. Returns whether it is shut out already: then ``closeEnded()`` comes after
+    /// that.
+    mutating func registered(_ identity: DeviceIdentity) -> Bool {
+        guard case .connecting(_, let tokenExpiresAt) = state, var caller else { return false }
+        caller.device = identity
+        (self.caller, state) = (caller, .connecting(caller, tokenExpiresAt: tokenExpiresAt))
+        accessRefusal = accessRefusal ?? device?.refusal(of: caller)
+        return accessRefusal != nil
+    }
+
     /// The engine has refused the connection.
     mutating func refuseConnection(_ error: RoostError) -> [Action] {
         guard case .connecting = state else { return [] }
         if error.code == .invalidArgument {
             // The token names a new user with an invalid id.
-            refuse(.invalidUser(error))
-            close(CloseCode.unauthenticated, RoostError.Code.unauthenticated.rawValue)
+            refuse(.invalidUser(error), closing: .unauthenticated, RoostError.Code.unauthenticated.rawValue)
         } else {
-            refuse(error)
-            if let code = CloseCode(refusing: error) {
-                close(code, error.code.rawValue)
-            } else {
-                close(CloseCode.tryAgainLater, "come back later")
-            }
+            let code = CloseCode(refusing: error)
+            refuse(error, closing: code ?? .tryAgainLater, code == nil ? "come back later" : error.code.rawValue)
         }
         return takeActions()
     }
 
-    /// Stops all events if one of the changes shuts the caller out; ``closeEnded()`` follows.
-    ///
-    /// - Returns: Whether it does.
+    /// Stops all events if one of the changes shuts the caller out, and returns whether it does: then ``closeEnded()`` follows.
     mutating func endIfRefused(by changes: [AccessSubject: AccessChange]) -> Bool {
         guard let caller, accessRefusal == nil else { return false }
+        if caller.device == nil { device?.note(changes, of: caller.user) }
         for subject in caller.accessSubjects {
             guard let refusal = changes[subject]?.refusal(of: caller) else { continue }
             accessRefusal = refusal
@@ -268,8 +266,7 @@ struct SocketSession {
     /// Closes a socket whose caller is shut out.
     mutating func closeEnded() -> [Action] {
         guard let error = accessRefusal, !isClosing else { return [] }
-        refuse(error)
-        close(CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
+        refuse(error, closing: CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
         return takeActions()
     }
 
@@ -291,9 +288,7 @@ struct SocketSession {
         return put(event)
     }
 
-    /// Adds a reply to the output; the first one of a connection is its welcome.
-    ///
-    /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.
+    /// Adds a reply to the output, as ``send(event:)`` an event; the first one of a connection is its welcome.
     mutating func send(reply: [UInt8]) -> ByteBuffer? {
         if case .connecting(let caller, let tokenExpiresAt) = state {
             state = .open(caller, tokenExpiresAt: tokenExpiresAt)
@@ -307,15 +302,27 @@ struct SocketSession {
     }
 
     /// Takes a signal: it goes out with the next output, or waits, merged with others, while the client doesn't read. Connections before
-    /// their welcome and callers who are shut out get none.
-    ///
-    /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.
+    /// their welcome and callers who are shut out get none. It returns what ``send(event:)`` does.
     mutating func send(signal: SignalFrame) -> ByteBuffer? {
         guard accessRefusal == nil, isOpen else { return nil }
         guard budget.isUnread else { return put(signal.bytes) }
         signals.put(signal)
         budget.signals(signals.sizeBytes)
         return nil
+    }
+
+    /// Asks the client for a sign that it has what was sent before: ``Action/read(_:)`` follows once it comes.
+    ///
+    /// - Parameter seqs: Up to where the client was given channels that its user reads.
+    mutating func confirm(_ seqs: [ChannelID: Seq]) -> [Action] {
+        guard isOpen, accessRefusal == nil else { return [] }
+        readConfirmation.add(seqs)
+        askForReading()
+        return takeActions()
+    }
+
+    private mutating func askForReading() {
+        if isOpen, let ping = readConfirmation.nextPing() { writeControl(.ping, ping) }
     }
 
     /// Sends the signals that have waited, once the client reads.
@@ -382,16 +389,15 @@ struct SocketSession {
     /// Sends an error that isn't the answer to a call.
     private mutating func refuse(_ error: RoostError) { write(["error": error]) }
 
+    private mutating func refuse(_ error: RoostError, closing code: CloseCode, _ reason: String) {
+        refuse(error)
+        close(code, reason)
+    }
+
     private mutating func write(_ value: some Encodable) {
         guard let bytes = try? JSONWriter.bytes(of: value) else { return }
         put(frame: bytes)
         flush()
-    }
-
-    private static func frame(_ payload: [UInt8]) -> ByteBuffer {
-        var buffer = ByteBuffer()
-        buffer.writeTextFrame("", payload)
-        return buffer
     }
 
     private mutating func put(frame payload: [UInt8]) {
@@ -461,6 +467,7 @@ struct SocketSession {
         unflushed = nil
         held = HeldEvents()
         signals = SignalQueue()
+        readConfirmation = ReadConfirmation()
         reader = FrameReader()
         let change = budget.ended()
         if change != 0 { actions.append(.hold(change)) }

@@ -21,6 +21,8 @@ final class HubShard {
     private var deliveredAt = NIODeadline.now()
     /// Sockets that end once they have got the whole delivery.
     private var ending: [SocketHandler] = []
+    /// Counts the ticks.
+    private var turn = 0
     private(set) var deliveryCount: Int64 = 0
     /// Bytes of events and replies that were given to sockets.
     private(set) var sentByteCount: Int64 = 0
@@ -52,6 +54,13 @@ final class HubShard {
         let sockets = subscriptions.sockets
         let time = Timestamp.now
         for socket in sockets.values { socket.tick(now, time) }
+        turn &+= 1
+        for (socket, readable) in subscriptions.takeReadable(turn) { socket.confirm(readable) }
+    }
+
+    /// Takes back what a socket's user has read, since it couldn't be stored: it is asked about once more.
+    func takeBack(_ readable: [ChannelID: Seq], of connection: ConnectionID) {
+        subscriptions.noteReadable(readable, of: connection)
     }
 
     // MARK: Delivery

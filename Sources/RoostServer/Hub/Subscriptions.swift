@@ -40,7 +40,9 @@ struct Subscriptions<Socket> {
     private(set) var sockets: [ConnectionID: Socket] = [:]
     private var subscribers: [ConnectionID: Subscriber] = [:]
     private var connectionsOfUser: [UserID: [(connection: ConnectionID, socket: Socket)]] = [:]
-    private var channels: [ChannelID: Receivers] = [:]
+    var channels: [ChannelID: Receivers] = [:]
+    /// Connections with something readable that they haven't been asked about.
+    var unconfirmed: Set<ConnectionID> = []
 
     /// Connections that are authenticated.
     var subscriberCount: Int { subscribers.count }
@@ -84,6 +86,7 @@ struct Subscriptions<Socket> {
                 perform(
                     .send(frames.bytes(isWatching: receiver.isWatching), eventCount: frames.eventCount, to: receiver.socket))
             }
+            noteReadable(upTo: frames.newestSeq, in: channel)
         case .send(.user(let user), let frames):
             guard let connections = connectionsOfUser[user] else { return }
             for (_, socket) in connections { perform(.send(frames.notification, eventCount: frames.eventCount, to: socket)) }
@@ -132,6 +135,7 @@ struct Subscriptions<Socket> {
         switch audience {
         case .channel(let channel, let readers):
             guard let receivers = receivers(of: channel, readers, perform) else { return }
+            noteReadable(upTo: event.seq, in: channel)
             for receiver in receivers.values {
                 guard let frames = forms.frames(above: receiver.floor) else { continue }
                 let bytes = frames.bytes(isWatching: receiver.isWatching)
@@ -314,7 +318,8 @@ extension Subscriptions {
             if isMember { receiver.floor = .max } else { channels[channel]?.readers = nil }
         }
         let isRanked = isMember && subscriber.role(in: channel) != .member
-        channels[channel, default: Receivers()].put(receiver, as: connection, isRanked: isRanked)
+        channels[channel, default: Receivers()].put(
+            receiver, as: connection, isRanked: isRanked, isReading: subscriber.read.contains(channel))
     }
 
     /// Returns the connections that get an event of a channel. If the readers have changed, each connection is checked again before the

@@ -85,7 +85,7 @@ struct UnreadTests {
         }
     }
 
-    @Test("AM-45 a mark is told with the membership as it is, and only to the reader")
+    @Test("AM-45 a mark is told with the membership as it is, and that only to the reader")
     func tellsReader() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -98,7 +98,9 @@ struct UnreadTests {
             channelId: "general", role: .member, state: .member, joinedAt: joinedAt, joinedSeq: 1, readSeq: 3, readCount: 2,
             lastReadAt: world.now, channelSeq: 4, userSeq: seq)
         let event = Event(kind: .readingMarked, stream: .user("bob"), seq: seq, actor: "bob", rows: Rows([membership]))
-        #expect(notices == [.event(event, .user("bob"))])
+        // How far he has read is told to others by a signal.
+        let position = ReadPosition(userId: "bob", readSeq: 3, lastReadAt: world.now)
+        #expect(notices == [.event(event, .user("bob")), .read(position, "general")])
     }
 
     @Test("AM-43 a deleted message counts until it is read")

@@ -320,6 +320,34 @@ struct SocketSessionTests {
         #expect(session.tick(Self.time(26), Timestamp(milliseconds: 0), .init()) == [])
     }
 
+    @Test("AM-45 AM-46 what was given to a reader counts once the ping sent after it is answered; one is under way at a time")
+    func readConfirmation() {
+        func ping(_ number: Int) -> ByteBuffer {
+            var buffer = ByteBuffer()
+            buffer.writeControlFrame(opcode: 9, Array("read \(number)".utf8))
+            return buffer
+        }
+        func pong(_ payload: String, in session: inout SocketSession) -> [SocketSession.Action] {
+            receive(ByteBuffer(bytes: RawSocket.frame(opcode: 10, Array(payload.utf8))), in: &session)
+        }
+        var session = opened()
+        #expect(session.confirm(["general": 3]) == [.flush(ping(1))])
+        #expect(session.confirm(["general": 4, "other": 2]) == [])
+        #expect(session.confirm(["general": 5]) == [])
+        for wrong in ["", "read 2", "read 10", "read"] { #expect(pong(wrong, in: &session) == []) }
+        #expect(pong("read 1", in: &session) == [.read(["general": 3]), .flush(ping(2))])
+        #expect(pong("read 1", in: &session) == [])
+        #expect(pong("read 2", in: &session) == [.read(["general": 5, "other": 2])])
+        #expect(pong("read 2", in: &session) == [])
+        // A connection that ends confirms nothing more, and one that hasn't its welcome yet is asked nothing.
+        _ = session.confirm(["general": 6])
+        _ = session.ended()
+        #expect(session.confirm(["general": 7]) == [] && pong("read 3", in: &session) == [])
+        var early = self.session()
+        _ = early.authenticate("t")
+        #expect(early.confirm(["general": 3]) == [])
+    }
+
     @Test("A server that stops says so once, and closes when the socket's turn has come")
     func draining() {
         var session = opened()

@@ -112,6 +112,99 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([.left("ann", "general", at: 3)]) == [], "left twice")
     }
 
+    @Test(
+        "X-37 a user who doesn't share it is online and watches for nobody, on all connections, from that moment on and until they share it again"
+    )
+    func invisible() {
+        var subscriptions = Recorder()
+        let streams = UserStreams(user: 0, channels: ["general": 1])
+        for socket in ["a", "A"] { _ = subscriptions.connect(socket, "ann", streams) }
+        _ = subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 1)])
+        let hidden = subscriptions.deliver([.presenceShared("ann", false)])
+        #expect(
+            hidden == [
+                .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .wentOffline("ann", ["general"]),
+            ])
+        #expect(subscriptions.deliver([.presenceShared("ann", false)]) == [])
+        // All else goes on, unseen.
+        let event = Self.message(2)
+        #expect(subscriptions.deliver([Self.notice(event)]).contains(Self.live(event, to: "a")))
+        let unseen = UserStreams(user: 0, channels: ["general": 1], sharesPresence: false)
+        #expect(subscriptions.connect("b", "ann", unseen) == [])
+        #expect(subscriptions.deliver([.joined("ann", "other", at: 1), .watching(Self.id("b"), "ann", "other", at: 1)]) == [])
+        #expect(subscriptions.deliver([.stoppedWatching(Self.id("b"), "ann", "other")]) == [])
+        #expect(subscriptions.remove("A") == [])
+        let shown = subscriptions.deliver([.presenceShared("ann", true)])
+        #expect(
+            shown == [
+                .cameOnline("ann", ["general", "other"]), .startedWatching("ann", "general"),
+                .cameOnline("ann", ["general", "other"]),
+            ])
+    }
+
+    /// What connections have been given while their users read, in one look or in ten.
+    private static func readable(_ subscriptions: inout Recorder, _ turns: ClosedRange<Int> = 1...1) -> [String: [ChannelID: Seq]] {
+        turns.reduce(into: [:]) { taken, turn in
+            for (socket, seqs) in subscriptions.value.takeReadable(turn) { taken[socket, default: [:]].merge(seqs) { max($0, $1) } }
+        }
+    }
+
+    @Test(
+        "AM-45 what a connection gets while its user reads is noted, once and up to the newest; nothing before, after, or of others"
+    )
+    func reading() {
+        var subscriptions = Recorder()
+        let streams = UserStreams(user: 0, channels: ["general": 1])
+        for (socket, user) in [("a", "ann"), ("A", "ann"), ("b", "bob")] as [(String, UserID)] {
+            _ = subscriptions.connect(socket, user, streams)
+        }
+        _ = subscriptions.deliver([
+            Self.notice(Self.message(2)), .reading(Self.id("a"), "general"), .reading(Self.id("b"), "other"),
+        ])
+        #expect(Self.readable(&subscriptions).isEmpty)
+        _ = subscriptions.deliver([Self.notice(Self.message(3)), Self.notice(Self.message(2, changed: 4))])
+        #expect(Self.readable(&subscriptions) == ["a": ["general": 4]])
+        #expect(Self.readable(&subscriptions).isEmpty)
+        // What couldn't be stored comes once more; what came before the end is read.
+        subscriptions.value.noteReadable(["general": 4], of: Self.id("a"))
+        _ = subscriptions.deliver([
+            Self.notice(Self.message(5)), .stoppedReading(Self.id("a"), "general"), Self.notice(Self.message(6)),
+        ])
+        #expect(Self.readable(&subscriptions) == ["a": ["general": 5]])
+        // Marking as unread ends it on all devices, and takes back what wasn't marked; so do leaving and the end of the connection.
+        _ = subscriptions.deliver([
+            .reading(Self.id("a"), "general"), .reading(Self.id("A"), "general"), Self.notice(Self.message(7)),
+            .markedUnread("ann", "general"), Self.notice(Self.message(8)),
+        ])
+        #expect(Self.readable(&subscriptions).isEmpty)
+        _ = subscriptions.deliver([
+            .reading(Self.id("b"), "general"), Self.notice(Self.message(9)), .left("bob", "general", at: 10),
+        ])
+        #expect(Self.readable(&subscriptions).isEmpty)
+        _ = subscriptions.deliver([.reading(Self.id("a"), "general"), Self.notice(Self.message(11))])
+        _ = subscriptions.remove("a")
+        subscriptions.value.noteReadable(["general": 11], of: Self.id("a"))
+        #expect(Self.readable(&subscriptions).isEmpty)
+    }
+
+    @Test("AM-45 where many read one channel, each is taken every tenth time, and not all at once")
+    func manyReading() {
+        var subscriptions = Subscriptions<String>()
+        let notices: [Notice] = (1...101).flatMap { (number: Int64) -> [Notice] in
+            let connection = ConnectionID(rawValue: number)
+            subscriptions.add("\(number)", as: connection)
+            return [
+                .connected(connection, UserID("\(number)"), UserStreams(user: 0, channels: ["general": 1])),
+                .reading(connection, "general"),
+            ]
+        }
+        for step in EventFrames.steps(for: [Committed(notices: notices + [Self.notice(Self.message(2))], answer: .waiting {})]) {
+            subscriptions.deliver(step) { _ in }
+        }
+        let taken = (1...10).map { subscriptions.takeReadable($0).map(\.0) }
+        #expect(Set(taken.joined()).count == 101 && taken.map(\.count).allSatisfy { 10...11 ~= $0 })
+    }
+
     @Test("AM-17 ST-06 a right to read that has ended ends the watch before the next event, which goes to nobody without the right")
     func readers() {
         var subscriptions = Recorder()

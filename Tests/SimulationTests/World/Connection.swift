@@ -9,7 +9,7 @@ final class Connection {
         case message([UInt8])
         case ping
         /// A transport answers a ping with it by itself.
-        case pong
+        case pong([UInt8])
         case closed
     }
 

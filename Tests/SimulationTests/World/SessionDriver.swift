@@ -49,6 +49,7 @@ final class SessionDriver {
         perform(session.receive(bytes, at: now, .init()))
     }
 
+    func confirm(_ readable: [ChannelID: Seq]) { perform(session.confirm(readable)) }
     func tick(_ time: Timestamp) { perform(session.tick(now, time, .init())) }
 
     func end() {
@@ -105,7 +106,7 @@ final class SessionDriver {
                 case .setReading(let isReading): self.isReading = isReading
                 case .hold(let changeBytes): heldBytes += changeBytes
                 case .refused, .restart, .lost: break
-                case .verify, .connect, .call, .overloaded, .close: ask(self, action)
+                case .verify, .connect, .call, .read, .overloaded, .close: ask(self, action)
                 }
             }
             actions = hasFlushed ? session.flushed(.init()) : []
@@ -124,10 +125,10 @@ final class SessionDriver {
             case .text(let payload):
                 if let user = caller?.user, let (stream, seq) = Self.position(of: payload) { delivered(stream, seq, user) }
                 connection.sendToClient(.message(payload))
-            case .ping:
+            case .ping(let payload):
                 connection.sendToClient(.heard)
                 // The client's transport answers it by itself.
-                connection.sendToServer(.pong)
+                connection.sendToServer(.pong(payload))
             case .pong: connection.sendToClient(.heard)
             case .close(let code, _): connection.closeByServer(code: code)
             }

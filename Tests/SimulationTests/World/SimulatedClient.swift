@@ -97,6 +97,23 @@ final class SimulatedClient {
         handle(.enqueue(lastToken, operation, id: id, at: Timestamp(milliseconds: scheduler.now)))
     }
 
+    func startReading(_ channel: ChannelID) {
+        lastToken += 1
+        calls.insert(lastToken)
+        handle(.startReading(lastToken, channel))
+    }
+
+    func stopReading(_ channel: ChannelID) {
+        lastToken += 1
+        calls.insert(lastToken)
+        let id = Int64(bitPattern: scheduler.random.next() >> 1)
+        handle(.stopReading(lastToken, channel, id: id, at: Timestamp(milliseconds: scheduler.now)))
+    }
+
+    func stopReadingEverything() {
+        for channel in (machine?.reading ?? []).sorted() { stopReading(channel) }
+    }
+
     func call(_ operation: any RoostAPI.Operation) {
         lastToken += 1
         calls.insert(lastToken)

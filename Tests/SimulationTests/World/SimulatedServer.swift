@@ -135,7 +135,7 @@ final class SimulatedServer {
             case .closed: remove(socket, from: run)
             case .message(let bytes): socket.receive(opcode: 1, bytes)
             case .ping: socket.receive(opcode: 9)
-            case .pong: socket.receive(opcode: 10)
+            case .pong(let payload): socket.receive(opcode: 10, payload)
             }
         }
         connection.sendToClient(.opened)
@@ -151,6 +151,7 @@ final class SimulatedServer {
         scheduler.idle(5000) { [weak self, weak run] in
             guard let self, let run, run === self.run, run.holds(socket) else { return }
             socket.tick(now)
+            for (socket, readable) in run.subscriptions.takeReadable(0) { socket.confirm(readable) }
             tick(socket, in: run)
         }
     }
@@ -178,6 +179,12 @@ final class SimulatedServer {
             writeNext(in: run)
         case .call(let call):
             if let caller = socket.caller { submit(call.operation, call, by: caller, on: socket.id, in: run) }
+        case .read(let seqs):
+            guard let caller = socket.caller else { return }
+            for (channel, seq) in seqs.sorted(by: { $0.key < $1.key }) {
+                run.waiting.append(Job(marking: MarkRead(channel: channel, seq: seq), by: caller))
+            }
+            writeNext(in: run)
         case .close: remove(socket, from: run)
         case .overloaded: failed("a session has no room")
         case .write, .flush, .setReading, .hold, .refused, .restart, .lost: break

@@ -24,7 +24,7 @@ extension Simulation {
         }
         let channel = joined.isEmpty || scheduler.random.once(in: 12) ? scheduler.random.pick(channels) : favourite(of: joined)
         if profile.editsMostly, !scheduler.random.once(in: 3) { return change(by: client, in: channel) }
-        switch scheduler.random.number(1...118) {
+        switch scheduler.random.number(1...122) {
         case 1...42: send(by: client, in: channel)
         case 43...55: change(by: client, in: channel)
         case 56...67:
@@ -49,6 +49,8 @@ extension Simulation {
             client.disconnect()
             scheduler.after(scheduler.random.number(0...20_000)) { client.connect() }
         case 101...102: client.nudge()
+        case 103...104: client.startReading(channel)
+        case 105...106: client.stopReading(channel)
         default: changeMembership(by: client, of: channel)
         }
     }
@@ -58,16 +60,16 @@ extension Simulation {
     /// Nobody hides the messages of before: the checker holds every client to all of them.
     private func changeMembership(by client: SimulatedClient, of channel: ChannelID) {
         let other = scheduler.random.pick(Set(clients.map(\.user)).sorted())
-        switch scheduler.random.number(1...16) {
+        switch scheduler.random.number(1...18) {
         case 1...3: client.call(InviteMembers(channel: channel, users: [other]))
         case 4...5: answerInvitation(by: client)
         case 6: client.call(WithdrawInvitations(channel: channel, users: [other]))
         case 7...8: client.call(AddMembers(channel: channel, users: [other]))
         case 9: client.call(RemoveMembers(channel: channel, users: [other]))
-        case 10...11:
+        case 10...13:
             let role = scheduler.random.pick([ChannelRole.operator, .member, .owner])
             client.call(SetMemberRole(channel: channel, users: [other], role: role))
-        case 12...13:
+        case 14...15:
             request(.hide(HideChannel(channel: channel, allowAutoUnhide: scheduler.random.once(in: 2))), by: client)
         case 16: request(.unhide(UnhideChannel(channel: channel)), by: client)
         case 17 where scheduler.random.once(in: 2):

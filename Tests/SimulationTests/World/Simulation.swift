@@ -193,6 +193,9 @@ final class Simulation {
     // MARK: The end
 
     private func judgeTheEnd() throws {
+        // What is read at this moment shows more than the server has said.
+        for client in clients { client.stopReadingEverything() }
+        try rest()
         checker.disk(try server.messages(), heads: try server.heads())
         checker.waiting(Set(clients.flatMap(\.unsent)))
         let observed = clients

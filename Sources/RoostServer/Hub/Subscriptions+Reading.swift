@@ -1,0 +1,45 @@
+import RoostAPI
+import RoostCore
+
+/// What connections are given while their users read (AM-45).
+extension Subscriptions {
+    /// In a channel with more reading connections than this, what they were given is taken every tenth time: with each message they would all write.
+    private static var manyReading: Int { 100 }
+
+    mutating func stopReading(_ channel: ChannelID, _ connection: ConnectionID) {
+        guard subscribers[connection]?.read.remove(channel) != nil, channels[channel]?.byConnection[connection] != nil else {
+            return
+        }
+        subscribe(connection, to: channel)
+    }
+
+    /// Notes what the connections whose users read a channel have been given.
+    mutating func noteReadable(upTo seq: Seq, in channel: ChannelID) {
+        guard let receivers = channels[channel], !receivers.reading.isEmpty else { return }
+        for connection in receivers.reading { noteReadable([channel: seq], of: connection) }
+    }
+
+    /// Notes what a connection has been given of channels that its user reads.
+    mutating func noteReadable(_ seqs: [ChannelID: Seq], of connection: ConnectionID) {
+        guard subscribers[connection] != nil else { return }
+        subscribers[connection]?.readable.merge(seqs) { max($0, $1) }
+        unconfirmed.insert(connection)
+    }
+
+    /// Takes what connections have been given while their users read: the position moves once they say that they have it.
+    ///
+    /// - Parameter turn: Counts the calls of this function, one a second.
+    mutating func takeReadable(_ turn: Int) -> [(Socket, [ChannelID: Seq])] {
+        var taken: [(Socket, [ChannelID: Seq])] = []
+        for connection in unconfirmed {
+            guard let readable = subscribers[connection]?.readable, let socket = sockets[connection] else { continue }
+            let isTurn = (turn &+ Int(truncatingIfNeeded: connection.rawValue)) % 10 == 0
+            let due = isTurn ? readable : readable.filter { (channels[$0.key]?.reading.count ?? 0) <= Self.manyReading }
+            guard !due.isEmpty else { continue }
+            taken.append((socket, due))
+            for channel in due.keys { subscribers[connection]?.readable[channel] = nil }
+        }
+        unconfirmed = unconfirmed.filter { subscribers[$0]?.readable.isEmpty == false }
+        return taken
+    }
+}

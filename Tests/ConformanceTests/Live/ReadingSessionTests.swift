@@ -1,0 +1,156 @@
+import Roost
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// Reading sessions over real sockets, and as the SDK shows them.
+@Suite struct ReadingSessionTests {
+    /// The next read position that a device is told of.
+    private func position(_ socket: RawSocket, of channel: ChannelID = "general") async throws -> Seq {
+        while true {
+            let event = try await socket.nextEvent()
+            if let row = event.rows.memberships?.first, event.kind == .readingMarked, row.channelId == channel {
+                return row.readSeq
+            }
+        }
+    }
+
+    /// Waits until a device is asked whether it has something.
+    private func waitForPing(_ socket: RawSocket) async throws {
+        while true {
+            switch await socket.next() {
+            case .ping: return
+            case .text: continue
+            case let other: throw Missed("a ping: \(other)")
+            }
+        }
+    }
+
+    @Test(
+        "AM-45 R25 while a device reads, what it receives is read on all devices; stopping ends it, for that device and channel alone"
+    )
+    func reading() async throws {
+        let server = try await TestServer()
+        let (ann, phone, tablet) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
+        for channel: ChannelID in ["general", "other"] { try await ann.call(CreateChannel(channel: channel, users: ["bob"])) }
+        let first = try await ann.send("general", "1")
+        #expect(try await tablet.call(StartReading(channel: "general")).unreadCount == 0)
+        #expect(try await position(phone) == first.seq)
+        // Any number of times, and several channels at once.
+        #expect(try await tablet.call(StartReading(channel: "general")).readSeq == first.seq)
+        try await tablet.call(StartReading(channel: "other"))
+        _ = try await ann.send("general", "2")
+        let second = try await ann.send("general", "3")
+        try await waitForPing(tablet)
+        #expect(try await position(phone) == second.seq)
+        #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 0)
+
+        try await tablet.call(StopReading(channel: "general"))
+        _ = try await ann.send("general", "4")
+        let third = try await ann.send("other", "5")
+        try await waitForPing(tablet)
+        #expect(try await position(phone, of: "other") == third.seq)
+        #expect(try await phone.call(GetTotalUnread()) == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
+        // Over HTTP there is nothing that could end.
+        let token = try await server.token("bob")
+        let refused = try await server.request("POST", "/v1/channels/general/reading", token: token, body: "{}")
+        #expect(refused.status == 409 && refused.body.contains("not_connected"))
+        try await server.stop()
+    }
+
+    @Test("AM-46 a device that is cut off, or doesn't answer, reads nothing more; the others go on")
+    func cutOff() async throws {
+        let server = try await TestServer()
+        let (ann, phone) = (try await server.socket("ann"), try await server.socket("bob"))
+        let (silent, gone) = (try await server.socket("bob"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        for socket in [silent, gone] { try await socket.call(StartReading(channel: "general")) }
+        // A line that is cut in one direction: the server writes, and nothing arrives.
+        await silent.stopAnsweringPings()
+        await gone.close()
+        try await ann.send("general", "1")
+        try await waitForPing(silent)
+        #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 1)
+        try await phone.call(StartReading(channel: "general"))
+        let second = try await ann.send("general", "2")
+        try await waitForPing(phone)
+        while try await position(phone) != second.seq {}
+        #expect(try await ann.call(GetUnread(channel: "general")).unreadCount == 0)
+        try await server.stop()
+    }
+
+    @Test("AM-45 marking as unread on any device ends reading, and so does leaving")
+    func ends() async throws {
+        let server = try await TestServer()
+        let (ann, phone, tablet) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
+        for channel: ChannelID in ["general", "other"] { try await ann.call(CreateChannel(channel: channel, users: ["bob"])) }
+        let sent = try await ann.send("general", "1")
+        for channel: ChannelID in ["general", "other"] { try await tablet.call(StartReading(channel: channel)) }
+        #expect(try await phone.call(MarkUnread(channel: "general", seq: sent.seq)).unreadCount == 1)
+        try await ann.send("general", "2")
+        // The ping is about the other channel alone.
+        let other = try await ann.send("other", "3")
+        try await waitForPing(tablet)
+        #expect(try await position(phone, of: "other") >= 1)
+        while try await phone.call(GetUnread(channel: "other")).readSeq != other.seq { await Task.yield() }
+        #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 2)
+        try await phone.call(LeaveChannel(channel: "other"))
+        try await ann.call(AddMembers(channel: "other", users: ["bob"]))
+        try await ann.send("other", "4")
+        let again = try await ann.send("general", "5")
+        try await tablet.call(StartReading(channel: "general"))
+        while try await position(phone) != again.seq {}
+        #expect(try await phone.call(GetUnread(channel: "other")).unreadCount == 1)
+        try await server.stop()
+    }
+
+    @Test("AM-45 R25 with the SDK nothing is unread while a channel is read, on the device at every moment, after a reconnect too")
+    @MainActor func shown() async throws {
+        let server = try await TestServer()
+        let (ann, bob, phone) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
+        for client in [ann, bob, phone] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let (mine, atPhone) = (bob.channel("general"), phone.channel("general"))
+        try await wait("the channel") { mine.currentUserMembership == .member && atPhone.currentUserMembership == .member }
+        try await general.sendConfirmed("1")
+        try await wait("the message") { mine.unreadCount == 1 && atPhone.unreadCount == 1 }
+
+        try await mine.startReading()
+        try await wait("all to be read") { mine.unreadCount == 0 && atPhone.unreadCount == 0 }
+        var counts: Set<Int> = []
+        let total = bob.unread
+        try await total.loaded()
+        let tokens = [mine.observe { _ in counts.insert(mine.unreadCount) }, total.observe { counts.insert($0.unreadCount) }]
+        let second = try await general.sendConfirmed("2")
+        try await wait("the second message") { mine.lastMessage == second }
+        try await wait("the other device to have it as read") { atPhone.lastMessage == second && atPhone.unreadCount == 0 }
+        // What comes during an absence is there and read at once; the others learn it with the next connection.
+        await bob.disconnect()
+        let third = try await general.sendConfirmed("3")
+        try await wait("the third message") { atPhone.lastMessage == third && atPhone.unreadCount == 1 }
+        try await bob.connect()
+        try await wait("the third message here") { mine.lastMessage == third && atPhone.unreadCount == 0 }
+        #expect(counts == [0])
+
+        try await mine.stopReading()
+        let fourth = try await general.sendConfirmed("4")
+        try await wait("the fourth message") { mine.lastMessage == fourth && mine.unreadCount == 1 && atPhone.unreadCount == 1 }
+        // Offline too: what this device has is read, once there is a connection.
+        await bob.disconnect()
+        try await mine.startReading()
+        try await wait("all to be read here") { mine.unreadCount == 0 }
+        try await mine.stopReading()
+        #expect(mine.unreadCount == 0)
+        try await bob.connect()
+        try await wait("all to be read") { atPhone.unreadCount == 0 }
+        // Another device ends it; a stop after that reads nothing.
+        try await mine.startReading()
+        try await atPhone.markUnread(from: fourth.seq)
+        try await wait("the message to be unread") { mine.unreadCount == 1 && atPhone.unreadCount == 1 }
+        try await mine.stopReading()
+        #expect(mine.unreadCount == 1)
+        for token in tokens { token.invalidate() }
+        try await #require(throws: RoostError.self) { try await ann.channel("nowhere").startReading() }
+        try await server.stop()
+    }
+}
