@@ -16,7 +16,8 @@ import Testing
     @Test(
         "R21 no input ends the process or is answered with internal_error",
         arguments: [
-            (FuzzKind.json, 3000), (.message, 1500), (.connection, 1500), (.packet, 3000), (.presence, 3000), (.operation, 300),
+            (FuzzKind.json, 3000), (.message, 1500), (.connection, 1500), (.packet, 3000), (.presence, 3000), (.news, 3000),
+            (.operation, 300),
         ])
     func holds(_ kind: FuzzKind, _ count: Int) throws {
         do {

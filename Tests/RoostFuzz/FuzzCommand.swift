@@ -86,7 +86,7 @@ struct FuzzCommand {
     /// How many cases of a kind make a batch of about a second.
     private static func batchSize(_ kind: FuzzKind) -> Int {
         switch kind {
-        case .json, .packet, .presence, .message: 20_000
+        case .json, .packet, .presence, .news, .message: 20_000
         case .connection: 5000
         case .operation, .wire: 1000
         }

@@ -8,9 +8,9 @@ public struct MemberItem: Identifiable, Hashable, Sendable {
     public internal(set) var user: UserSummary
     /// The whole profile as it was when the row was fetched. Nil for a member who came after that, and for a user who doesn't exist any more.
     public internal(set) var profile: User?
-    /// Whether the user had a connection when the server was asked, which ``MemberList/presenceAsOf`` tells. Nil for a member who came after
-    /// that. Nobody follows who comes and goes: an app that shows it says when it was.
-    public internal(set) var wasOnline: Bool?
+    /// Whether the user is online, as far as it is known: while the channel is watched (``LiveChannel/watch(limit:)``) it follows who comes and goes. Else it is as
+    /// it was when the server was asked, which ``MemberList/presenceAsOf`` tells. Nil for a member who came after that.
+    public internal(set) var isOnline: Bool?
     /// Until when the member may not send. Only for users with the permission `member.listMuted`.
     public internal(set) var mutedUntil: Timestamp?
     /// Until when the user is banned. Only for users with the permission `member.listBanned`.
@@ -30,7 +30,7 @@ public struct MemberItem: Identifiable, Hashable, Sendable {
         member = entry.member
         user = entry.user?.summary ?? UserSummary(userId: entry.member.userId)
         profile = entry.user
-        wasOnline = entry.isOnline
+        isOnline = entry.isOnline
         mutedUntil = entry.mutedUntil
         bannedUntil = entry.bannedUntil
     }

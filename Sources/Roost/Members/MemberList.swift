@@ -6,7 +6,7 @@ public import RoostAPI
 /// The pages come from the server, again after each reconnect. Without a connection the list begins with the members that this device knows of,
 /// in the phase `unavailable`: that may be some of them or none. In a channel that the user is a member of, events update members who join,
 /// leave or get another role; searches and lists of the muted and the banned are requested again a moment later. Who is
-/// online isn't followed.
+/// online is followed while the user watches the channel (``LiveChannel/watch(limit:)``).
 @MainActor @Observable
 public final class MemberList {
     /// The request to the server.
@@ -17,7 +17,7 @@ public final class MemberList {
 
     /// The members in the list's order, as many pages as were loaded.
     public private(set) var items: [MemberItem] = []
-    /// When ``MemberItem/wasOnline`` was true: the time of the oldest page here, by this device's clock. Nil before the first.
+    /// When ``MemberItem/isOnline`` was true where the channel isn't watched: the time of the oldest page here, by this device's clock. Nil before the first.
     public private(set) var presenceAsOf: Timestamp?
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
@@ -43,6 +43,7 @@ public final class MemberList {
     @ObservationIgnored private var seen: Seq?
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<MemberItem>()
+    @ObservationIgnored private var following: ObservationToken?
 
     init(_ question: Question, pageSize: Int, in chat: Chat) {
         self.chat = chat

@@ -49,6 +49,15 @@ struct MemberRoster {
         }
     }
 
+    /// Takes in who came online and who went offline.
+    ///
+    /// - Returns: Whether it concerns anybody on the list.
+    mutating func apply(_ change: PresenceChange) -> Bool {
+        for user in change.online { entries[user]?.isOnline = true }
+        for user in change.offline { entries[user]?.isOnline = false }
+        return !entries.keys.allSatisfy { !change.online.contains($0) && !change.offline.contains($0) }
+    }
+
     private mutating func take(_ member: Member) {
         let held = entries[member.userId]
         if let held, held.member.changeSeq >= member.changeSeq { return }

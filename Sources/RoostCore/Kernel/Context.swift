@@ -211,6 +211,13 @@ public enum Notice: Hashable, Sendable {
     /// A connection watches a channel, after this seq.
     case watching(ConnectionID, UserID, ChannelID, at: Seq)
     case stoppedWatching(ConnectionID, UserID, ChannelID)
+    /// The user of a connection reads a channel: what the connection receives of it counts as read (AM-45).
+    case reading(ConnectionID, ChannelID)
+    case stoppedReading(ConnectionID, ChannelID)
+    /// A user has marked messages of a channel as unread: no connection of theirs goes on reading it.
+    case markedUnread(UserID, ChannelID)
+    /// Whether others see from now on that a user is online.
+    case presenceShared(UserID, Bool)
     /// Connections that these changes shut out get nothing more, and end.
     case accessChanged([AccessChange])
 }

@@ -34,6 +34,7 @@ extension Transaction {
     /// Returns the streams whose events a user gets: the user's own and those of the channels that the user is a member of.
     public func streams(of user: UserID) throws -> UserStreams {
         var streams = UserStreams(user: try streamHead(of: user))
+        streams.sharesPresence = try sharesPresence(user)
         let sql: SQL = """
             SELECT m.channel_id, m.state, h.seq, m.history_floor, m.role FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
@@ -66,16 +67,19 @@ public struct UserStreams: Hashable, Sendable {
     public var roles: [ChannelID: ChannelRole] = [:]
     /// The app role of the connection.
     public var appRole: AppRole = .user
+    /// Whether others see that the user is online.
+    public var sharesPresence: Bool = true
 
     // derived: init
     public init(
         user: Seq, channels: [ChannelID: Seq] = [:], floors: [ChannelID: Seq] = [:], roles: [ChannelID: ChannelRole] = [:],
-        appRole: AppRole = .user
+        appRole: AppRole = .user, sharesPresence: Bool = true
     ) {
         self.user = user
         self.channels = channels
         self.floors = floors
         self.roles = roles
         self.appRole = appRole
+        self.sharesPresence = sharesPresence
     }
 }

@@ -87,6 +87,7 @@ extension UpdatePreferences: Handled {
             WHERE user_id = \(user)
             """)
         context.tell(.preferencesUpdated, user: user, seq: seq, Rows([after]))
+        if after.sharesPresence != before.sharesPresence { context.tell(.presenceShared(user, after.sharesPresence)) }
         return after
     }
 }

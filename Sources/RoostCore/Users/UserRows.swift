@@ -67,8 +67,18 @@ extension Transaction {
     }
 
     func preferences(of user: UserID) throws -> Preferences {
-        try first("SELECT auto_accept FROM users WHERE user_id = \(user)") { Preferences(autoAcceptInvitations: $0.bool()) }
-            ?? Preferences()
+        let sql: SQL = "SELECT \(Preferences.columns) FROM users WHERE user_id = \(user)"
+        return try first(sql) { try Preferences(reading: &$0) } ?? Preferences()
+    }
+
+    /// Returns whether others may know how far a user has read. Each mark asks.
+    func sharesReading(_ user: UserID) throws -> Bool {
+        try besideBatchMemory { try first("SELECT shares_reading FROM users WHERE user_id = \(user)") { $0.bool() } } ?? true
+    }
+
+    /// Returns whether others may know that a user is online.
+    func sharesPresence(_ user: UserID) throws -> Bool {
+        try first("SELECT shares_presence FROM users WHERE user_id = \(user)") { $0.bool() } ?? true
     }
 
     /// Returns whether invitations make a user a member at once (SB-18); nil for a user who doesn't exist.
@@ -109,9 +119,8 @@ extension Preferences: StoredRow {
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<Preferences> {
-        let sql: SQL = "SELECT user_seq, auto_accept FROM users WHERE user_id = \(user) AND user_seq > \(seq)"
-        return ChangedRows(
-            try transaction.rows(sql) { (stamp: $0.int64(), row: Preferences(autoAcceptInvitations: $0.bool())) })
+        let sql: SQL = "SELECT user_seq, \(Preferences.columns) FROM users WHERE user_id = \(user) AND user_seq > \(seq)"
+        return ChangedRows(try transaction.rows(sql) { (stamp: $0.int64(), row: try Preferences(reading: &$0)) })
     }
 
     // No row is about a message.

@@ -29,14 +29,9 @@ extension WatchChannel: Handled {
         channel = access.channelId
         context.tell(.watching(connection, caller, channel, at: access.counters.seq))
 
-        let watchers = context.presence.watchers(of: channel).union([caller])
-        let transaction = context.transaction
-        let shown = try watchers.sorted().prefix(Limits.watchMembers).compactMap { try transaction.user($0) }
-        let members = try context.someMembers(of: access)
-        let limit = try Limits.page(limit, Limits.historyPage)
-        let (messages, hasOlder) = try transaction.messages(
-            before: .max, above: access.historyFloor, in: channel, limit: limit)
-        return WatchedChannel(
+        // The caller watches from this answer on, and is counted with it; whoever doesn't share it never is.
+        let isKnown = try context.presence.isWatching(caller, channel) || !context.transaction.sharesPresence(caller)
+        var watched = WatchedChannel(
             config: access.policy, channel: try context.channel(channel), membership: access.membership,
             online: context.presence.onlineMemberCount(of: channel),
             watcherCount: context.presence.watcherCount(of: channel) + (isKnown ? 0 : 1), watchers: [:], members: [:], read: [:],

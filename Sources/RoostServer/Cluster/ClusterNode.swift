@@ -22,6 +22,7 @@ final class ClusterNode: Delivery {
     private let questions = Inbox<Relay.Request>()
     private let threads = Threads()
     private let unreadable = LogPace()
+    private let told = Mutex<TellingNews?>(nil)
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
     /// Packets from the bus that may wait, and their bytes. Another one is dropped, and the streams are compared with the database.
@@ -76,6 +77,7 @@ final class ClusterNode: Delivery {
                 callerSeq: operation.callerSeq)
         }
         deliverPastRelay(committed)
+        for operation in committed { publish(newsIn: operation.notices) }
         // Commits are never dropped: the engine's queues bound them.
         inbox.put(.committed(operations))
         let packets = Packet.encode(operations.lazy.flatMap(\.items))
@@ -83,12 +85,48 @@ final class ClusterNode: Delivery {
         counts.withLock { $0.published += Int64(packets.count) }
     }
 
-    /// Delivers notices that belong to no stream. Signals only reach this node's sockets so far.
+    func tell(_ notices: [Notice]) {
+        hub.tell(notices)
+        publish(newsIn: notices)
+    }
+
+    /// Tells the other nodes what isn't stored.
+    private func publish(newsIn notices: some Sequence<Notice>) {
+        for notice in notices {
+            guard let news = NodeNews(notice), let payload = news.payload else { continue }
+            bus.publish(payload, to: .stream(news.stream))
+        }
+    }
+
+    func onTold(_ take: @escaping @Sendable ([Notice]) -> Void) { told.withLock { $0 = TellingNews(take: take) } }
+
+    /// Whoever watches a channel on two nodes begins with the first and ends with the last.
+    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) {
+        let (presence, board) = (clusterPresence, hub.board)
+        board.onWatching { if !presence.isWatchingElsewhere($0, $1) { tell($0, $1) } }
+        presence.onWatching { if !board.isWatching($0, $1) { tell($0, $1) } }
+    }
+
+    /// A member is online from the first of their connections on, on any node, to the last.
+    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
+        let (presence, board) = (clusterPresence, hub.board)
+        board.onOnline { if !presence.isOnlineElsewhere($0, $1) { tell($0, $1) } }
+        presence.onOnline { user, channel in
+            if user.map({ board.isOnline($0, channel) }) != true { tell(user, channel) }
+        }
+    }
+
+    /// In a structure, since a closure stored directly in a mutex is wrapped again with each use.
+    private struct TellingNews {
+        var take: @Sendable ([Notice]) -> Void
+    }
+
+    /// Delivers notices that belong to no stream.
     private func deliverPastRelay(_ committed: [Committed]) {
         var frames = EventFrames()
         for notice in committed.lazy.flatMap(\.notices) {
             switch notice {
-            case .accessChanged: frames.change(notice)
+            case .accessChanged, .reading, .stoppedReading, .markedUnread, .presenceShared: frames.change(notice)
             case .signal(let signal, let audience): frames.add(signal, to: audience)
             default: break
             }

@@ -42,7 +42,7 @@ final class ClusterPresence: Presence, Sendable {
 
         /// Whether a node can have sent this: what comes over the bus isn't signed, and is added up.
         fileprivate var isPossible: Bool {
-            0...Int(Int32.max) ~= onlineBeyond && online.count <= ClusterPresence.namesMax
+            0...Int(Int32.max) ~= onlineBeyond && 0...Int(Int32.max) ~= watchersBeyond && online.count <= ClusterPresence.namesMax
                 && watchers.count <= ClusterPresence.namesMax
         }
     }
@@ -307,6 +307,48 @@ final class ClusterPresence: Presence, Sendable {
 }
 
 extension ClusterPresence.State {
+    /// Takes what a node says of a channel now.
+    ///
+    /// - Returns: Who has come and gone by that, over all other nodes: nobody at the first time.
+    fileprivate mutating func replace(
+        _ present: ClusterPresence.Present, in channel: ChannelID
+    ) -> ClusterPresence.Changed {
+        guard let before = remote[channel]?.updateValue(present, forKey: present.node) else {
+            remote[channel, default: [:]][present.node] = present
+            return ClusterPresence.Changed()
+        }
+        let others = (remote[channel] ?? [:]).filter { $0.key != present.node }.values
+        func changed(_ names: KeyPath<ClusterPresence.Present, [UserID]>) -> Set<UserID> {
+            guard before[keyPath: names] != present[keyPath: names] else { return [] }
+            let elsewhere = others.reduce(into: Set()) { $0.formUnion($1[keyPath: names]) }
+            return Set(before[keyPath: names]).symmetricDifference(present[keyPath: names]).subtracting(elsewhere)
+        }
+        // Which of very many a node names says nothing of who came and went.
+        let isNamed = before.onlineBeyond == 0 && present.onlineBeyond == 0
+        let hasUnnamed = !isNamed && before.onlineBeyond + before.online.count != present.onlineBeyond + present.online.count
+        return ClusterPresence.Changed(
+            watchers: changed(\.watchers), online: isNamed ? changed(\.online) : [], hasUnnamed: hasUnnamed)
+    }
+
+    /// Returns who isn't present in a channel on any other node any more once some of these are gone.
+    fileprivate func lost(with nodes: Set<NodeID>) -> [ChannelID: ClusterPresence.Changed] {
+        remote.mapValues { present in
+            func gone(_ names: KeyPath<ClusterPresence.Present, [UserID]>) -> Set<UserID> {
+                var (gone, left): (Set<UserID>, Set<UserID>) = ([], [])
+                for (node, present) in present {
+                    if nodes.contains(node) {
+                        gone.formUnion(present[keyPath: names])
+                    } else {
+                        left.formUnion(present[keyPath: names])
+                    }
+                }
+                return gone.subtracting(left)
+            }
+            let hasUnnamed = present.contains { nodes.contains($0.key) && $0.value.onlineBeyond > 0 }
+            return ClusterPresence.Changed(watchers: gone(\.watchers), online: gone(\.online), hasUnnamed: hasUnnamed)
+        }.filter { !$0.value.isEmpty }
+    }
+
     /// Removes a node. Returns the callers that no longer have to wait.
     fileprivate mutating func forget(_ other: NodeID) -> [@Sendable () -> Void] {
         nodes[other] = nil

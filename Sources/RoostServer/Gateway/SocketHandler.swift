@@ -291,7 +291,8 @@ extension Job {
     /// A call of a socket.
     init<O: Handled>(_ operation: O, call: Int64, key: IdempotencyKey? = nil, by caller: Caller, at socket: SocketID) {
         self.init(
-            operation: O.name, caller: caller, scope: operation.scope(for: caller), presenceChannel: operation.presenceChannel,
+            operation: O.name, caller: caller, scope: operation.scope(for: caller), isLimitedByUser: O.isLimitedByUser,
+            presenceChannel: operation.presenceChannel,
             run: { context in
                 guard let response = try operation.handle(once: key, in: &context) else { return ReplyFrame.done(call: call) }
                 return try ReplyFrame.result(response, call: call)

@@ -38,7 +38,7 @@ struct Subscriptions<Socket> {
 
     /// All connections, including those before their welcome.
     private(set) var sockets: [ConnectionID: Socket] = [:]
-    private var subscribers: [ConnectionID: Subscriber] = [:]
+    var subscribers: [ConnectionID: Subscriber] = [:]
     private var connectionsOfUser: [UserID: [(connection: ConnectionID, socket: Socket)]] = [:]
     var channels: [ChannelID: Receivers] = [:]
     /// Connections with something readable that they haven't been asked about.
@@ -53,6 +53,7 @@ struct Subscriptions<Socket> {
 
     mutating func remove(_ connection: ConnectionID, _ perform: (Action) -> Void) {
         sockets[connection] = nil
+        unconfirmed.remove(connection)
         guard let subscriber = subscribers.removeValue(forKey: connection) else { return }
         let user = subscriber.user
         connectionsOfUser[user]?.removeAll { $0.connection == connection }
@@ -61,8 +62,7 @@ struct Subscriptions<Socket> {
             perform(.emptied(.user(user)))
         }
         for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, from: channel, perform) }
-        if !subscriber.joined.isEmpty { perform(.wentOffline(user, subscriber.joined)) }
-        if !subscriber.watched.isEmpty { perform(.stoppedWatching(user, subscriber.watched)) }
+        hidePresence(of: subscriber, perform)
     }
 
     /// Returns the streams that a connection needs.
@@ -91,7 +91,7 @@ struct Subscriptions<Socket> {
             guard let connections = connectionsOfUser[user] else { return }
             for (_, socket) in connections { perform(.send(frames.notification, eventCount: frames.eventCount, to: socket)) }
         case .send(let audience, let frames):
-            for receiver in receivers(of: audience) {
+            for (_, receiver) in receivers(of: audience) {
                 let bytes = frames.bytes(isWatching: receiver.isWatching)
                 perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
             }
@@ -147,7 +147,7 @@ struct Subscriptions<Socket> {
                 send(event, &forms, to: subscriber, isByMembership: true, perform)
             }
         case .watchers, .moderators:
-            for receiver in receivers(of: audience) {
+            for (_, receiver) in receivers(of: audience) {
                 guard let frames = forms.frames(above: receiver.floor) else { continue }
                 let bytes = frames.bytes(isWatching: receiver.isWatching)
                 perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
@@ -156,7 +156,7 @@ struct Subscriptions<Socket> {
     }
 
     /// Returns a channel's receivers in an audience, without checking them again. None for the audience of a user.
-    private func receivers(of audience: Audience) -> [Receiver] {
+    private func receivers(of audience: Audience) -> [(ConnectionID, Receiver)] {
         switch audience {
         case .user: return []
         case .channel(let channel, let readers):
@@ -166,7 +166,7 @@ struct Subscriptions<Socket> {
         case .moderators(let channel, let roles):
             return (channels[channel]?.ranked ?? []).compactMap { connection in
                 guard let subscriber = subscribers[connection], roles.contains(subscriber.role(in: channel)) else { return nil }
-                return channels[channel]?.byConnection[connection]
+                return (channels[channel]?.byConnection[connection]).map { (connection, $0) }
             }
         }
     }
@@ -174,7 +174,7 @@ struct Subscriptions<Socket> {
     /// Returns the receivers that may read according to the last event and to the readers given.
     private func readingReceivers(
         of channel: ChannelID, _ connections: some Sequence<ConnectionID>, _ readers: Readers
-    ) -> [Receiver] {
+    ) -> [(ConnectionID, Receiver)] {
         guard let receivers = channels[channel] else { return [] }
         return connections.compactMap { connection in
             guard let receiver = receivers.byConnection[connection], receiver.floor != .max else { return nil }
@@ -259,7 +259,22 @@ extension Subscriptions {
             } else {
                 unsubscribe(connection, from: channel, perform)
             }
-            perform(.stoppedWatching(user, [channel]))
+            if subscribers[connection]?.sharesPresence == true { perform(.stoppedWatching(user, [channel])) }
+        case .reading(let connection, let channel):
+            guard subscribers[connection]?.read.insert(channel).inserted == true else { return }
+            if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
+        case .stoppedReading(let connection, let channel): stopReading(channel, connection)
+        case .markedUnread(let user, let channel):
+            for connection in connections(of: user) {
+                stopReading(channel, connection)
+                subscribers[connection]?.readable[channel] = nil
+            }
+        case .presenceShared(let user, let isShared):
+            for connection in connections(of: user) where subscribers[connection]?.sharesPresence == !isShared {
+                if let subscriber = subscribers[connection], !isShared { hidePresence(of: subscriber, perform) }
+                subscribers[connection]?.sharesPresence = isShared
+                if let subscriber = subscribers[connection] { showPresence(of: subscriber, perform) }
+            }
         case .accessChanged(let changes):
             // Callers who are shut out get replies to their earlier calls, and nothing else. Connections before their welcome are checked
             // too.
@@ -276,7 +291,19 @@ extension Subscriptions {
         subscribers[connection] = subscriber
         connectionsOfUser[user, default: []].append((connection, socket))
         for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
-        if !subscriber.joined.isEmpty { perform(.cameOnline(user, subscriber.joined)) }
+        showPresence(of: subscriber, perform)
+    }
+
+    private func showPresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
+        guard subscriber.sharesPresence else { return }
+        if !subscriber.joined.isEmpty { perform(.cameOnline(subscriber.user, subscriber.joined)) }
+        for channel in subscriber.watched { perform(.startedWatching(subscriber.user, channel)) }
+    }
+
+    private func hidePresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
+        guard subscriber.sharesPresence else { return }
+        if !subscriber.joined.isEmpty { perform(.wentOffline(subscriber.user, subscriber.joined)) }
+        if !subscriber.watched.isEmpty { perform(.stoppedWatching(subscriber.user, subscriber.watched)) }
     }
 
     private func connections(of user: UserID) -> [ConnectionID] { (connectionsOfUser[user] ?? []).map(\.connection) }
@@ -286,7 +313,7 @@ extension Subscriptions {
             return
         }
         subscribe(connection, to: channel)
-        perform(.cameOnline(user, [channel]))
+        if subscribers[connection]?.sharesPresence == true { perform(.cameOnline(user, [channel])) }
     }
 
     /// Marks a connection as watching a channel. Whether it gets the channel's events yet is decided elsewhere.
@@ -295,17 +322,20 @@ extension Subscriptions {
     ) {
         guard subscribers[connection]?.watched.insert(channel).inserted == true else { return }
         if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
-        perform(.startedWatching(user, channel))
+        if subscribers[connection]?.sharesPresence == true { perform(.startedWatching(user, channel)) }
     }
 
     private mutating func forget(_ channel: ChannelID, of connection: ConnectionID, _ perform: (Action) -> Void) {
         guard let user = subscribers[connection]?.user else { return }
-        if subscribers[connection]?.joined.remove(channel) != nil { perform(.wentOffline(user, [channel])) }
-        if subscribers[connection]?.watched.remove(channel) != nil { perform(.stoppedWatching(user, [channel])) }
+        let isShown = subscribers[connection]?.sharesPresence == true
+        if subscribers[connection]?.joined.remove(channel) != nil, isShown { perform(.wentOffline(user, [channel])) }
+        if subscribers[connection]?.watched.remove(channel) != nil, isShown { perform(.stoppedWatching(user, [channel])) }
+        subscribers[connection]?.read.remove(channel)
+        subscribers[connection]?.readable[channel] = nil
         unsubscribe(connection, from: channel, perform)
     }
 
-    private mutating func subscribe(_ connection: ConnectionID, to channel: ChannelID) {
+    mutating func subscribe(_ connection: ConnectionID, to channel: ChannelID) {
         if let subscriber = subscribers[connection] { subscribe(subscriber, connection, to: channel) }
     }
 
@@ -347,7 +377,7 @@ extension Subscriptions {
     /// Ends a watch of a user who may no longer read, and tells them.
     private mutating func endWatch(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
-        perform(.stoppedWatching(subscriber.user, [channel]))
+        if subscriber.sharesPresence { perform(.stoppedWatching(subscriber.user, [channel])) }
         var json = JSONBytes(capacity: 64)
         UnwatchedFrame(unwatched: .init(channel: channel)).write(to: &json)
         var frame = ByteBuffer()

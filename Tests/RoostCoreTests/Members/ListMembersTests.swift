@@ -156,17 +156,10 @@ struct ListMembersTests {
         #expect(seen.filter { $0 != "eve" } == before.filter { $0 != "eve" })
     }
 
-    private struct Online: Presence {
-        let users: Set<UserID>
-        func onlineMemberCount(of channel: ChannelID) -> Int { users.count }
-        func onlineMembers(of channel: ChannelID) -> Set<UserID> { users }
-        func watchers(of channel: ChannelID) -> Set<UserID> { [] }
-    }
-
     @Test("D-23 R15 AM-42 a row tells who the member is and whether they are connected, to everyone who may find the channel")
     func entries() throws {
         let world = try world()
-        world.presence = Online(users: ["bob", "cid"])
+        world.presence = KnownPresence(online: ["bob", "cid"])
         try world.user("zoe")
         let items = try world.perform(ListMembers(channel: "general", sort: .userId), as: "zoe").items
         #expect(
@@ -180,7 +173,7 @@ struct ListMembersTests {
     @Test("R15 one member can be requested; a non-member isn't found")
     func getsOne() throws {
         let world = try world()
-        world.presence = Online(users: ["bob"])
+        world.presence = KnownPresence(online: ["bob"])
         let listed = try world.perform(ListMembers(channel: "general", roles: [.operator]), as: "dan").items
         #expect([try world.perform(GetMember(channel: "general", user: "bob"), as: "dan")] == listed)
         for user in ["fay", "nobody"] as [UserID] {

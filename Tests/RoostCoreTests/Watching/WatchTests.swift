@@ -5,16 +5,10 @@ import Testing
 
 @Suite("Watching")
 struct WatchTests {
-    private struct Board: Presence {
-        func onlineMemberCount(of channel: ChannelID) -> Int { 7 }
-        func onlineMembers(of channel: ChannelID) -> Set<UserID> { [] }
-        func watchers(of channel: ChannelID) -> Set<UserID> { ["bob", "ghost"] }
-    }
-
     @Test("ST-05 D-22 D-23 a watch answers with config, channel, membership, online, watchers, members, read and messages")
     func answers() throws {
         let world = try CoreWorld()
-        world.presence = Board()
+        world.presence = KnownPresence(online: (1...7).map { UserID("u\($0)") }, watching: ["bob", "ghost"])
         try world.channel("general", owner: "ann", members: ["bob"])
         let message = try world.send("hi", to: "general", as: "ann")
         let watched = try world.perform(WatchChannel(channel: "general", limit: 1), as: "ann", connection: 3)
@@ -41,14 +35,10 @@ struct WatchTests {
 
     @Test("ST-05 the answer shows 30 members and 30 watchers at most")
     func bounds() throws {
-        struct Crowd: Presence {
-            func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
-            func onlineMembers(of channel: ChannelID) -> Set<UserID> { [] }
-            func watchers(of channel: ChannelID) -> Set<UserID> { Set((0..<40).map { UserID("u\($0)") }) }
-        }
         let world = try CoreWorld()
-        world.presence = Crowd()
-        try world.channel("general", owner: "ann", members: (0..<40).map { UserID("u\($0)") })
+        let crowd = (0..<40).map { UserID("u\($0)") }
+        world.presence = KnownPresence(watching: crowd)
+        try world.channel("general", owner: "ann", members: crowd)
         let watched = try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1)
         let counts = [watched.members.count, watched.read.count, watched.watchers.count, watched.watcherCount]
         #expect(counts == [30, 30, 30, 41])

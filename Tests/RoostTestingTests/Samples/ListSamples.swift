@@ -41,7 +41,7 @@ import Roost
     try await members.loaded()
     for item in members.items {
         let name = item.user.name
-        print(item.wasOnline == true ? "\(name), online at \(members.presenceAsOf?.date ?? .now)" : name)
+        print(item.isOnline == true ? "\(name), online" : name)
     }
     // sample.end
 }

@@ -64,7 +64,7 @@ struct MemberListTests {
         #expect(list.items.map(\.user) == [entry("ann", 1), cat].compactMap(\.user?.summary))
         #expect(list.items.map(\.profile) == [entry("ann", 1).user, nil])
         // Nobody asked whether cat is online.
-        #expect(list.items.map(\.wasOnline) == [true, nil])
+        #expect(list.items.map(\.isOnline) == [true, nil])
         await chat.disconnect()
     }
 

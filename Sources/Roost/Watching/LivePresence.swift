@@ -1,0 +1,74 @@
+public import Observation
+import RoostAPI
+
+/// How many of a channel's members are online, as a live object (SB-63, D-38).
+///
+/// It watches the channel, again after each reconnect: the server tells who comes and goes to those who watch. Who it is, a list of members follows
+/// (``MemberList``, ``MemberItem/isOnline``). Members who don't share it are never online to others.
+@MainActor @Observable
+public final class LivePresence {
+    /// The members that are online, the user themself included. 0 until it is loaded.
+    public private(set) var onlineCount = 0
+    /// How far it has come.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the server has answered. An app that hasn't connected waits until it has.
+    ///
+    /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
+
+    @ObservationIgnored private let channel: ChannelID
+    @ObservationIgnored private let chat: Chat
+    @ObservationIgnored private let follower: Follower
+    @ObservationIgnored private let observers = Observers<Int>()
+    @ObservationIgnored private var following: ObservationToken?
+    /// Counts the signals: an answer that was made before one is out of date.
+    @ObservationIgnored private var signalCount = 0
+
+    init(of channel: ChannelID, in chat: Chat) {
+        self.channel = channel
+        self.chat = chat
+        follower = Follower(chat.driver)
+        follower.follow(.own, connected: { [weak self] in await self?.refresh() }, away: { true }, changed: { _ in })
+        let news = chat.driver.signals.news(of: channel)
+        following = ObservationToken(
+            task: Task { [weak self] in
+                for await news in news {
+                    guard let self else { return }
+                    if case .signal(let signal) = news, let change = signal.presence {
+                        signalCount += 1
+                        show(change.onlineCount)
+                    }
+                }
+            })
+    }
+
+    /// The count from now on, the current one first.
+    public var updates: AsyncStream<Int> { observers.values(of: self, startingWith: follower.hasAnswer ? onlineCount : nil) }
+
+    /// Calls back with the count, and again on every change, until the token is invalidated or released (AM-29).
+    public func observe(_ callback: @escaping @MainActor (Int) -> Void) -> ObservationToken {
+        observers.add(startingWith: follower.hasAnswer ? onlineCount : nil, callback)
+    }
+
+    private func refresh() async {
+        await follower.work { [weak self] in
+            guard let self else { return }
+            let before = signalCount
+            let state = try await chat.call(WatchChannel(channel: channel, limit: 0))
+            show(signalCount == before ? state.online : onlineCount)
+        }
+    }
+
+    private func show(_ count: Int) {
+        defer { follower.answered() }
+        guard !follower.hasAnswer || count != onlineCount else { return }
+        onlineCount = count
+        observers.notify(count)
+    }
+}
+
+extension LiveChannel {
+    /// How many of the members are online, as a live object, which watches the channel. Each call makes a new one; keep it while it is shown.
+    public func presence() -> LivePresence { LivePresence(of: id, in: chat) }
+}
