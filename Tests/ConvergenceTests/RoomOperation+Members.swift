@@ -71,6 +71,7 @@ extension RoomOperation {
         RoomOperation("", as: "ann", ExplainPermission(channel: "general", permission: .messageSend)),
         RoomOperation("", as: "ann", GetUser(user: "bob")),
         RoomOperation("", as: "ann", GetUsers(users: ["bob"])),
+        RoomOperation("", as: "ann", ListChangedUsers(versions: ["bob": 0])),
         RoomOperation("", as: "ann", GetMe()),
         RoomOperation("", as: "ann", ListDevices()),
         RoomOperation("", as: "bob", ListMentions()),

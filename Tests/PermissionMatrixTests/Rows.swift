@@ -208,6 +208,7 @@ enum Rows {
         (PutRole(role: "new", rank: 1, permissions: []), false), (DeleteRole(role: "new"), false),
         (ListDeadEffects(), false), (RetryEffect(kind: "test.dead", key: "1"), false),
         (UpsertUser(user: "eve"), false), (GetUser(user: target), true), (GetUsers(users: [target]), true), (GetMe(), true),
+        (ListChangedUsers(versions: [target.rawValue: 0]), true),
         (DeactivateUser(user: outsider), false), (ReactivateUser(user: outsider), false), (RevokeUserTokens(user: outsider), false),
         (RevokeToken(tokenId: "1"), false), (UpdateMe(displayName: "Me"), true), (GetPreferences(), true),
         (UpdatePreferences(autoAcceptInvitations: false), true),

@@ -94,6 +94,36 @@ public struct GetUsers: Operation {
     }
 }
 
+/// Returns what lists show of those of some users of whom it has changed: after an absence, a client learns new names and pictures of all the users whom
+/// it shows in one call.
+public struct ListChangedUsers: Operation {
+    public typealias Response = [UserSummary]
+    public static let name = "user.listChanged"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/users/changed"
+    public static let permission = Permission.userRead
+    public static let isReadOnly = true
+    public static let summary =
+        "Names and pictures of those of up to 1000 users of whom a newer version is there than the caller knows."
+
+    /// The version that the caller knows of each user (`UserSummary.version`), at most ``Limits/changedUsersPerCall``: 0 for one of whom
+    /// only the id is known.
+    public var versions: [String: Int64]
+
+    // derived: init
+    public init(versions: [String: Int64]) { self.versions = versions }
+
+    public func validate() throws(RoostError) {
+        guard versions.count <= Limits.changedUsersPerCall else {
+            throw .limitExceeded("versions", limit: Limits.changedUsersPerCall, unit: "users")
+        }
+        for (user, version) in versions {
+            try UserID(user).validate(field: "versions")
+            guard version >= 0 else { throw .invalidArgument("versions", "must hold versions of 0 or more") }
+        }
+    }
+}
+
 /// The caller. A user exists from the first use of a token that names them.
 public struct GetMe: Operation {
     public typealias Response = User

@@ -20,6 +20,8 @@ public struct Signal: Codable, Hashable, Sendable {
         public static let readUpdated = Kind(rawValue: "read.updated")
         /// Who of a channel's members is online has changed (D-38).
         public static let presenceChanged = Kind(rawValue: "presence.changed")
+        /// What is shown of users in a channel has changed: a name, a picture.
+        public static let usersChanged = Kind(rawValue: "users.changed")
         /// What a user's app tells those who watch the channel.
         public static let custom = Kind(rawValue: "custom")
     }
@@ -42,12 +44,13 @@ public struct Signal: Codable, Hashable, Sendable {
     public var watching: WatcherChange?
     public var read: ReadUpdate?
     public var presence: PresenceChange?
+    public var users: UsersChange?
     public var custom: CustomSignal?
 
     // derived: init
     public init(
         kind: Kind, channel: ChannelID, sender: UserID? = nil, typing: TypingUsers? = nil, watching: WatcherChange? = nil,
-        read: ReadUpdate? = nil, presence: PresenceChange? = nil, custom: CustomSignal? = nil
+        read: ReadUpdate? = nil, presence: PresenceChange? = nil, users: UsersChange? = nil, custom: CustomSignal? = nil
     ) {
         self.kind = kind
         self.channel = channel
@@ -56,6 +59,7 @@ public struct Signal: Codable, Hashable, Sendable {
         self.watching = watching
         self.read = read
         self.presence = presence
+        self.users = users
         self.custom = custom
     }
 
@@ -66,7 +70,7 @@ extension Signal {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
         case kind = "signal"
-        case channel, sender, typing, watching, read, presence, custom
+        case channel, sender, typing, watching, read, presence, users, custom
     }
 }
 
@@ -135,6 +139,20 @@ public struct ReadUpdate: Codable, Hashable, Sendable {
     // derived: init
     public init(readers: [ReadPosition], isWhole: Bool) {
         self.readers = readers
+        self.isWhole = isWhole
+    }
+}
+
+/// What is shown of some users of a channel, since it was last told. An older version than a known one is out of date.
+public struct UsersChange: Codable, Hashable, Sendable {
+    /// Whose name or picture has changed, at most ``Limits/usersPerSignal``.
+    public var users: [UserSummary]
+    /// Whether these are all. If not, a client asks about those whom it shows (`user.listChanged`).
+    public var isWhole: Bool
+
+    // derived: init
+    public init(users: [UserSummary], isWhole: Bool) {
+        self.users = users
         self.isWhole = isWhole
     }
 }

@@ -46,6 +46,8 @@ public enum Limits {
     public static let membersPerCall = 100
     /// Users fetched by one call.
     public static let usersPerCall = 100
+    /// Users whose changes one call asks for.
+    public static let changedUsersPerCall = 1000
     /// Users that accompany the rows of one answer to a resume or to changes.
     public static let usersPerChanges = 200
     /// The most channels that an app's option may allow per user.
@@ -143,6 +145,8 @@ public enum Limits {
     public static let receiptMembers = 10
     /// Members whose reading one signal tells.
     public static let readersPerSignal = 50
+    /// Users whose new name or picture one signal tells.
+    public static let usersPerSignal = 20
     /// Seconds after which nobody types any more who hasn't said so again.
     public static let typingSeconds = 10
     /// Bytes of what an app tells in a signal.
@@ -305,6 +309,7 @@ extension Limits {
         "targetLanguages": targetLanguages, "languageLength": languageLength, "channelsPerCall": channelsPerCall,
         "messagesPerCall": messagesPerCall, "channelDataLength": channelDataLength, "coverURLLength": coverURLLength,
         "welcomeLength": welcomeLength, "membersPerCall": membersPerCall, "usersPerCall": usersPerCall,
+        "changedUsersPerCall": changedUsersPerCall,
         "membersPerChannel": membersPerChannel, "membersPerGroup": membersPerGroup, "largeChannelMembers": largeChannelMembers,
         "pendingInvitationsPerChannel": pendingInvitationsPerChannel, "pendingInvitationsPerUser": pendingInvitationsPerUser,
         "channelTypes": channelTypes, "channelRoles": channelRoles, "filterValues": filterValues, "rolesPerQuery": rolesPerQuery,

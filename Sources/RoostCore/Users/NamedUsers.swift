@@ -44,7 +44,7 @@ extension Context {
 }
 
 extension Transaction {
-    fileprivate func summaries(of ids: Set<UserID>) throws -> [UserSummary] {
+    func summaries(of ids: Set<UserID>) throws -> [UserSummary] {
         var found: [UserSummary] = []
         for part in ids.map(\.rawValue).sorted().chunked(by: 512) {
             let sql: SQL = "SELECT \(UserSummary.columns) FROM users WHERE user_id IN (\(list: part))"

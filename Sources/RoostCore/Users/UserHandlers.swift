@@ -53,6 +53,14 @@ extension GetUsers: Handled {
     }
 }
 
+extension ListChangedUsers: Handled {
+    public func handle(in context: inout Context) throws -> [UserSummary] {
+        try context.require(.userRead)
+        let found = try context.transaction.summaries(of: Set(versions.keys.map(UserID.init(rawValue:))))
+        return found.filter { $0.version > versions[$0.userId.rawValue] ?? 0 }
+    }
+}
+
 extension GetMe: Handled {
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
@@ -129,6 +137,8 @@ extension Context {
         try transaction.indexName(
             .user, id: id.rawValue, before: before?.profile.displayName, after: after.profile.displayName)
         tell(.userUpdated, user: id, seq: seq, Rows([after]))
+        // Nobody shows a new user yet, and of the metadata nothing.
+        if let before, before.isShown(otherThan: after) { tell(.profileChanged(id)) }
         return after
     }
 
@@ -155,5 +165,12 @@ extension Context {
         var streams = try transaction.streams(of: caller.user)
         streams.appRole = caller.role
         tell(.connected(connection, caller.user, streams))
+    }
+}
+
+extension User {
+    /// Whether lists show something else of one version of a user than of another.
+    fileprivate func isShown(otherThan other: User) -> Bool {
+        (profile.displayName, profile.avatarFileId) != (other.profile.displayName, other.profile.avatarFileId)
     }
 }

@@ -36,10 +36,19 @@ extension SendSignal: Handled {
 }
 
 extension Context {
+    /// Tells what is shown of a user by now, in each channel of which they are a member or were one: their messages are there still.
+    public mutating func tellProfile(of user: UserID) throws {
+        guard let shown = try transaction.summaries(of: [user]).first else { return }
+        let channels: [ChannelID] = try transaction.rows("SELECT channel_id FROM members WHERE user_id = \(user)") {
+            $0.identifier()
+        }
+        for channel in channels { tell(.profileShown(shown, channel)) }
+    }
+
     /// Sends a signal of a channel to those who may read it by now; to nobody if the channel is gone.
     ///
     /// Who types is told to all members, but in a large channel only to those who look at it: it would be a write to everybody's socket. Who has read is
-    /// news with each message, and told to all members of a small channel alone. Other signals are for those who look.
+    /// news with each message, and told to all members of a small channel alone, as are new names: lists show those of small channels. Other signals are for those who look.
     public mutating func tell(_ signal: Signal) throws {
         // Nobody's id is empty.
         guard let access = try transaction.access(to: signal.channel, of: ""), access.deletedAt == nil else { return }
@@ -51,7 +60,7 @@ extension Context {
         let membersMax =
             switch signal.kind {
             case .typingChanged: Limits.largeChannelMembers
-            case .readUpdated: Limits.receiptMembers
+            case .readUpdated, .usersChanged: Limits.receiptMembers
             default: 0
             }
         let isForAll = access.counters.memberCount <= membersMax

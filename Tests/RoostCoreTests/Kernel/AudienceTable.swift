@@ -203,12 +203,12 @@ extension AudienceTests {
             "SB-18 preferences go to one's own devices", .by("bob/1", UpdatePreferences(autoAcceptInvitations: false)),
             [("bob", "preferences.updated user:bob")]),
         HeardOperation(
-            "X-01 a profile goes to one's own devices", .by("bob/1", UpdateMe(displayName: "x")), [("bob", "user.updated user:bob")]
-        ),
-        HeardOperation(
-            "X-01 a profile that an admin writes goes to the user's devices",
-            .byAdmin("root", UpsertUser(user: "bob", displayName: "x")),
+            "X-01 a profile goes to one's own devices", .by("bob/1", UpdateMe(metadata: ["a": 1])),
             [("bob", "user.updated user:bob")]),
+        HeardOperation(
+            "X-01 a profile that an admin writes goes to the user's devices, and its name to members and those who watch",
+            .byAdmin("root", UpsertUser(user: "bob", displayName: "x")),
+            [("bob", "user.updated user:bob"), ("members wes", "users.changed signal")]),
         HeardOperation("R21 a user's deactivation is told to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
         HeardOperation(
             "R21 a user's reactivation is told to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
@@ -385,6 +385,17 @@ extension AudienceTests {
             "X-31 X-37 D-38 who isn't seen online any more is told to those who watch",
             .by("bob/1", UpdatePreferences(sharesPresence: false)),
             [("bob", "preferences.updated user:bob"), ("wes", "presence.changed signal")]),
+        HeardOperation(
+            "SB-61 SB-62 a new name goes to members and those who watch", .by("bob/1", UpdateMe(displayName: "x")),
+            [("bob", "user.updated user:bob"), ("members wes", "users.changed signal")]),
+        HeardOperation(
+            "SB-61 SB-62 a new name of somebody who has left goes to those who have their messages",
+            after: [.by("bob/1", LeaveChannel(channel: "room"))],
+            .byAdmin("root", UpsertUser(user: "bob", avatarFileId: "bob.png")),
+            [("bob", "user.updated user:bob"), ("ann oda cid wes", "users.changed signal")]),
+        HeardOperation(
+            "SB-61 a new name of somebody who was never there goes to nobody here", .by("sam/1", UpdateMe(displayName: "Sam")),
+            [("sam", "user.updated user:sam")]),
         HeardOperation(
             "SB-02 X-22 typing goes to members and watchers, but not to the typer's own devices",
             .by("bob/1", StartTyping(channel: "room")), [("ann oda cid wes", "typing.changed signal")]),

@@ -94,7 +94,9 @@ struct AudienceTests {
         #expect(documented == expected, "The section is to be:\n\(expected.joined(separator: "\n"))")
     }
 
-    private static let signals: [Signal.Kind] = [.typingChanged, .watchingChanged, .readUpdated, .presenceChanged, .custom]
+    private static let signals: [Signal.Kind] = [
+        .typingChanged, .watchingChanged, .readUpdated, .presenceChanged, .usersChanged, .custom,
+    ]
 
     @Test("§4 R38 every kind of event has its place in the table")
     func isComplete() {

@@ -87,8 +87,16 @@ final class AudienceWorld {
             case .typing(let user, let channel): board.types(user, in: channel, at: 0)
             case .stoppedTyping(let user, let channel): board.stopsTyping(user, in: channel)
             case .read(let position, let channel): board.reads(position, in: channel)
+            case .profileChanged(let user): board.profileChanged(of: user, at: 0)
             default: break
             }
+        }
+        for user in board.takeChangedProfiles(at: 0) {
+            let shown = try core.inContext { context in
+                try context.tellProfile(of: user)
+                return context.notices
+            }
+            for case .profileShown(let user, let channel) in shown { board.shows(user, in: channel) }
         }
         for signal in board.takeDue(at: 0, presence: KnownPresence(watching: watchers)) {
             deliver(

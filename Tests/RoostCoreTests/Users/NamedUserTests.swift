@@ -147,4 +147,56 @@ struct NamedUserTests {
         #expect(whole.map(\.metadata) == [["a": .integer(1)]] && part.map(\.metadata) == [nil])
         #expect(part.map(\.summary) == [bob] && whole.map(\.summary) == [bob])
     }
+
+    @Test("SB-61 SB-62 those of 1000 users of whom a newer version is there come in one answer, for one statement a few hundred")
+    func changed() throws {
+        let world = try world()
+        let others = (0..<998).map { UserID("u\(1000 + $0)") }
+        for user in others { try world.user(user) }
+        var versions = Dictionary(uniqueKeysWithValues: others.map { ($0.rawValue, Int64(1)) })
+        versions["nobody"] = 0
+        versions["bob"] = 0
+        for user in others.prefix(500) { _ = try world.perform(UpdateMe(displayName: "New \(user)"), as: user) }
+        let found = try world.perform(ListChangedUsers(versions: versions), as: "ann")
+        #expect(found.map(\.userId) == ["bob"] + others.prefix(500) && found[0] == bob)
+        #expect(found.last == UserSummary(userId: others[499], displayName: "New \(others[499])", version: 2))
+        for user in found { versions[user.userId.rawValue] = user.version }
+        #expect(try world.perform(ListChangedUsers(versions: versions), as: "ann") == [])
+        #expect(try world.perform(ListChangedUsers(versions: [:]), as: "ann") == [])
+        #expect(try world.refusal(ListChangedUsers(versions: ["bob": -1]), as: "ann")?.field == "versions")
+        #expect(try world.refusal(ListChangedUsers(versions: ["": 1]), as: "ann")?.field == "versions")
+    }
+
+    @Test("SB-61 SB-62 a new name or picture is one row, and told in each channel of the user's; nothing else is told to others")
+    func told() throws {
+        let world = try world()
+        for number in 0..<50 { try world.channel(ChannelID("c\(number)"), owner: "ann", members: ["bob"]) }
+        try world.perform(LeaveChannel(channel: "c7"), as: "bob")
+        func heads() throws -> Int {
+            try world.database.read { try $0.first("SELECT COALESCE(SUM(seq), 0) FROM channel_heads") { $0.int() } ?? 0 }
+        }
+        let before = try heads()
+        let notices = try world.notices { try world.perform(UpdateMe(displayName: "Robert"), as: "bob") }
+        #expect(notices.contains(.profileChanged("bob")) && notices.count == 2)
+        #expect(try heads() == before)
+        let shown = UserSummary(userId: "bob", displayName: "Robert", avatarFileId: bob.avatarFileId, version: bob.version + 1)
+        let told = try world.inContext { context in
+            try context.tellProfile(of: "bob")
+            return context.notices
+        }
+        let channels = Set(told.compactMap { if case .profileShown(shown, let channel) = $0 { channel } else { nil } })
+        // Where the user was a member their messages are shown still.
+        #expect(channels == Set(["general"] + (0..<50).map { ChannelID("c\($0)") }) && told.count == 51)
+        func changes(_ update: UpdateMe) throws -> Bool {
+            try world.notices { try world.perform(update, as: "bob") }.contains(.profileChanged("bob"))
+        }
+        #expect(try changes(UpdateMe(avatarFileId: "b2.png")))
+        #expect(try !changes(UpdateMe(displayName: "Robert", avatarFileId: "b2.png")))
+        #expect(try !changes(UpdateMe(metadata: ["b": 2])))
+        let nothing = try world.inContext { context in
+            try context.tellProfile(of: "nobody")
+            return context.notices
+        }
+        #expect(nothing.isEmpty)
+    }
 }
