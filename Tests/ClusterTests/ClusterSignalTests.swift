@@ -105,6 +105,33 @@ extension RealClusterTests {
             }
         }
 
+        @Test("SB-61 SB-62 a new name that is written on one node is told on all, where the user is seen, and nowhere else")
+        func names() async throws {
+            try await TestCluster.run(3) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob", "cid"])
+                try await cluster.makeChannel("other", owner: "dan", members: [])
+                var sockets: [RawSocket] = []
+                for (place, user) in (["ann", "bob", "cid"] as [UserID]).enumerated() {
+                    sockets.append(try await cluster.socket(user, at: place))
+                }
+                let dan = try await cluster.socket("dan", at: 2)
+                try await dan.call(WatchChannel(channel: "other", limit: 0))
+                // bob's own device may be on another node than the one that writes the name.
+                for number in sockets.indices {
+                    let written = try await cluster.socket("bob", at: number).call(UpdateMe(displayName: "Bob \(number)"))
+                    for socket in sockets {
+                        var known: Int64 = 0
+                        while known < written.version {
+                            known = try await Self.next(.usersChanged, socket).users?.users.first?.version ?? 0
+                        }
+                    }
+                }
+                _ = try await dan.call(GetMe())
+                #expect(await dan.signals.allSatisfy { $0.kind != .usersChanged })
+            }
+        }
+
         @Test("ST-13 ST-16 I13 watchers of all nodes are told who comes and goes on any, also when a node is killed")
         func watchers() async throws {
             let nats = try await NATSServer.start()

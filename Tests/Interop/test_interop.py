@@ -231,7 +231,7 @@ async def examples(world):
             assert replica.receive(frame) and replica.position == frame["seq"], line
     events = world.socket_description["components"]["schemas"]["WatchedEvent"]["properties"]["event"]["enum"]
     told = set(events) - {"stream.changes"}
-    signals = {"typing.changed", "watching.changed", "read.updated", "presence.changed", "custom"}
+    signals = {"typing.changed", "watching.changed", "read.updated", "presence.changed", "users.changed", "custom"}
     equal(sorted(kinds), sorted(told | signals), "examples")
 
 
@@ -763,6 +763,26 @@ async def reading(world):
     equal(signal["presence"], {"onlineCount": 1, "online": [], "offline": [bob_id], "isWhole": True}, "who went")
     members = await ann.call("member.list", channel=room)
     equal([entry["member"]["userId"] for entry in members["items"] if entry["isOnline"]], [world.user("ann")], "who is online")
+
+
+@case("a new name is told to those who look, and after an absence in one question")
+async def names(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    bob_id, http = world.user("bob"), await world.http("ann")
+    before = await bob("user.me")
+    after = await bob("user.updateMe", displayName="Bob " + RUN)
+    shown = {key: after[key] for key in ("userId", "displayName", "avatarFileId", "version") if key in after}
+    async with asyncio.timeout(20):
+        while True:
+            signal = await ann.connection.signals.get()
+            if signal["signal"] == "users.changed" and signal["channel"] == room:
+                break
+    equal(signal, {"signal": "users.changed", "channel": room, "users": {"users": [shown], "isWhole": True}}, "a new name")
+    for client in (ann, http):
+        versions = {bob_id: before["version"], world.user("ann"): 1 << 40, "nobody-" + RUN: 0}
+        equal(await client.call("user.listChanged", versions=versions), [shown], "who has changed")
+        equal(await client.call("user.listChanged", versions={bob_id: after["version"]}), [], "nobody else")
+        await refused(client.call("user.listChanged", versions={bob_id: -1}), "invalid_argument", field="versions")
 
 
 @case("ids are in normalization form C, and travel in paths")

@@ -146,7 +146,7 @@ final class ClusterNode: Delivery {
             guard let news = NodeNews(payload, of: stream) else { return }
             switch news {
             case .markedUnread, .presenceShared: hub.deliver([.change(news.notice)])
-            case .typing, .stoppedTyping, .read, .signal: break
+            case .typing, .stoppedTyping, .read, .signal, .profileShown: break
             }
             told.withLock { $0 }?.take([news.notice])
         case .received(.stream(let stream), let payload):

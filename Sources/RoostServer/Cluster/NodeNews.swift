@@ -10,6 +10,8 @@ enum NodeNews: Codable, Hashable, Sendable {
     case signal(Signal)
     /// Whoever marks a channel as unread doesn't go on reading it on another node.
     case markedUnread(UserID, ChannelID)
+    /// What is shown of a user in a channel has changed.
+    case profileShown(UserSummary, ChannelID)
     /// Travels on the topic of the user's own stream.
     case presenceShared(UserID, Bool)
 
@@ -21,6 +23,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         case .read(let position, let channel): self = .read(position, channel)
         case .signal(let signal, _): self = .signal(signal)
         case .markedUnread(let user, let channel): self = .markedUnread(user, channel)
+        case .profileShown(let user, let channel): self = .profileShown(user, channel)
         case .presenceShared(let user, let isShared): self = .presenceShared(user, isShared)
         default: return nil
         }
@@ -36,7 +39,8 @@ enum NodeNews: Codable, Hashable, Sendable {
 
     var stream: StreamID {
         switch self {
-        case .typing(_, let channel), .stoppedTyping(_, let channel), .read(_, let channel), .markedUnread(_, let channel):
+        case .typing(_, let channel), .stoppedTyping(_, let channel), .read(_, let channel), .markedUnread(_, let channel),
+            .profileShown(_, let channel):
             .channel(channel)
         case .signal(let signal): .channel(signal.channel)
         case .presenceShared(let user, _): .user(user)
@@ -50,6 +54,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         case .stoppedTyping(let user, let channel): .stoppedTyping(user, channel)
         case .read(let position, let channel): .read(position, channel)
         case .markedUnread(let user, let channel): .markedUnread(user, channel)
+        case .profileShown(let user, let channel): .profileShown(user, channel)
         case .presenceShared(let user, let isShared): .presenceShared(user, isShared)
         case .signal(let signal): .signal(signal, .watchers(signal.channel))
         }

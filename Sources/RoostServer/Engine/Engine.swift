@@ -72,7 +72,11 @@ final class Engine: Sendable {
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         let telling = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         self.telling = telling
-        let signals = SignalDesk(presence: delivering.presence, on: hub.anyLoop) { Self.send($0, through: telling) }
+        let signals = SignalDesk(presence: delivering.presence, on: hub.anyLoop) {
+            Self.send($0, through: telling)
+        } findViewers: {
+            Self.findViewers(of: $0, through: telling)
+        }
         self.signals = signals
         delivering.onWatching { signals.watchingChanged(of: $0, in: $1) }
         delivering.onOnline { signals.onlineChanged(of: $0, in: $1) }
@@ -362,7 +366,7 @@ final class Engine: Sendable {
     /// Tells what an operation has told without storing anything. What the server has made itself, every node makes for its own sockets.
     private func tell(_ notices: [Notice], of job: Job) {
         signals.take(notices)
-        if job.operation == OperationName.none { hub.tell(notices) } else { delivery.tell(notices) }
+        if job.isForAllNodes || job.operation != OperationName.none { delivery.tell(notices) } else { hub.tell(notices) }
     }
 
     /// Sends signals to those who may have them by now. While the server has too much to do, they are dropped.
@@ -373,6 +377,18 @@ final class Engine: Sendable {
                 for signal in signals { try context.tell(signal) }
                 return []
             }, destination: .waiting { _ in })
+        try? queue.append(job)
+    }
+
+    /// Tells all nodes what is shown of users by now, in the channels where they are seen. What there is no room for comes with the next page.
+    private static func findViewers(of users: [UserID], through queue: WorkQueue) {
+        var job = Job(
+            caller: .server,
+            run: { context in
+                for user in users { try context.tellProfile(of: user) }
+                return []
+            }, destination: .waiting { _ in })
+        job.isForAllNodes = true
         try? queue.append(job)
     }
 

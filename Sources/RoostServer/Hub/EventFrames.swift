@@ -109,12 +109,11 @@ struct EventFrames {
     /// Adds a signal, which replaces an older one of its key. Signals aren't ordered with events.
     mutating func add(_ signal: Signal, to audience: Audience) {
         let place = SignalPlace(key: signal.key, audience: audience)
-        let step = Step.signal(SignalFrame(signal), audience)
         if let index = signals[place] {
-            steps[index] = step
+            steps[index] = .signal(SignalFrame(signal.afterLoss), audience)
         } else {
             signals[place] = steps.count
-            steps.append(step)
+            steps.append(.signal(SignalFrame(signal), audience))
         }
     }
 
@@ -148,7 +147,7 @@ struct EventFrames {
                         oldestMessage: oldestMessage, readers: audience.readers, to: audience)
                 case .signal(let signal, let audience): frames.add(signal, to: audience)
                 // The board tells these, when it is time.
-                case .typing, .stoppedTyping, .read: break
+                case .typing, .stoppedTyping, .read, .profileChanged, .profileShown: break
                 default: frames.change(notice)
                 }
             }

@@ -9,9 +9,12 @@ struct SignalFrame: Hashable, Sendable {
 
     /// The forms for users who get another one: nobody is told that they type themselves.
     let formsOfUsers: [UserID: ByteBuffer]
+    /// The signal for whoever has lost the one before it.
+    private let afterLoss: Signal
 
     init(_ signal: Signal) {
         key = signal.key
+        afterLoss = signal.afterLoss
         bytes = Self.bytes(of: signal)
         var forms: [UserID: ByteBuffer] = [:]
         if let typing = signal.typing {
@@ -24,22 +27,43 @@ struct SignalFrame: Hashable, Sendable {
         formsOfUsers = forms
     }
 
-    private init(key: Signal.Key, bytes: ByteBuffer) {
-        self.key = key
+    private init(_ frame: SignalFrame, bytes: ByteBuffer) {
+        key = frame.key
         self.bytes = bytes
         formsOfUsers = [:]
+        afterLoss = frame.afterLoss
     }
 
     /// The frame as a user gets it.
     func form(for user: UserID) -> SignalFrame {
-        formsOfUsers[user].map { SignalFrame(key: key, bytes: $0) } ?? self
+        formsOfUsers[user].map { SignalFrame(self, bytes: $0) } ?? self
     }
+
+    /// The frame for a client that doesn't get the one before it of the same key.
+    func replacing() -> SignalFrame { afterLoss.isWhole ? self : SignalFrame(self, bytes: Self.bytes(of: afterLoss)) }
 
     private static func bytes(of signal: Signal) -> ByteBuffer {
         var bytes = ByteBuffer()
         // The parts of a signal always encode.
         if let json = try? JSONWriter.bytes(of: signal) { bytes.writeTextFrame("", json) }
         return bytes
+    }
+}
+
+extension Signal {
+    /// The signal for a client that has lost the one before it. Where a signal has only what is new, it says that this isn't all: the client asks.
+    var afterLoss: Signal {
+        var signal = self
+        signal.watching?.isWhole = false
+        signal.presence?.isWhole = false
+        signal.read?.isWhole = false
+        signal.users?.isWhole = false
+        return signal
+    }
+
+    /// Whether it has all that is new. What says how things are now always has.
+    fileprivate var isWhole: Bool {
+        [watching?.isWhole, presence?.isWhole, read?.isWhole, users?.isWhole].allSatisfy { $0 != false }
     }
 }
 
@@ -54,7 +78,11 @@ struct SignalQueue {
     var isEmpty: Bool { frames.isEmpty }
 
     mutating func put(_ frame: SignalFrame) {
-        if let index = frames.firstIndex(where: { $0.key == frame.key }) { remove(at: index) }
+        var frame = frame
+        if let index = frames.firstIndex(where: { $0.key == frame.key }) {
+            remove(at: index)
+            frame = frame.replacing()
+        }
         frames.append(frame)
         sizeBytes += frame.bytes.readableBytes
         while frames.count > Self.countMax || sizeBytes > Self.sizeBytesMax { remove(at: 0) }

@@ -219,7 +219,7 @@ struct Subscriptions<Socket> {
 extension Subscriptions {
     private mutating func change(_ notice: Notice, _ perform: (Action) -> Void) {
         switch notice {
-        case .event, .signal, .typing, .stoppedTyping, .read: break
+        case .event, .signal, .typing, .stoppedTyping, .read, .profileChanged, .profileShown: break
         case .connected(let connection, let user, let streams): connect(connection, user, streams, perform)
         case .joined(let user, let channel, let seq, let role):
             for connection in connections(of: user) {

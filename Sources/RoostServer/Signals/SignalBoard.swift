@@ -16,6 +16,11 @@ struct SignalBoard {
         var repetition: Int64 = 5000
         /// How long somebody types who hasn't said so again.
         var typingTime: Int64 = Int64(Limits.typingSeconds) * 1000
+        /// The time between two looks for those who are to be told of one user's name or picture.
+        var profilePause: Int64 = 2000
+        /// The most users of whom that is looked for at once, and who wait for it. Of others it comes with the next page that names them.
+        var profilesAtOnce = 20
+        var profilesMax = 10_000
         /// The most users typing in one channel that are remembered. More of them change nothing that is shown.
         var typingMax = 1000
     }
@@ -47,16 +52,30 @@ struct SignalBoard {
         var toldAt: Int64 = .min / 2
     }
 
+    private struct Profiles {
+        /// What is shown of users and wasn't told yet, of those first who have changed first.
+        var users = ArrivalOrder<UserID, UserSummary>()
+        var toldAt: Int64 = .min / 2
+    }
+
     private let settings: Settings
     private var typing: [ChannelID: Typing] = [:]
     private var watching: [ChannelID: ComingAndGoing] = [:]
     private var online: [ChannelID: ComingAndGoing] = [:]
     private var reading: [ChannelID: Reading] = [:]
+    private var profiles: [ChannelID: Profiles] = [:]
+    /// Users whose name or picture has changed, each with the time before which nobody is looked for.
+    private var changedProfiles = ArrivalOrder<UserID, Int64>()
+    /// Users for whom that was done lately, and until when it isn't done again.
+    private var toldProfiles: [UserID: Int64] = [:]
 
     init(_ settings: Settings = Settings()) { self.settings = settings }
 
     /// Whether nothing is to be told, until something happens.
-    var isEmpty: Bool { typing.isEmpty && watching.isEmpty && online.isEmpty && reading.isEmpty }
+    var isEmpty: Bool {
+        typing.isEmpty && watching.isEmpty && online.isEmpty && reading.isEmpty && profiles.isEmpty
+            && changedProfiles.isEmpty && toldProfiles.isEmpty
+    }
 
     mutating func types(_ user: UserID, in channel: ChannelID, at now: Int64) {
         if let users = typing[channel]?.users, users[user] == nil, users.count >= settings.typingMax { return }
@@ -85,11 +104,36 @@ struct SignalBoard {
         reading[channel, default: Reading()].positions[position.userId] = position
     }
 
+    /// What is shown of a user has changed: those who see them are to be found.
+    mutating func profileChanged(of user: UserID, at now: Int64) {
+        guard changedProfiles[user] == nil, changedProfiles.count < settings.profilesMax else { return }
+        changedProfiles[user] = toldProfiles[user] ?? now
+    }
+
+    /// Takes the users for whom those who see them are to be found now.
+    mutating func takeChangedProfiles(at now: Int64) -> [UserID] {
+        toldProfiles = toldProfiles.filter { $0.value > now }
+        let due = changedProfiles.elements().lazy.filter { [changedProfiles] in changedProfiles[$0] ?? 0 <= now }
+        let users = Array(due.prefix(settings.profilesAtOnce))
+        for user in users {
+            changedProfiles[user] = nil
+            toldProfiles[user] = now + settings.profilePause
+        }
+        return users
+    }
+
+    /// What is shown of a user in a channel.
+    mutating func shows(_ user: UserSummary, in channel: ChannelID) {
+        if let known = profiles[channel]?.users[user.userId], known.version >= user.version { return }
+        profiles[channel, default: Profiles()].users[user.userId] = user
+    }
+
     /// Takes what is to be told now.
     mutating func takeDue(at now: Int64, presence: some Presence) -> [Signal] {
         var signals: [Signal] = []
         for channel in Array(typing.keys) { tellTyping(in: channel, at: now, &signals) }
         for channel in Array(reading.keys) { tellReading(in: channel, at: now, &signals) }
+        for channel in Array(profiles.keys) { tellProfiles(in: channel, at: now, &signals) }
         for channel in Array(watching.keys) {
             watching[channel] = tell(watching[channel], in: channel, at: now, presence, presence.isWatching) {
                 came, left, isWhole in
@@ -128,6 +172,15 @@ struct SignalBoard {
         let update = ReadUpdate(readers: readers, isWhole: readers.count == state.positions.count)
         signals.append(Signal(kind: .readUpdated, channel: channel, read: update))
         reading[channel] = Reading(toldAt: now)
+    }
+
+    private mutating func tellProfiles(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
+        guard let state = profiles[channel], now - state.toldAt >= settings.pause else { return }
+        guard !state.users.isEmpty else { return profiles[channel] = nil }
+        let users = state.users.elements(limit: Limits.usersPerSignal).compactMap { state.users[$0] }
+        let change = UsersChange(users: users, isWhole: users.count == state.users.count)
+        signals.append(Signal(kind: .usersChanged, channel: channel, users: change))
+        profiles[channel] = Profiles(toldAt: now)
     }
 
     /// Tells who came and went, if it is time.

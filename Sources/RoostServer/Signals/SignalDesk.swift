@@ -16,6 +16,7 @@ final class SignalDesk: Sendable {
     private let presence: any Presence & Sendable
     private let loop: any EventLoop
     private let send: @Sendable ([Signal]) -> Void
+    private let findViewers: @Sendable ([UserID]) -> Void
 
     /// How often the board is looked at: what happens at one time is told together.
     private static let interval = TimeAmount.milliseconds(100)
@@ -23,10 +24,15 @@ final class SignalDesk: Sendable {
     /// - Parameters:
     ///   - loop: What waits for the time.
     ///   - send: Sends signals to those who may have them.
-    init(presence: any Presence & Sendable, on loop: any EventLoop, send: @escaping @Sendable ([Signal]) -> Void) {
+    ///   - findViewers: Finds the channels in which users are seen of whom something else is shown now, and has them told.
+    init(
+        presence: any Presence & Sendable, on loop: any EventLoop, send: @escaping @Sendable ([Signal]) -> Void,
+        findViewers: @escaping @Sendable ([UserID]) -> Void
+    ) {
         self.presence = presence
         self.loop = loop
         self.send = send
+        self.findViewers = findViewers
     }
 
     /// Takes what rules have told about signals that aren't sent at once; nothing else concerns it.
@@ -37,6 +43,11 @@ final class SignalDesk: Sendable {
             case .stoppedTyping(let user, let channel), .left(let user, let channel, _):
                 change { $0.stopsTyping(user, in: channel) }
             case .read(let position, let channel): change { $0.reads(position, in: channel) }
+            case .profileChanged(let user): change { $0.profileChanged(of: user, at: Self.now) }
+            case .profileShown(let user, let channel):
+                // Most channels of a user have nobody here.
+                guard presence.watcherCount(of: channel) > 0 || presence.onlineMemberCount(of: channel) > 0 else { break }
+                change { $0.shows(user, in: channel) }
             default: break
             }
         }
@@ -71,12 +82,14 @@ final class SignalDesk: Sendable {
     private func lookLater() { loop.scheduleTask(in: Self.interval) { [weak self] in self?.look() } }
 
     private func look() {
-        let (due, goesOn) = state.withLock { state in
+        let (due, users, goesOn) = state.withLock { state in
             let due = state.board.takeDue(at: Self.now, presence: presence)
+            let users = state.board.takeChangedProfiles(at: Self.now)
             state.isLooking = !state.board.isEmpty
-            return (due, state.isLooking)
+            return (due, users, state.isLooking)
         }
         if !due.isEmpty { send(due) }
+        if !users.isEmpty { findViewers(users) }
         if goesOn { lookLater() }
     }
 

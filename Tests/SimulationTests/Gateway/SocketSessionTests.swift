@@ -430,4 +430,29 @@ struct SocketSessionTests {
         #expect(sent == expected)
         #expect(session.takeUnflushed() == nil)
     }
+
+    @Test("A signal that replaces another for a client who doesn't read says that it isn't all, where it only has what is new")
+    func lostSignals() throws {
+        func users(_ version: Int64, isWhole: Bool = true) -> Signal {
+            let user = UserSummary(userId: "bob", displayName: "Bob", version: version)
+            return Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [user], isWhole: isWhole))
+        }
+        func watching(_ user: UserID, isWhole: Bool = true) -> Signal {
+            let change = WatcherChange(watcherCount: 1, started: [user], stopped: [], isWhole: isWhole)
+            return Signal(kind: .watchingChanged, channel: "general", watching: change)
+        }
+        var queue = SignalQueue()
+        queue.put(SignalFrame(users(1)))
+        queue.put(SignalFrame(watching("ann")))
+        queue.put(SignalFrame(users(2)))
+        #expect(queue.takeAll() == [SignalFrame(watching("ann")).bytes, SignalFrame(users(2, isWhole: false)).bytes])
+        queue.put(SignalFrame(users(3)))
+        #expect(queue.takeAll() == [SignalFrame(users(3)).bytes])
+        // The same holds for several that are delivered at once.
+        var frames = EventFrames()
+        frames.add(watching("ann"), to: .watchers("general"))
+        frames.add(watching("bob"), to: .watchers("general"))
+        let sent = frames.steps.map { if case .signal(let frame, _) = $0 { frame.bytes } else { ByteBuffer() } }
+        #expect(sent == [SignalFrame(watching("bob", isWhole: false)).bytes])
+    }
 }

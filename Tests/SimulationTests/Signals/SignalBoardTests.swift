@@ -199,4 +199,41 @@ import Testing
         _ = board.takeDue(at: 20_000, presence: crowd)
         #expect(board.isEmpty)
     }
+
+    @Test(
+        "SB-61 a channel is told of new names twice a second, of each user the newest; of more than 20 it says that there are others"
+    )
+    func profiles() {
+        func user(_ id: UserID, _ version: Int64) -> UserSummary {
+            UserSummary(userId: id, displayName: "\(version)", version: version)
+        }
+        var board = SignalBoard()
+        board.shows(user("bob", 3), in: "general")
+        board.shows(user("bob", 2), in: "general")
+        board.shows(user("ann", 1), in: "general")
+        let first = board.takeDue(at: 0, presence: KnownPresence())
+        #expect(first.map(\.users) == [UsersChange(users: [user("bob", 3), user("ann", 1)], isWhole: true)])
+        #expect(first.map(\.kind) == [.usersChanged])
+        for number in 0..<30 { board.shows(user(UserID("u\(number)"), 1), in: "general") }
+        #expect(board.takeDue(at: 499, presence: KnownPresence()) == [])
+        let second = board.takeDue(at: 500, presence: KnownPresence()).first?.users
+        #expect(second?.users.count == Limits.usersPerSignal && second?.isWhole == false)
+        _ = board.takeDue(at: 1000, presence: KnownPresence())
+        #expect(board.isEmpty)
+    }
+
+    @Test("SB-61 whoever changes their name again and again has those who see them looked for every two seconds; 20 users at once")
+    func changedProfiles() {
+        var board = SignalBoard()
+        for _ in 0..<100 { board.profileChanged(of: "ann", at: 0) }
+        #expect(board.takeChangedProfiles(at: 0) == ["ann"])
+        board.profileChanged(of: "ann", at: 100)
+        #expect(board.takeChangedProfiles(at: 1999) == [] && !board.isEmpty)
+        #expect(board.takeChangedProfiles(at: 2000) == ["ann"])
+        for number in 0..<20_000 { board.profileChanged(of: UserID("u\(number)"), at: 3000) }
+        var found = 0
+        for step: Int64 in 0..<2000 { found += board.takeChangedProfiles(at: 3000 + step).count }
+        #expect(found == 10_000)
+        #expect(board.takeChangedProfiles(at: 10_000) == [] && board.isEmpty)
+    }
 }

@@ -73,10 +73,8 @@ extension Relay {
         case .stoppedWatching(let connection, _, let channel):
             cancel(in: channel) { if case .watcher(connection, _) = $0 { true } else { false } }
             emit(.change(notice))
-        case .event, .signal, .typing, .stoppedTyping, .read, .reading, .stoppedReading, .markedUnread, .presenceShared, .joined,
-            .role, .floor,
-            .left,
-            .destroyed, .connected, .accessChanged:
+        case .event, .signal, .typing, .stoppedTyping, .read, .reading, .stoppedReading, .markedUnread, .presenceShared,
+            .profileChanged, .profileShown, .joined, .role, .floor, .left, .destroyed, .connected, .accessChanged:
             break
         }
     }
