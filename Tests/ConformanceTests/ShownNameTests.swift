@@ -27,12 +27,13 @@ import Testing
         try await general.sendConfirmed(MessageDraft(text: "hello"))
         try await wait("the own name") { messages.items.map(\.sender.name) == ["Bob", "Ann"] }
 
-        // A rename comes with the next answer that names the user.
+        // A rename is told at once, and what comes after it has the new name too.
         try await bob.updateMe(displayName: "Robert")
-        _ = try await ann.call(QueryChannels(includingUsers: ["bob"]))
+        try await wait("the new name, live") {
+            messages.items.map(\.sender.name) == ["Robert", "Ann"] && channels.items.first?.lastSender?.name == "Ann"
+        }
         _ = try await bob.channel("general").sendConfirmed(MessageDraft(text: "again"))
-        _ = try await ann.call(QueryChannels())
-        try await wait("the new name") { messages.items.map(\.sender.name) == ["Robert", "Ann", "Robert"] }
+        try await wait("the new name of a new message") { messages.items.map(\.sender.name) == ["Robert", "Ann", "Robert"] }
         await ann.disconnect()
         await bob.disconnect()
         try await server.stop()
@@ -44,6 +45,48 @@ import Testing
         let user = offline.user("bob")
         try await user.loaded()
         #expect(user.user.avatarFileId == "bob.png")
+    }
+
+    @Test("SB-61 SB-62 R39 a new name is shown everywhere at once and after any absence, without a page that names the user")
+    func everywhere() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
+        for client in [ann, bob] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        try await bob.channel("general").sendConfirmed(MessageDraft(text: "hi"))
+        let (messages, channels, members) = (general.messages(), ann.channels(), general.members())
+        let (watchers, typing, profile) = (general.watchers(), general.typing(), ann.user("bob"))
+        try await messages.loaded()
+        try await channels.loaded()
+        try await members.loaded()
+        try await watchers.loaded()
+        try await profile.loaded()
+        try await general.watch()
+        let room = bob.channel("general")
+        try await room.loaded()
+        try await room.watch()
+        try await wait("bob to watch") { watchers.items.contains { $0.userId == "bob" } }
+        room.startTyping()
+        try await wait("bob to type") { typing.users.map(\.userId) == ["bob"] }
+        func names() -> [String?] {
+            [
+                messages.items.last?.sender.name, channels.items.first?.lastSender?.name, profile.user.name,
+                members.items.first { $0.id == "bob" }?.user.name, watchers.items.first { $0.userId == "bob" }?.name,
+            ]
+        }
+        func all(_ name: String) -> [String?] { Array(repeating: name, count: 5) }
+        try await bob.updateMe(displayName: "Bob")
+        try await wait("the new name everywhere") { names() == all("Bob") && typing.users.map(\.name) == ["Bob"] }
+        // Two names within a moment: the last one comes too.
+        try await bob.updateMe(displayName: "Bobby")
+        try await bob.updateMe(displayName: "Rob", avatarFileId: "rob.png")
+        try await wait("the last of two names") { names() == all("Rob") && messages.items.last?.sender.avatarFileId == "rob.png" }
+
+        await ann.disconnect()
+        try await bob.updateMe(displayName: "Robert")
+        try await ann.connect()
+        try await wait("the name of a time away") { names() == all("Robert") }
+        try await server.stop()
     }
 
     @Test("an event has no users, and a page and a resume have those whom they name, each once")

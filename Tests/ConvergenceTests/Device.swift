@@ -30,9 +30,9 @@ struct Device {
 
     mutating func receive(_ frame: [UInt8]) { feed(.transport(sync.connection, .message(frame))) }
 
-    /// Shows users by their ids alone, and waits until the client asks for them.
-    mutating func miss(_ users: Set<UserID>) {
-        feed(.miss(users))
+    /// Shows users as they are known, and waits until the client asks about them.
+    mutating func show(_ users: Set<UserID>) {
+        feed(.show(Dictionary(uniqueKeysWithValues: users.map { ($0, store.users[$0]?.version ?? 0) })))
         feed(.timer(.users))
     }
 

@@ -44,7 +44,7 @@ final class AskedChannels: ChannelSource {
     var number: Int { 0 }
     var difference: ListUpdate<ChannelItem>? { nil }
     var isPartial: Bool { false }
-    var missed: Set<UserID> { Set(users.values.lazy.filter { $0.version == 0 }.map(\.userId)) }
+    var shownUsers: [UserID: Int64] { users.mapValues(\.version) }
     var unreadCount: Int { views.values.reduce(0) { $0 + $1.unreadCount } }
 
     func follow(_ change: StoreChange) async throws {

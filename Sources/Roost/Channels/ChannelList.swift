@@ -114,7 +114,7 @@ public final class ChannelList {
         // A difference is of use if the rows before it are those that are shown.
         let difference = source.number == shown + 1 ? source.difference : nil
         shown = source.number
-        follower.miss(source.missed)
+        follower.shows(source.shownUsers)
         defer { follower.answered() }
         guard !follower.hasAnswer || difference.map({ !$0.isEmpty }) ?? (items != self.items) else { return }
         let before = self.items

@@ -16,7 +16,7 @@ protocol ChannelSource: AnyObject {
     /// The unread messages of all channels that the query holds.
     var unreadCount: Int { get }
     /// Users of whom rows that came with the last call show the id alone.
-    var missed: Set<UserID> { get }
+    var shownUsers: [UserID: Int64] { get }
     /// Whether ``complete()`` has something to do once the rows are shown.
     var isPartial: Bool { get }
 
@@ -43,7 +43,7 @@ final class StoredChannels: ChannelSource {
     private(set) var hasMore = false
     private(set) var unreadCount = 0
     private(set) var isPartial = false
-    private(set) var missed: Set<UserID> = []
+    private(set) var shownUsers: [UserID: Int64] = [:]
 
     init(_ query: ChannelQuery, pageSize: Int, driver: SyncDriver) {
         self.driver = driver
@@ -73,6 +73,6 @@ final class StoredChannels: ChannelSource {
             }
         }
         (items, difference) = (shown.items, shown.difference)
-        (hasMore, unreadCount, isPartial, missed) = (shown.hasMore, shown.unreadCount, shown.isPartial, shown.missed)
+        (hasMore, unreadCount, isPartial, shownUsers) = (shown.hasMore, shown.unreadCount, shown.isPartial, shown.users)
     }
 }

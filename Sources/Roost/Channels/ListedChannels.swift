@@ -12,8 +12,8 @@ struct ListedChannels: Sendable {
         var hasMore: Bool
         var unreadCount: Int
         var isPartial: Bool
-        /// Users of whom rows that were read show the id alone.
-        var missed: Set<UserID>
+        /// Users whom rows that were read show, each with the version that is known.
+        var users: [UserID: Int64]
     }
 
     private let query: ChannelQuery
@@ -26,7 +26,7 @@ struct ListedChannels: Sendable {
     private var difference: ListUpdate<ChannelItem>?
     private var hasMore = false
     private var unreadCount = 0
-    private var missed: Set<UserID> = []
+    private var users: [UserID: Int64] = [:]
 
     /// So many rows are read before the places of all others are.
     private static let firstRowsMax = 200
@@ -40,7 +40,7 @@ struct ListedChannels: Sendable {
     var shown: Shown {
         Shown(
             items: items, difference: difference, hasMore: hasMore, unreadCount: unreadCount,
-            isPartial: items != nil && order == nil, missed: missed)
+            isPartial: items != nil && order == nil, users: users)
     }
 
     /// Has the next change read everything: the last one was broken off.
@@ -49,7 +49,7 @@ struct ListedChannels: Sendable {
     }
 
     mutating func apply(_ change: StoreChange, in database: Database, now: Timestamp) throws {
-        (difference, missed) = (nil, [])
+        (difference, users) = (nil, [:])
         if items == nil, try readFirst(in: database, now: now) { return }
         // After a change of everything, nothing is as it was.
         if change.isEverything { items = nil }
@@ -79,7 +79,7 @@ struct ListedChannels: Sendable {
 
     mutating func extend(in database: Database, now: Timestamp) throws {
         let before = items
-        missed = []
+        users = [:]
         try complete(in: database, now: now)
         let (sum, isTooLarge) = limit.addingReportingOverflow(pageSize)
         limit = isTooLarge ? .max : sum
@@ -129,7 +129,7 @@ struct ListedChannels: Sendable {
     private mutating func row(_ id: ChannelID, _ known: ChannelItem?, in database: Database, now: Timestamp) throws -> ChannelItem {
         guard let row = try database.channelRow(id, known: known?.row, now: now) else { throw Inconsistent() }
         for user in [row.sender, row.inviter] {
-            if let user, user.version == 0 { missed.insert(user.userId) }
+            if let user { users[user.userId] = user.version }
         }
         return ChannelItem(row)
     }

@@ -99,7 +99,7 @@ public final class LiveChannel: Identifiable {
         waitForExpiry(in: view, now: now)
         let ownMembership = ChannelMembership(view, now: now)
         let areOthers = row?.sender != lastSender || row?.inviter != inviter
-        follower.miss([row?.sender, row?.inviter].compactMap { $0 })
+        follower.shows([row?.sender, row?.inviter].compactMap { $0 })
         defer { follower.answered() }
         guard !follower.hasAnswer || areOthers || view != self.view || ownMembership != currentUserMembership else { return }
         channel = view?.channel

@@ -30,8 +30,8 @@ final class Follower {
     /// Whether it is unavailable for want of a connection.
     @ObservationIgnored private var isAway = false
     @ObservationIgnored private var away: (@MainActor () async -> Bool)?
-    /// Users whom the object shows by their ids alone, as it has said.
-    @ObservationIgnored private var missed: Set<UserID> = []
+    /// Users whom the object shows, as it has said.
+    @ObservationIgnored private var shown: Set<UserID> = []
 
     init(_ driver: SyncDriver) { self.driver = driver }
 
@@ -53,7 +53,7 @@ final class Follower {
             failed: { [weak self] error in self?.enter(.unavailable(error)) },
             changed: { [weak self] change in
                 // With another history, or another file, users who were known aren't.
-                if change.isEverything { self?.missed = [] }
+                if change.isEverything { self?.shown = [] }
                 await changed(change)
             })
     }
@@ -107,20 +107,26 @@ final class Follower {
 
     // MARK: Users
 
-    /// Has the server asked for those of some users of whom only the id is known.
-    func miss(_ users: some Sequence<UserSummary>) {
-        var unknown: Set<UserID> = []
-        for user in users where user.version == 0 { unknown.insert(user.userId) }
-        miss(unknown)
+    /// Has it learned from the server what is shown of users, if that has changed: each is named once, however often the object shows them.
+    func shows(_ users: some Sequence<UserSummary>) {
+        var new: [UserID: Int64] = [:]
+        // A user often has the next row as well, and looking into a set takes longer.
+        var last: UserID?
+        for user in users where user.userId != last {
+            last = user.userId
+            if !shown.contains(user.userId) { new[user.userId] = user.version }
+        }
+        shows(new)
     }
 
-    /// Has the server asked for users of whom only the id is known: for each once, however often the object shows them.
-    func miss(_ unknown: Set<UserID>) {
-        let new = unknown.subtracting(missed)
+    /// The same of users with the versions of what the object shows; 0 for one of whom only the id is known.
+    func shows(_ users: [UserID: Int64]) {
+        let new = users.filter { !shown.contains($0.key) }
         guard !new.isEmpty else { return }
-        missed = missed.count < Sync.UserQuestions.absentMax ? missed.union(new) : new
+        if shown.count >= Sync.UserQuestions.rememberedMax { shown = [] }
+        shown.formUnion(new.keys)
         let driver = driver
-        Task { await driver.submit(.miss(new)) }
+        Task { await driver.submit(.show(new)) }
     }
 
     // MARK: Phases

@@ -82,7 +82,7 @@ public final class InvitationList {
             self.items = items
             observers.notify(items, after: before)
         }
-        follower.miss(items.lazy.map(\.inviter))
+        follower.shows(items.lazy.map(\.inviter))
         follower.answered()
         Task { [weak self] in await self?.fetchChannels() }
     }

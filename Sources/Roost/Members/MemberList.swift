@@ -203,7 +203,7 @@ public final class MemberList {
             if let user = users[item.id], user.version > item.user.version { item.user = user }
             return item
         }
-        follower.miss(sorted.lazy.map(\.user))
+        follower.shows(sorted.lazy.map(\.user))
         guard !isShown || sorted != items else { return }
         let before = items
         isShown = true

@@ -245,7 +245,7 @@ public final class MessageList {
     }
 
     private func show(_ items: [MessageItem]) {
-        follower.miss(items.lazy.map(\.sender))
+        follower.shows(items.lazy.map(\.sender))
         defer {
             if opening == nil { follower.answered() } else if follower.hasAnswer { follower.askedAnew() }
         }

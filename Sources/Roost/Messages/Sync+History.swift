@@ -102,7 +102,7 @@ extension Sync {
         for problem in page.rows.problems { log(.error, "A message of \(channel) couldn't be read and was skipped: \(problem)") }
         guard let range = page.range(at: place.side, upTo: position.cursor) else { return }
         let forgotten = saved.channels[channel]?.insert(range) ?? []
-        let users = page.users.map { [StoreWrite.users($0.users)] } ?? []
+        let users = userWrites(page.users?.users ?? [])
         let rows = [page.rows.rows.ofFeatures, load.overtaken].map { $0.withoutRows(aboutMessagesExcept: range.contains) }
         emit(
             .store(

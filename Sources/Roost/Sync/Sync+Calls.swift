@@ -123,8 +123,7 @@ extension Sync {
             if !writes.isEmpty { emit(.store(writes)) }
             arrived(.users, bytes)
         case .users:
-            guard let users = try? ReplyResult<NamedUsers>.decode(bytes).users, !users.isEmpty else { return }
-            emit(.store([.users(users)]))
+            if let users = try? ReplyResult<NamedUsers>.decode(bytes).users { take(users) }
         case .watchAll:
             guard let page = try? ReplyResult<Page<ChannelView>>.decode(bytes) else { return }
             arrived(.users, bytes)
@@ -135,8 +134,7 @@ extension Sync {
         case .watch(let channel):
             watched.insert(channel)
             guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
-            let users = (state.messages.users ?? []) + state.watchers.values.map(\.summary).sorted { $0.userId < $1.userId }
-            if !users.isEmpty { emit(.store([.users(users)])) }
+            take((state.messages.users ?? []) + state.watchers.values.map(\.summary).sorted { $0.userId < $1.userId })
             channelArrived(
                 ChannelView(
                     channel: state.channel, membership: state.membership, lastMessage: state.messages.messages.last,

@@ -105,7 +105,8 @@ extension Sync {
             watched.remove(unwatched.channel)
             log(.notice, "\(unwatched.channel) isn't watched any more: the right to read it has ended.")
         } else if let signal = frame.signal {
-            if isAuthenticated { emit(.signal(signal)) }
+            guard isAuthenticated else { return }
+            if let change = signal.users { take(change) } else { emit(.signal(signal)) }
         } else if let error = frame.error {
             refused(error)
         }

@@ -134,7 +134,7 @@ extension Sync {
                 log(.error, "A row of \(changes.stream) couldn't be read and was skipped: \(problem)")
             }
         }
-        if let users = page.users?.users, !users.isEmpty { writes.append(.users(users)) }
+        writes += userWrites(page.users?.users ?? [])
         writes += readingWrites(in: page.channels.compactMap(\.stream.channel))
         store(writes, bringing: page.channels.map(\.rows.rows))
         guard page.hasMore || !refreshing.isEmpty else { return caughtUp() }
@@ -175,7 +175,7 @@ extension Sync {
     /// Drops the cache in another epoch, since it belongs to a history that the server no longer has. The outbox stays.
     mutating func startAfresh(epoch: String) {
         saved = SavedState(epoch: epoch)
-        userQuestions.forgetAbsent()
+        userQuestions.forget()
         emit(.store([.erase(epoch: epoch)] + overlayWrites))
     }
 

@@ -161,7 +161,7 @@ struct Sync: Sendable {
         case .call(let token, let operation): call(operation, for: token)
         case .cancel(let token): cancel(token)
         case .loadMessages(let token, let channel, let load, let limit): self.load(load, in: channel, limit: limit, for: token)
-        case .miss(let users): miss(users)
+        case .show(let users): show(users)
         case .enqueue(let token, let operation, let id, let time): enqueue(operation, id: id, at: time, for: token)
         case .startReading(let token, let channel): startReading(channel, for: token)
         case .stopReading(let token, let channel, let id, let time): stopReading(channel, id: id, at: time, for: token)

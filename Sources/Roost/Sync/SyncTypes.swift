@@ -102,8 +102,8 @@ extension Sync {
         case call(CallToken, any Operation)
         case cancel(CallToken)
         case loadMessages(CallToken, ChannelID, MessageLoad, limit: Int)
-        /// Users who are shown, and of whom only the id is known.
-        case miss(Set<UserID>)
+        /// Users who are shown, each with the version that is known; 0 for one of whom only the id is known.
+        case show([UserID: Int64])
         /// An operation to be kept until it is carried out, with an id drawn at random, and this device's time.
         case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp)
         case startReading(CallToken, ChannelID)

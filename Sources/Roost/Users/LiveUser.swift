@@ -47,7 +47,7 @@ public final class LiveUser: Identifiable {
     private func reload() async throws {
         let id = id
         let stored = try await driver.files().store.read { try $0.summary(of: id) }
-        follower.miss([stored])
+        follower.shows([stored])
         defer { follower.answered() }
         guard !follower.hasAnswer || stored != user else { return }
         user = stored

@@ -1,65 +1,138 @@
 import Logging
 import RoostAPI
 
-/// Users of whom only the id is known. Events name users by their ids, and live objects say whom they miss.
+/// What is shown of users. Rows and events name them by their ids, and live objects say whom they show.
 ///
-/// The server is asked for what is missed within a moment in one call, and for more only when that is answered. An id that it doesn't know isn't
-/// asked for again. What couldn't be asked, for want of a connection or since the server is busy, is asked later.
+/// With each connection the server is asked once for each of them whose name and picture it hasn't brought on its own since: they may have changed
+/// meanwhile, or only the id is known. All that are shown within a moment are one question, and what changes from then on is told by signals. Whom
+/// nothing shows isn't asked for. What couldn't be asked, for want of a connection or since the server is busy, is asked later.
 extension Sync {
     struct UserQuestions: Hashable, Sendable {
-        /// The users to ask for, those first who were missed first.
+        /// The newest version that is known of users who are shown, or were lately; 0 for one of whom only the id is known.
+        private var versions: [UserID: Int64] = [:]
+        /// The same users, those last who were shown last.
+        private var shown: [UserID] = []
+        /// The users to ask for, those first who were shown first.
         private(set) var waiting: [UserID] = []
         /// The users that are asked for.
-        private(set) var asked: [UserID] = []
+        private(set) var asked: Set<UserID> = []
+        /// Users of whom this connection has brought what is shown of them.
+        private var current: Set<UserID> = []
         /// Users whom the server doesn't know.
         private var absent: Set<UserID> = []
         var isAskingSoon = false
         /// Questions in a row that weren't answered.
         private(set) var failures = 0
 
-        /// Beyond so many, those missed first make room: they have scrolled away.
-        static let waitingMax = 1000
-        static let absentMax = 10_000
+        /// Beyond so many, those shown first make room: they have scrolled away.
+        static let shownMax = 1000
+        static let rememberedMax = 10_000
 
-        mutating func miss(_ users: Set<UserID>) {
-            let new = users.subtracting(absent).subtracting(asked).subtracting(waiting)
-            waiting += new.sorted()
-            if waiting.count > Self.waitingMax { waiting.removeFirst(waiting.count - Self.waitingMax) }
+        mutating func show(_ users: [UserID: Int64]) {
+            for (user, version) in users.sorted(by: { $0.key < $1.key }) {
+                if let known = versions[user] {
+                    versions[user] = max(known, version)
+                } else {
+                    versions[user] = version
+                    shown.append(user)
+                }
+            }
+            if shown.count > Self.shownMax * 2 {
+                let past = shown.count - Self.shownMax
+                for user in shown.prefix(past) { versions[user] = nil }
+                shown.removeFirst(past)
+            }
+            wait(for: users.keys.sorted())
         }
 
-        mutating func ask() -> [UserID] {
-            asked = Array(waiting.prefix(Limits.usersPerCall))
-            waiting.removeFirst(asked.count)
-            return asked
+        /// Waits for those of some users about whom there is something to ask.
+        private mutating func wait(for users: [UserID]) {
+            let known = Set(waiting)
+            waiting += users.filter { !current.contains($0) && !absent.contains($0) && !asked.contains($0) && !known.contains($0) }
+            if waiting.count > Self.shownMax * 2 { waiting.removeFirst(waiting.count - Self.shownMax) }
+        }
+
+        /// Returns the users to ask for, each with the version that is known.
+        mutating func ask() -> [String: Int64] {
+            // What has come meanwhile needs no question, and who has scrolled away none either.
+            let open = waiting.filter { !current.contains($0) && versions[$0] != nil }
+            asked = Set(open.prefix(Limits.changedUsersPerCall))
+            waiting = Array(open.dropFirst(asked.count))
+            return Dictionary(uniqueKeysWithValues: asked.map { ($0.rawValue, versions[$0] ?? 0) })
         }
 
         mutating func answered(with users: [UserSummary]) {
-            if absent.count >= Self.absentMax { absent = [] }
-            absent.formUnion(Set(asked).subtracting(users.map(\.userId)))
+            if absent.count >= Self.rememberedMax { absent = [] }
+            learn(users)
+            absent.formUnion(asked.filter { versions[$0] == 0 })
+            remember(asked)
             (asked, failures) = ([], 0)
+        }
+
+        /// Takes what this connection has brought of users.
+        mutating func learn(_ users: [UserSummary]) {
+            for user in users { if let known = versions[user.userId] { versions[user.userId] = max(known, user.version) } }
+            remember(users.map(\.userId))
+        }
+
+        private mutating func remember(_ users: some Sequence<UserID>) {
+            if current.count >= Self.rememberedMax { current = [] }
+            current.formUnion(users)
         }
 
         /// Has the question asked again.
         mutating func failed() {
-            waiting = Array((asked + waiting).prefix(Self.waitingMax))
+            waiting = asked.sorted() + waiting
             asked = []
             failures += 1
         }
 
-        mutating func forgetAbsent() { absent = [] }
+        /// Another history: what was known of it doesn't hold.
+        mutating func forget() {
+            absent = []
+            versions = versions.mapValues { _ in 0 }
+        }
 
-        /// Another connection: its server may be less busy.
+        /// Something was missed of what this connection has brought.
+        mutating func recheck() {
+            current = []
+            wait(for: shown)
+        }
+
+        /// Another connection: its server may be less busy, and names may have changed.
         mutating func disconnected() {
-            failed()
+            (asked, waiting, current) = ([], [], [])
+            wait(for: shown)
             (failures, isAskingSoon) = (0, false)
         }
     }
 
-    /// So long more missed users are waited for.
+    /// So long more users are waited for.
     private static let gathering = Duration.milliseconds(20)
 
-    mutating func miss(_ users: Set<UserID>) {
-        userQuestions.miss(users)
+    mutating func show(_ users: [UserID: Int64]) {
+        userQuestions.show(users)
+        askForUsersSoon()
+    }
+
+    /// Stores what the server has brought of users.
+    mutating func take(_ users: [UserSummary]) {
+        let writes = userWrites(users)
+        if !writes.isEmpty { emit(.store(writes)) }
+    }
+
+    /// The write that stores what the server has brought of users; none if it has brought nothing.
+    mutating func userWrites(_ users: [UserSummary]) -> [StoreWrite] {
+        guard !users.isEmpty else { return [] }
+        userQuestions.learn(users)
+        return [.users(users)]
+    }
+
+    /// What is shown of users has changed while this client is connected.
+    mutating func take(_ change: UsersChange) {
+        take(change.users)
+        guard !change.isWhole else { return }
+        userQuestions.recheck()
         askForUsersSoon()
     }
 
@@ -75,13 +148,13 @@ extension Sync {
     mutating func askForUsers() {
         userQuestions.isAskingSoon = false
         guard phase == .online, userQuestions.asked.isEmpty else { return }
-        let users = userQuestions.ask()
-        if !users.isEmpty { send(GetUsers(users: users, omitMetadata: true), for: .users) }
+        let versions = userQuestions.ask()
+        if !versions.isEmpty { send(ListChangedUsers(versions: versions), for: .users) }
     }
 
     mutating func usersArrived(_ result: Result<[UInt8], RoostError>) {
         do {
-            let users = try ReplyResult<NamedUsers>.decode(try result.get()).users
+            let users = try ReplyResult<LenientUsers>.decode(try result.get()).users
             userQuestions.answered(with: users)
             if !users.isEmpty { emit(.store([.users(users)])) }
             askForUsersSoon()
@@ -90,7 +163,7 @@ extension Sync {
             let pause = Duration.seconds(1 << min(userQuestions.failures, 6))
             askForUsersSoon(after: max(pause, error.retryAfterMilliseconds.map(Self.wait) ?? .zero))
         } catch {
-            // It would be refused again, or can't be read again. They are shown by their ids.
+            // It would be refused again, or can't be read again. They are shown as they are known.
             log(.warning, "Users couldn't be asked for: \(error)")
             userQuestions.answered(with: [])
         }

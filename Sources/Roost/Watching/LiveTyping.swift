@@ -80,7 +80,7 @@ public final class LiveTyping {
         let stored = try await driver.files().store.read { database in try ids.map { try database.summary(of: $0) } }
         // Others may type by now: they have a turn of their own.
         guard ids == self.ids else { return }
-        follower.miss(stored)
+        follower.shows(stored)
         guard stored != users else { return }
         users = stored
         observers.notify(stored)

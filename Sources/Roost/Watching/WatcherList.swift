@@ -110,7 +110,7 @@ public final class WatcherList {
         guard isAnswered else { return }
         defer { follower.answered() }
         let sorted = roster.sorted
-        follower.miss(sorted)
+        follower.shows(sorted)
         if watcherCount != roster.count { watcherCount = roster.count }
         guard sorted != items else { return }
         let before = items

@@ -127,7 +127,7 @@ struct ShownUserTests {
         let bob = User(
             userId: "bob", displayName: "Bob", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
         let server = ScriptedServer { call in
-            call.operation == "user.getMany" ? .result([bob]) : .error(.notFound("operation"))
+            call.operation == "user.listChanged" ? .result([bob]) : .error(.notFound("operation"))
         }
         let chat = chat(server)
         try await chat.connect()
@@ -145,11 +145,11 @@ struct ShownUserTests {
         await until {
             messages.items.count == 5 && channels.items.first?.lastSender?.name == "Bob" && room.lastSender?.name == "Bob"
         }
-        let asked = await server.calls.filter { $0.operation == "user.getMany" }.compactMap { call -> JSONValue? in
-            if case .object(let fields) = call.with { fields["users"] } else { nil }
+        let asked = await server.calls.filter { $0.operation == "user.listChanged" }.compactMap { call -> JSONValue? in
+            if case .object(let fields) = call.with { fields["versions"] } else { nil }
         }
-        let ids = asked.flatMap { users -> [JSONValue] in if case .array(let ids) = users { ids } else { [] } }
-        #expect(Set(ids) == [.string("bob"), .string("nobody")] && ids.count == 2, "\(asked)")
+        let ids = asked.flatMap { versions -> [String] in if case .object(let users) = versions { Array(users.keys) } else { [] } }
+        #expect(ids.sorted() == ["bob", "nobody"], "\(asked)")
         await chat.disconnect()
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Roost
 
-/// When the client asks for users of whom only the id is known, and for whom.
+/// When the client asks what is shown of users, and of whom.
 @Suite("Users: asking who they are")
 struct UserQuestionTests {
     private func connected() async throws -> Harness {
@@ -14,70 +14,71 @@ struct UserQuestionTests {
         return client
     }
 
-    /// The users of the questions among outputs.
-    private func questions(in outputs: [Sync.Output]) -> [[UserID]] {
+    /// The versions in the questions among outputs.
+    private func questions(in outputs: [Sync.Output]) -> [[String: Int64]] {
         outputs.compactMap { output in
             guard case .send(let bytes) = output else { return nil }
-            return (try? JSONDecoder().decode(Question.self, from: Data(bytes)))?.with.users
+            return (try? JSONDecoder().decode(Question.self, from: Data(bytes)))?.with.versions
         }
     }
 
     private struct Question: Decodable {
-        var with: GetUsers
+        var with: ListChangedUsers
     }
 
-    private func user(_ id: UserID, _ name: String? = nil, version: Int64 = 1) -> User {
-        User(
-            userId: id, displayName: name, createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0),
-            version: version)
+    private func user(_ id: UserID, _ name: String? = nil, version: Int64 = 1) -> UserSummary {
+        UserSummary(userId: id, displayName: name, version: version)
     }
 
-    @Test("Users who are missed within a moment are asked for in one call, and the next ones when that is answered")
+    private func name(of user: UserID, in client: Harness) async throws -> String? {
+        try await client.store.read { try $0.summary(of: user) }.displayName
+    }
+
+    @Test("Users who are shown within a moment are one question, and the next ones another when that is answered")
     func together() async throws {
         var client = try await connected()
-        try await client.feed(.miss(["bob", "cat"]))
-        try await client.feed(.miss(["cat", "dan"]))
+        try await client.feed(.show(["bob": 0, "cat": 3]))
+        try await client.feed(.show(["cat": 3, "dan": 0]))
         #expect(client.take() == [.startTimer(.users, .milliseconds(20))])
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob", "cat", "dan"]])
-        try await client.feed(.miss(["eve", "bob"]))
+        #expect(questions(in: client.take()) == [["bob": 0, "cat": 3, "dan": 0]])
+        try await client.feed(.show(["eve": 0, "bob": 0]))
         #expect(client.take() == [])
-        try await client.answer("user.getMany", with: [user("bob", "Bob"), user("cat", "Cat"), user("dan", "Dan")])
-        #expect(try await client.store.read { try $0.summary(of: "bob") } == user("bob", "Bob").summary)
+        try await client.answer("user.listChanged", with: [user("bob", "Bob"), user("dan", "Dan")])
+        #expect(try await name(of: "bob", in: client) == "Bob")
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["eve"]])
+        #expect(questions(in: client.take()) == [["eve": 0]])
     }
 
-    @Test("No question has more than 100 users, and the server isn't asked again for those whom it doesn't know")
+    @Test("No question has more than 1000 users, and the server isn't asked again for those whom it doesn't know")
     func absent() async throws {
         var client = try await connected()
-        let many = (0..<130).map { UserID("u\(1000 + $0)") }
-        try await client.feed(.miss(Set(many)))
+        let many = (0..<1300).map { UserID("u\(1000 + $0)") }
+        let versions = Dictionary(uniqueKeysWithValues: many.map { ($0, Int64(0)) })
+        try await client.feed(.show(versions))
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [Array(many.prefix(100))])
-        try await client.answer("user.getMany", with: [User]())
+        #expect(questions(in: client.take()).map { Set($0.keys) } == [Set(many.prefix(1000).map(\.rawValue))])
+        try await client.answer("user.listChanged", with: [UserSummary]())
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [Array(many.dropFirst(100))])
-        try await client.answer("user.getMany", with: [User]())
+        #expect(questions(in: client.take()).map { Set($0.keys) } == [Set(many.dropFirst(1000).map(\.rawValue))])
+        try await client.answer("user.listChanged", with: [UserSummary]())
         _ = client.take()
-        try await client.feed(.miss(Set(many)))
+        try await client.feed(.show(versions))
         #expect(client.take() == [])
-        try await client.feed(.miss(["bob", many[0]]))
+        try await client.feed(.show(["bob": 0, many[0]: 0]))
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob"]])
+        #expect(questions(in: client.take()) == [["bob": 0]])
     }
 
-    @Test(
-        "Offline nobody is asked for; once there is a connection, those who were missed meanwhile are, and those whose answer was lost"
-    )
+    @Test("Offline nobody is asked; with a connection, those who are shown are, and those whose answer was lost")
     func offline() async throws {
         var client = try await Harness()
-        try await client.feed(.miss(["bob"]))
+        try await client.feed(.show(["bob": 0]))
         #expect(client.take() == [])
         try await client.connectWithChannel()
         #expect(client.take().contains(.startTimer(.users, .milliseconds(20))))
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob"]])
+        #expect(questions(in: client.take()) == [["bob": 0]])
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         #expect(client.take().contains(.cancelTimer(.users)))
         client.forgetCalls()
@@ -86,31 +87,76 @@ struct UserQuestionTests {
         try await client.connectWithChannel()
         #expect(client.take().contains(.startTimer(.users, .milliseconds(20))))
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob"]])
+        #expect(questions(in: client.take()) == [["bob": 0]])
+    }
+
+    @Test("With another connection all who are shown are one question again, but not those whom it has brought already")
+    func again() async throws {
+        var client = try await connected()
+        try await client.feed(.show(["bob": 0, "cat": 2, "dan": 5]))
+        try await client.feed(.timer(.users))
+        try await client.answer("user.listChanged", with: [user("bob", "Bob", version: 4)])
+        _ = client.take()
+        try await client.feed(.show(["bob": 4, "cat": 2]))
+        #expect(client.take() == [])
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        try await client.connectWithChannel()
+        try await client.receive(
+            Signal(
+                kind: .usersChanged, channel: "general", users: UsersChange(users: [user("dan", "Don", version: 6)], isWhole: true))
+        )
+        _ = client.take()
+        try await client.feed(.timer(.users))
+        #expect(questions(in: client.take()) == [["bob": 4, "cat": 2]])
+        #expect(try await name(of: "dan", in: client) == "Don")
+    }
+
+    @Test("What a signal tells is stored at once, an older version never; if it isn't all, those who are shown are one question")
+    func signals() async throws {
+        var client = try await connected()
+        try await client.feed(.show(["bob": 1, "cat": 1]))
+        try await client.feed(.timer(.users))
+        try await client.answer("user.listChanged", with: [UserSummary]())
+        func tell(_ users: [UserSummary], isWhole: Bool) async throws {
+            try await client.receive(
+                Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: users, isWhole: isWhole)))
+        }
+        try await tell([user("bob", "Bob", version: 3)], isWhole: true)
+        try await tell([user("bob", "Robert", version: 2)], isWhole: true)
+        #expect(try await name(of: "bob", in: client) == "Bob")
+        _ = client.take()
+        try await tell([], isWhole: false)
+        #expect(client.take() == [.startTimer(.users, .milliseconds(20))])
+        try await client.feed(.timer(.users))
+        #expect(questions(in: client.take()) == [["bob": 3, "cat": 1]])
     }
 
     @Test("A server that is busy is asked again after longer and longer pauses, one that refuses for good isn't")
     func refused() async throws {
         var client = try await connected()
-        try await client.feed(.miss(["bob"]))
+        try await client.feed(.show(["bob": 0]))
         for pause in [2, 4, 8] {
             try await client.feed(.timer(.users))
             _ = client.take()
-            try await client.refuse("user.getMany", with: RoostError(.overloaded, "Busy."))
+            try await client.refuse("user.listChanged", with: RoostError(.overloaded, "Busy."))
             #expect(client.take().contains(.startTimer(.users, .seconds(pause))))
         }
         try await client.feed(.timer(.users))
-        try await client.refuse("user.getMany", with: RoostError(.notPermitted, "No."))
+        try await client.refuse("user.listChanged", with: RoostError(.notPermitted, "No."))
         _ = client.take()
-        try await client.feed(.miss(["bob"]))
+        try await client.feed(.show(["bob": 0]))
         #expect(client.take() == [])
     }
 
-    @Test("However many are missed, those who were missed last are asked for")
+    @Test("However many are shown, a bounded number of them is remembered, those who were shown last")
     func bounded() {
         var questions = Sync.UserQuestions()
-        for number in 0..<3000 { questions.miss([UserID("u\(number)")]) }
-        #expect(questions.waiting.count == Sync.UserQuestions.waitingMax && questions.waiting.last == "u2999")
+        for number in 0..<30_000 { questions.show([UserID("u\(number)"): 0]) }
+        #expect(questions.waiting.count <= 2 * Sync.UserQuestions.shownMax && questions.waiting.last == "u29999")
+        questions.disconnected()
+        #expect(questions.waiting.count <= 2 * Sync.UserQuestions.shownMax && questions.waiting.last == "u29999")
+        #expect(questions.ask().count == Limits.changedUsersPerCall)
     }
 
     @Test(
