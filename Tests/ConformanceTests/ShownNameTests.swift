@@ -82,10 +82,16 @@ import Testing
         try await bob.updateMe(displayName: "Rob", avatarFileId: "rob.png")
         try await wait("the last of two names") { names() == all("Rob") && messages.items.last?.sender.avatarFileId == "rob.png" }
 
+        try await bob.updateMe(status: "on holiday")
+        try await wait("the status") {
+            messages.items.last?.sender.status == "on holiday"
+                && members.items.first { $0.id == "bob" }?.user.status == "on holiday"
+        }
+
         await ann.disconnect()
-        try await bob.updateMe(displayName: "Robert")
+        try await bob.updateMe(displayName: "Robert", status: "")
         try await ann.connect()
-        try await wait("the name of a time away") { names() == all("Robert") }
+        try await wait("the name of a time away") { names() == all("Robert") && messages.items.last?.sender.status == nil }
         try await server.stop()
     }
 

@@ -42,13 +42,14 @@ extension Chat {
         try await driver.enqueue(.preferences(update))
     }
 
-    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged.
+    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes one. Who sees the user sees the name, the
+    /// picture and the status at once.
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.
     @discardableResult
     public nonisolated(nonsending) func updateMe(
-        displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil
+        displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil
     ) async throws -> User {
-        try await call(UpdateMe(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata))
+        try await call(UpdateMe(displayName: displayName, avatarFileId: avatarFileId, status: status, metadata: metadata))
     }
 }

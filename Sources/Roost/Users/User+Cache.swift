@@ -32,11 +32,12 @@ extension User: CachedRow {
 
 extension UserSummary: CachedModel {
     // derived: cache columns
-    static let cacheColumns: CacheColumns = "user_id, display_name, avatar_file_id, version"
+    static let cacheColumns: CacheColumns = "user_id, display_name, avatar_file_id, status, version"
 
     // derived: init(cached:)
     init(cached row: inout CacheReader) throws {
-        try self.init(userId: row.value(), displayName: row.value(), avatarFileId: row.value(), version: row.value())
+        try self.init(
+            userId: row.value(), displayName: row.value(), avatarFileId: row.value(), status: row.value(), version: row.value())
     }
 
     // derived: cache(in:)
@@ -44,6 +45,7 @@ extension UserSummary: CachedModel {
         try row.put(userId)
         try row.put(displayName)
         try row.put(avatarFileId)
+        try row.put(status)
         try row.put(version)
     }
 }

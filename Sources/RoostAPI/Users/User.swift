@@ -29,10 +29,10 @@ public struct User: UserProfileCarrying, Hashable, Sendable {
 
     // derived: flat init
     public init(
-        userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil, createdAt: Timestamp,
-        updatedAt: Timestamp, version: Int64 = 1, deactivatedAt: Timestamp? = nil
+        userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil,
+        createdAt: Timestamp, updatedAt: Timestamp, version: Int64 = 1, deactivatedAt: Timestamp? = nil
     ) {
-        let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, status: status, metadata: metadata)
         self.init(
             userId: userId, profile: profile, createdAt: createdAt, updatedAt: updatedAt, version: version,
             deactivatedAt: deactivatedAt
@@ -47,6 +47,7 @@ extension User: WireWritable {
         json.member("userId", userId)
         json.member("displayName", profile.displayName)
         json.member("avatarFileId", profile.avatarFileId)
+        json.member("status", profile.status)
         json.member("metadata", profile.metadata)
         json.member("createdAt", createdAt)
         json.member("updatedAt", updatedAt)
@@ -59,7 +60,7 @@ extension User: WireWritable {
 extension User: Codable {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
-        case userId, displayName, avatarFileId, metadata, createdAt, updatedAt, version, deactivatedAt
+        case userId, displayName, avatarFileId, status, metadata, createdAt, updatedAt, version, deactivatedAt
     }
 
     // derived: encode(to:)
@@ -68,6 +69,7 @@ extension User: Codable {
         try container.encode(userId, forKey: .userId)
         try container.encodeIfPresent(profile.displayName, forKey: .displayName)
         try container.encodeIfPresent(profile.avatarFileId, forKey: .avatarFileId)
+        try container.encodeIfPresent(profile.status, forKey: .status)
         try container.encodeIfPresent(profile.metadata, forKey: .metadata)
         try container.encode(createdAt, forKey: .createdAt)
         try container.encode(updatedAt, forKey: .updatedAt)
@@ -81,12 +83,13 @@ extension User: Codable {
         userId = try container.decode(UserID.self, forKey: .userId)
         let displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
         let avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        let status = try container.decodeIfPresent(String.self, forKey: .status)
         let metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
         createdAt = try container.decode(Timestamp.self, forKey: .createdAt)
         updatedAt = try container.decode(Timestamp.self, forKey: .updatedAt)
         version = try container.decodeIfPresent(Int64.self, forKey: .version) ?? 0
         deactivatedAt = try container.decodeIfPresent(Timestamp.self, forKey: .deactivatedAt)
-        profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, status: status, metadata: metadata)
     }
 }
 

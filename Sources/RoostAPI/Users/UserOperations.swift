@@ -17,8 +17,10 @@ public struct UpsertUser: Operation, UserProfileCarrying {
     }
 
     // derived: flat init
-    public init(user: UserID, displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
-        let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+    public init(
+        user: UserID, displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil
+    ) {
+        let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, status: status, metadata: metadata)
         self.init(user: user, profile: profile)
     }
 
@@ -31,7 +33,7 @@ public struct UpsertUser: Operation, UserProfileCarrying {
 extension UpsertUser {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
-        case user, displayName, avatarFileId, metadata
+        case user, displayName, avatarFileId, status, metadata
     }
 
     // derived: encode(to:)
@@ -40,6 +42,7 @@ extension UpsertUser {
         try container.encode(user, forKey: .user)
         try container.encodeIfPresent(profile.displayName, forKey: .displayName)
         try container.encodeIfPresent(profile.avatarFileId, forKey: .avatarFileId)
+        try container.encodeIfPresent(profile.status, forKey: .status)
         try container.encodeIfPresent(profile.metadata, forKey: .metadata)
     }
 
@@ -49,8 +52,9 @@ extension UpsertUser {
         user = try container.decode(UserID.self, forKey: .user)
         let displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
         let avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        let status = try container.decodeIfPresent(String.self, forKey: .status)
         let metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
-        profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, status: status, metadata: metadata)
     }
 }
 
@@ -153,8 +157,8 @@ public struct UpdateMe: Operation, UserProfileCarrying {
     package init(profile: UserProfile) { self.profile = profile }
 
     // derived: flat init
-    public init(displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
-        let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+    public init(displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil) {
+        let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, status: status, metadata: metadata)
         self.init(profile: profile)
     }
 
@@ -164,7 +168,7 @@ public struct UpdateMe: Operation, UserProfileCarrying {
 extension UpdateMe {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
-        case displayName, avatarFileId, metadata
+        case displayName, avatarFileId, status, metadata
     }
 
     // derived: encode(to:)
@@ -172,6 +176,7 @@ extension UpdateMe {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encodeIfPresent(profile.displayName, forKey: .displayName)
         try container.encodeIfPresent(profile.avatarFileId, forKey: .avatarFileId)
+        try container.encodeIfPresent(profile.status, forKey: .status)
         try container.encodeIfPresent(profile.metadata, forKey: .metadata)
     }
 
@@ -180,7 +185,8 @@ extension UpdateMe {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
         let avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        let status = try container.decodeIfPresent(String.self, forKey: .status)
         let metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
-        profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, metadata: metadata)
+        profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, status: status, metadata: metadata)
     }
 }

@@ -4,13 +4,16 @@ public struct UserProfile: Hashable, Sendable {
     public var displayName: String?
     /// The id of a file of the app's own for the user's picture.
     public var avatarFileId: String?
+    /// What the user says of themselves at this moment, such as "on holiday": shown beside the name.
+    public var status: String?
     /// The app's own data: any JSON object up to `Limits.metadataSizeBytes`.
     public var metadata: JSONValue?
 
     // derived: init
-    public init(displayName: String? = nil, avatarFileId: String? = nil, metadata: JSONValue? = nil) {
+    public init(displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil) {
         self.displayName = displayName
         self.avatarFileId = avatarFileId
+        self.status = status
         self.metadata = metadata
     }
 }
@@ -35,6 +38,7 @@ extension UserProfile {
     public func validate() throws(RoostError) {
         try Limits.check(displayName: displayName)
         try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")
+        try Limits.check(displayName: status, field: "status")
         try Limits.check(metadata: metadata)
     }
 }

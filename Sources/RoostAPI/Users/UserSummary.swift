@@ -1,4 +1,4 @@
-/// What lists show of a user: the name and the picture.
+/// What lists show of a user: the name, the picture and the status.
 ///
 /// Answers with rows that name users carry the users too, each once. Events name users by their ids alone.
 public struct UserSummary: Codable, Hashable, Sendable {
@@ -8,15 +8,20 @@ public struct UserSummary: Codable, Hashable, Sendable {
     public var displayName: String?
     /// The id of a file of the app's own for the picture.
     public var avatarFileId: String?
+    /// What the user says of themselves at this moment; nil if they say nothing.
+    public var status: String?
     /// The version of the profile (``User/version``): of two summaries of one user, the one with the higher version is newer. 0 for a user of
     /// whom only the id is known.
     public var version: Int64 = 0  // wire: may be absent
 
     // derived: init
-    public init(userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, version: Int64 = 0) {
+    public init(
+        userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, version: Int64 = 0
+    ) {
         self.userId = userId
         self.displayName = displayName
         self.avatarFileId = avatarFileId
+        self.status = status
         self.version = version
     }
 }
@@ -24,7 +29,7 @@ public struct UserSummary: Codable, Hashable, Sendable {
 extension UserSummary {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
-        case userId, displayName, avatarFileId, version
+        case userId, displayName, avatarFileId, status, version
     }
 
     // derived: encode(to:)
@@ -33,6 +38,7 @@ extension UserSummary {
         try container.encode(userId, forKey: .userId)
         try container.encodeIfPresent(displayName, forKey: .displayName)
         try container.encodeIfPresent(avatarFileId, forKey: .avatarFileId)
+        try container.encodeIfPresent(status, forKey: .status)
         try container.encode(version, forKey: .version)
     }
 
@@ -42,6 +48,7 @@ extension UserSummary {
         userId = try container.decode(UserID.self, forKey: .userId)
         displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
         avatarFileId = try container.decodeIfPresent(String.self, forKey: .avatarFileId)
+        status = try container.decodeIfPresent(String.self, forKey: .status)
         version = try container.decodeIfPresent(Int64.self, forKey: .version) ?? 0
     }
 }
@@ -53,6 +60,7 @@ extension UserSummary: WireWritable {
         json.member("userId", userId)
         json.member("displayName", displayName)
         json.member("avatarFileId", avatarFileId)
+        json.member("status", status)
         json.member("version", version)
         json.endObject()
     }
@@ -61,6 +69,8 @@ extension UserSummary: WireWritable {
 extension User {
     /// What lists show of the user.
     public var summary: UserSummary {
-        UserSummary(userId: userId, displayName: profile.displayName, avatarFileId: profile.avatarFileId, version: version)
+        UserSummary(
+            userId: userId, displayName: profile.displayName, avatarFileId: profile.avatarFileId, status: profile.status,
+            version: version)
     }
 }

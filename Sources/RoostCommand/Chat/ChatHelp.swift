@@ -1,6 +1,6 @@
 /// The name of a command of a chat, as it is typed after the slash.
 enum ChatCommandName: String, CaseIterable {
-    case list, join, create, invite, invitations, accept, decline, members, who, devices, hide, unhide, leave
+    case list, join, create, invite, invitations, accept, decline, members, who, devices, status, hide, unhide, leave
     case edit, delete, retry, discard, unread, older, goto, mentions, reset, quit, help
 }
 
@@ -30,6 +30,7 @@ enum ChatHelp {
         Command(name: .members, what: "members, their roles, and who is online"),
         Command(name: .who, what: "who is online, and who is looking"),
         Command(name: .devices, what: "your devices, and when each was last used"),
+        Command(name: .status, arguments: "[TEXT]", what: "what others see beside your name; none removes it"),
         Command(name: .hide, arguments: "[--archive] [--clear]", what: "hide it (until /unhide; with its history)"),
         Command(name: .unhide, what: "show it in your list again"),
         Command(name: .leave, what: "end your membership here"),

@@ -61,6 +61,7 @@ enum ChatLine: Hashable {
         case .members: line = .room(.members)
         case .who: line = .room(.who)
         case .devices: line = .room(.devices)
+        case .status: line = .room(.status(words.takeText() ?? ""))
         case .unhide: line = .room(.unhide)
         case .invitations: line = .room(.invitations)
         case .hide: line = .room(.hide(archive: words.flag("--archive"), clear: words.flag("--clear")))
@@ -94,6 +95,8 @@ enum RoomCommand: Hashable {
     case accept(ChannelID?), decline(ChannelID?)
     case leave, members, who, devices, unhide, invitations, mentions, reset
     case hide(archive: Bool, clear: Bool)
+    /// An empty one removes it.
+    case status(String)
     case list(hidden: Bool)
 
     fileprivate static func create(reading words: inout Words) throws(Words.Wrong) -> RoomCommand {

@@ -37,6 +37,10 @@ extension Room {
         case .list(let hidden): try await list(hidden: hidden)
         case .hide(let archive, let clear): try await hide(archive: archive, clear: clear)
         case .mentions: try await mentions()
+        case .status(let text):
+            try await tell(text.isEmpty ? "your status is removed" : "your status is shown beside your name") {
+                try await $0.chat.updateMe(status: text)
+            }
         case .reset:
             try await tell("the history of #\(name) begins now for you") { try await $0.channel.resetHistory() }
         case .unhide:
@@ -70,7 +74,7 @@ extension Room {
     private func members() async throws -> RoomAnswer {
         let page = try await chat.call(ListMembers(channel: channel.id, limit: Limits.memberPage.max))
         let rows = page.items.map { entry in
-            [entry.isOnline ? "●" : "○", Self.name(of: entry), entry.member.role.rawValue]
+            [entry.isOnline ? "●" : "○", Self.name(of: entry), entry.member.role.rawValue, entry.user?.status?.safe() ?? ""]
         }
         return RoomAnswer(
             ["Members of #\(name), ● online:"] + Output.table(rows)

@@ -1,4 +1,4 @@
-/// The step of what users let others know of them.
+/// The steps of what users let others know of them.
 extension Migrations {
     @Sendable static func sharing(_ dialect: Dialect) -> [SQL] {
         [
@@ -10,4 +10,6 @@ extension Migrations {
     @Sendable static func sharingPresence(_ dialect: Dialect) -> [SQL] {
         ["ALTER TABLE users ADD COLUMN shares_presence BIGINT NOT NULL DEFAULT 1"]
     }
+
+    @Sendable static func status(_ dialect: Dialect) -> [SQL] { ["ALTER TABLE users ADD COLUMN status TEXT"] }
 }

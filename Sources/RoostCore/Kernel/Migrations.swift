@@ -36,6 +36,7 @@ public enum Migrations {
         Step(name: "0019 drafts", statements: drafts),
         Step(name: "0020 devices", statements: devices),
         Step(name: "0021 sharing presence", statements: sharingPresence),
+        Step(name: "0022 status", statements: status),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

@@ -56,10 +56,11 @@ extension Transaction {
 
 extension UserSummary {
     // derived: columns
-    static let columns: SQL = "user_id, display_name, avatar_file_id, version"
+    static let columns: SQL = "user_id, display_name, avatar_file_id, status, version"
 
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
-        try self.init(userId: row.value(), displayName: row.value(), avatarFileId: row.value(), version: row.value())
+        try self.init(
+            userId: row.value(), displayName: row.value(), avatarFileId: row.value(), status: row.value(), version: row.value())
     }
 }

@@ -171,6 +171,15 @@ extension Context {
 extension User {
     /// Whether lists show something else of one version of a user than of another.
     fileprivate func isShown(otherThan other: User) -> Bool {
-        (profile.displayName, profile.avatarFileId) != (other.profile.displayName, other.profile.avatarFileId)
+        summary.shown != other.summary.shown
+    }
+}
+
+extension UserSummary {
+    /// The same, whatever its version.
+    fileprivate var shown: UserSummary {
+        var summary = self
+        summary.version = 0
+        return summary
     }
 }

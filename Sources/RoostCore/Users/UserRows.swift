@@ -2,20 +2,21 @@ package import RoostAPI
 
 extension UserProfile: BoundRow {
     // derived: columns of u
-    static let columns: SQL = "u.display_name, u.avatar_file_id, u.metadata"
+    static let columns: SQL = "u.display_name, u.avatar_file_id, u.status, u.metadata"
 
     // derived: bound columns
-    static let boundColumns: SQL = "display_name, avatar_file_id, metadata"
+    static let boundColumns: SQL = "display_name, avatar_file_id, status, metadata"
 
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
-        try self.init(displayName: row.value(), avatarFileId: row.value(), metadata: row.value())
+        try self.init(displayName: row.value(), avatarFileId: row.value(), status: row.value(), metadata: row.value())
     }
 
     // derived: bind(to:)
     func bind(to sql: inout SQL.Interpolation) throws {
         try sql.bind(displayName)
         try sql.bind(avatarFileId)
+        try sql.bind(status)
         try sql.bind(metadata)
     }
 
@@ -24,7 +25,8 @@ extension UserProfile: BoundRow {
     func applying(_ changes: UserProfile) -> UserProfile {
         UserProfile(
             displayName: displayName.replaced(by: changes.displayName),
-            avatarFileId: avatarFileId.replaced(by: changes.avatarFileId), metadata: metadata.replaced(by: changes.metadata)
+            avatarFileId: avatarFileId.replaced(by: changes.avatarFileId), status: status.replaced(by: changes.status),
+            metadata: metadata.replaced(by: changes.metadata)
         )
     }
 }

@@ -61,6 +61,7 @@ struct LimitTests {
     private static let userCases: [LimitedField] = [
         LimitedField("user.upsert user", Limits.identifierLength) { n, _ in UpsertUser(user: UserID(text(n))) },
         LimitedField("user.upsert displayName", Limits.displayNameLength) { n, _ in UpsertUser(user: "eve", displayName: text(n)) },
+        LimitedField("user.upsert status", Limits.displayNameLength) { n, _ in UpsertUser(user: "eve", status: text(n)) },
         LimitedField("user.upsert avatarFileId", Limits.fileIDLength) { n, _ in UpsertUser(user: "eve", avatarFileId: text(n)) },
         LimitedField("user.upsert metadata bytes", Limits.metadataSizeBytes) { n, _ in
             UpsertUser(user: "eve", metadata: object(bytes: n))
@@ -71,6 +72,7 @@ struct LimitTests {
         LimitedField("token.revoke tokenId", Limits.identifierLength) { n, _ in RevokeToken(tokenId: text(n)) },
         LimitedField("user.updateMe displayName", Limits.displayNameLength) { n, _ in UpdateMe(displayName: text(n)) },
         LimitedField("user.updateMe avatarFileId", Limits.fileIDLength) { n, _ in UpdateMe(avatarFileId: text(n)) },
+        LimitedField("user.updateMe status", Limits.displayNameLength) { n, _ in UpdateMe(status: text(n)) },
         LimitedField("user.updateMe metadata bytes", Limits.metadataSizeBytes) { n, _ in UpdateMe(metadata: object(bytes: n)) },
         LimitedField("user.updateMe metadata levels", Limits.metadataDepth) { n, _ in UpdateMe(metadata: object(levels: n)) },
         LimitedField("user.getMany users", Limits.usersPerCall) { n, _ in GetUsers(users: users(n)) },

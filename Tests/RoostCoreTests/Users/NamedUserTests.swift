@@ -192,6 +192,7 @@ struct NamedUserTests {
         }
         #expect(try changes(UpdateMe(avatarFileId: "b2.png")))
         #expect(try !changes(UpdateMe(displayName: "Robert", avatarFileId: "b2.png")))
+        #expect(try changes(UpdateMe(status: "on holiday")))
         #expect(try !changes(UpdateMe(metadata: ["b": 2])))
         let nothing = try world.inContext { context in
             try context.tellProfile(of: "nobody")

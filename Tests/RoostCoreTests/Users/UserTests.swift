@@ -44,6 +44,23 @@ struct UserTests {
         #expect(try world.perform(GetUser(user: "ann"), as: "bob") == second)
     }
 
+    @Test("X-37 a status is set, changed and removed like a name, and refused with characters that a name may not have")
+    func status() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        func shown() throws -> String? { try world.perform(ListChangedUsers(versions: ["ann": 0]), as: "bob").first?.status }
+        #expect(try world.perform(UpdateMe(status: "on holiday"), as: "ann").status == "on holiday")
+        #expect(try shown() == "on holiday" && world.perform(GetUser(user: "ann"), as: "bob").status == "on holiday")
+        for wrong in [" away", "a\u{200B}b", "a\u{202E}b", "a\nb"] {
+            let refusal = try world.refusal(UpdateMe(status: wrong), as: "ann")
+            #expect(refusal?.code == .invalidArgument && refusal?.field == "status")
+        }
+        #expect(try world.perform(UpdateMe(displayName: "Ann"), as: "ann").status == "on holiday")
+        #expect(try world.perform(UpsertUser(user: "ann", status: "🏖️"), as: "root", role: .admin).status == "🏖️")
+        #expect(try world.perform(UpdateMe(status: ""), as: "ann").status == nil)
+        #expect(try shown() == nil)
+    }
+
     @Test("X-01 several users come once each, and unknown ones not at all")
     func getsMany() throws {
         let world = try CoreWorld()

@@ -27,6 +27,12 @@ private func hide(_ chat: Chat) async throws {
     // sample.end
 }
 
+private func sayAway(_ chat: Chat) async throws {
+    // sample.begin
+    try await chat.updateMe(status: "on holiday")
+    // sample.end
+}
+
 @MainActor private func showTyping(_ channel: LiveChannel) async {
     // sample.begin
     let typing = channel.typing()

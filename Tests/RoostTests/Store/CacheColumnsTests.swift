@@ -163,7 +163,9 @@ private struct RandomModels {
     }
 
     mutating func user() -> UserSummary {
-        UserSummary(userId: UserID(text()), displayName: maybe(text()), avatarFileId: maybe(text()), version: Int64(number()))
+        UserSummary(
+            userId: UserID(text()), displayName: maybe(text()), avatarFileId: maybe(text()), status: maybe(text()),
+            version: Int64(number()))
     }
 
     mutating func capabilities() -> Capabilities {
