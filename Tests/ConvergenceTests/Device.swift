@@ -70,8 +70,7 @@ extension Device {
         for id in store.joined {
             guard let channel = store.channels[id], let membership = store.memberships[id] else { continue }
             let unread = store.unread(in: id) ?? 0
-            total.unreadCount += unread
-            total.unreadChannelCount += unread > 0 ? 1 : 0
+            if !membership.isNotificationsMuted, unread > 0 { total.add(unread) }
             view.add(
                 channel, capabilities: store.capabilities[id]?.now(as: membership.role) ?? [], unread: unread,
                 hidden: membership.visibility(in: channel.counters), messages: Array((store.messages[id] ?? [:]).values),

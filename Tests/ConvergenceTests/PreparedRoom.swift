@@ -8,6 +8,7 @@ import RoostTestSupport
 /// - `general` has four messages, two of ann's, one of bob's, and another of ann's that she has deleted; cid has read a part. New members of it are
 ///   announced. `other` is hidden by bob and archived by cid, and
 ///   cid isn't in `left` any more.
+/// - cid has muted `general` for themselves.
 /// - bob has begun to write in `general`, `team`, `club` and `cold`.
 /// - Into `team`, a group whose members hear of invitations, and into `club`, where only the concerned do, dan is invited by bob. In `team` bob
 ///   is an operator and cid a scribe.
@@ -49,6 +50,7 @@ struct PreparedRoom {
         try world.perform(LeaveChannel(channel: "left"), as: "cid")
         try Self.makeGroups(in: world)
         try Self.hideAndFreeze(in: world)
+        try world.perform(MuteNotifications(channel: "general"), as: "cid")
         for channel in ["general", "team", "club", "cold"] as [ChannelID] {
             try world.perform(SetDraft(channel: channel, text: "well"), as: "bob")
         }

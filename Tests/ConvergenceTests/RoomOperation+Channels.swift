@@ -96,6 +96,10 @@ extension RoomOperation {
         RoomOperation("of a hidden one", as: "bob", UnhideChannel(channel: "other")),
         RoomOperation("of an archived one", as: "cid", UnhideChannel(channel: "other")),
         RoomOperation("of a visible one", as: "bob", UnhideChannel(channel: "general")),
+        RoomOperation("for a time", as: "bob", MuteNotifications(channel: "general", seconds: 3600)),
+        RoomOperation("of a hidden one, for ever", as: "bob", MuteNotifications(channel: "other")),
+        RoomOperation("of a muted one", as: "cid", UnmuteNotifications(channel: "general")),
+        RoomOperation("of another", as: "bob", UnmuteNotifications(channel: "general")),
 
         RoomOperation("by the owner", as: "ann", DeleteChannel(channel: "general")),
         RoomOperation("of a group into which somebody is invited", as: "ann", DeleteChannel(channel: "team")),

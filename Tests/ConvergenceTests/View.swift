@@ -70,6 +70,14 @@ extension Channel {
     }
 }
 
+extension TotalUnread {
+    /// Adds a channel with something unread.
+    mutating func add(_ unread: Int) {
+        unreadCount += unread
+        unreadChannelCount += 1
+    }
+}
+
 extension ReferenceClient {
     /// - Parameter deleted: Channels whose end isn't sent with the memberships.
     func view(deleted: Set<ChannelID>) -> View {
@@ -78,8 +86,7 @@ extension ReferenceClient {
         for (id, held) in channels {
             guard let membership = memberships[id] else { continue }
             let unread = Unread.count(in: held.channel.counters, for: membership)
-            total.unreadCount += unread
-            total.unreadChannelCount += unread > 0 ? 1 : 0
+            if !membership.isNotificationsMuted, unread > 0 { total.add(unread) }
             view.add(
                 held.channel, capabilities: held.capabilities.now(as: membership.role), unread: unread,
                 hidden: membership.visibility(in: held.channel.counters), messages: Array(held.messages.values),

@@ -61,6 +61,8 @@ enum Rows {
         Row(HideChannel.self, .own) { HideChannel(channel: $0.channel) },
         Row(ResetHistory.self, .own) { ResetHistory(channel: $0.channel) },
         Row(UnhideChannel.self, .own) { UnhideChannel(channel: $0.channel) },
+        Row(MuteNotifications.self, .own) { MuteNotifications(channel: $0.channel) },
+        Row(UnmuteNotifications.self, .own) { UnmuteNotifications(channel: $0.channel) },
         Row(ExplainPermission.self, .explain, dependsOnMore: true) {
             ExplainPermission(channel: $0.channel, permission: .channelRead)
         },

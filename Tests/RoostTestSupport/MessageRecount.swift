@@ -27,7 +27,15 @@ public struct MessageRecount: Sendable {
         var readSeq: Seq = 0
         var floor: Seq = 0
         var hiddenState = HiddenState.unhidden
+        var isMuted = false
+        /// Whether a message came since it was hidden.
+        var hasNews = false
         var unreadCount = 0
+
+        /// A message brings back what was hidden until then, but not while it is muted.
+        mutating func comeBack() {
+            if hiddenState == .hiddenAllowAutoUnhide, hasNews, !isMuted { hiddenState = .unhidden }
+        }
     }
 
     /// A message, and since which seq it mentions whom.
@@ -131,7 +139,8 @@ public struct MessageRecount: Sendable {
     }
 
     public func total(of user: UserID) -> TotalUnread {
-        let counts = rooms.values.compactMap { $0.places[user] }.filter { $0.isMember && $0.unreadCount > 0 }.map(\.unreadCount)
+        let counted = rooms.values.compactMap { $0.places[user] }.filter { $0.isMember && !$0.isMuted && $0.unreadCount > 0 }
+        let counts = counted.map(\.unreadCount)
         return TotalUnread(unreadCount: counts.reduce(0, +), unreadChannelCount: counts.count)
     }
 
@@ -176,8 +185,9 @@ public struct MessageRecount: Sendable {
             room.posted.append(posted)
             guard posted.isNews else { return }
             room.ordinal += 1
-            for user in room.places.keys where room.places[user]?.hiddenState == .hiddenAllowAutoUnhide {
-                room.places[user]?.hiddenState = .unhidden
+            for user in room.places.keys {
+                room.places[user]?.hasNews = true
+                room.places[user]?.comeBack()
             }
         }
     }
@@ -258,6 +268,7 @@ public struct MessageRecount: Sendable {
 
     public mutating func hid(_ hide: HideChannel, by user: UserID) {
         change(hide.channel) { room in
+            room.places[user]?.hasNews = false
             room.places[user]?.hiddenState = hide.allowAutoUnhide == false ? .hiddenPreventAutoUnhide : .hiddenAllowAutoUnhide
         }
         if hide.hidePreviousMessages == true { concealed(hide.channel, from: user) }
@@ -265,6 +276,13 @@ public struct MessageRecount: Sendable {
 
     public mutating func unhid(_ channel: ChannelID, by user: UserID) {
         change(channel) { $0.places[user]?.hiddenState = .unhidden }
+    }
+
+    public mutating func muted(_ channel: ChannelID, by user: UserID, _ isMuted: Bool) {
+        change(channel) { room in
+            room.places[user]?.isMuted = isMuted
+            room.places[user]?.comeBack()
+        }
     }
 
     /// The messages so far are concealed from a member, and count as read.

@@ -291,7 +291,17 @@ public struct MessageRun: Sendable {
     private nonisolated(nonsending) mutating func conceal(
         _ channel: ChannelID, as user: UserID, _ performer: some OperationPerformer
     ) async throws -> Step {
-        switch random.number(1...6) {
+        switch random.number(1...8) {
+        case 7:
+            return try await attempt(MuteNotifications(channel: channel), as: user, in: [channel], performer) { recount, answer in
+                recount.muted(channel, by: user, true)
+                return answer.isNotificationsMuted && recount.holds(answer, of: user)
+            }
+        case 8:
+            return try await attempt(UnmuteNotifications(channel: channel), as: user, in: [channel], performer) { recount, answer in
+                recount.muted(channel, by: user, false)
+                return !answer.isNotificationsMuted && recount.holds(answer, of: user)
+            }
         case 1...3:
             let hide = HideChannel(
                 channel: channel, hidePreviousMessages: random.once(in: 3), allowAutoUnhide: !random.once(in: 3))

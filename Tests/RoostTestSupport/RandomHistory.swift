@@ -116,6 +116,10 @@ public struct RandomHistory {
         case 13:
             return random.once(in: 3)
                 ? try attempt(ResetHistory(channel: channel)) : try attempt(UnhideChannel(channel: channel))
+        case 15 where random.once(in: 2):
+            // It is ended at once, now and then, or few would be.
+            let muted = random.once(in: 3) ? "" : try attempt(MuteNotifications(channel: channel)) + ", "
+            return random.once(in: 2) ? try muted + attempt(UnmuteNotifications(channel: channel)) : muted + "nothing"
         case 14 where random.once(in: 2):
             return try attempt(SetDraft(channel: channel, text: random.once(in: 3) ? "" : "\(random.number(1...3))"))
         case 14: return try attempt(UpdatePreferences(autoAcceptInvitations: random.once(in: 3)))

@@ -45,7 +45,7 @@ final class AskedChannels: ChannelSource {
     var difference: ListUpdate<ChannelItem>? { nil }
     var isPartial: Bool { false }
     var shownUsers: [UserID: Int64] { users.mapValues(\.version) }
-    var unreadCount: Int { views.values.reduce(0) { $0 + $1.unreadCount } }
+    var unreadCount: Int { views.values.reduce(0) { $0 + query.place(of: $1).countedUnread } }
 
     func follow(_ change: StoreChange) async throws {
         // What changed before the first answer is part of it. Of a change of everything, only what it names counts: everything changes at

@@ -22,6 +22,8 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     public var hasMention: Bool { row.view.hasMention }
     /// Whether the user hid the channel (SB-29).
     public var hiddenState: HiddenState { row.view.hiddenState }
+    /// Whether the user has muted the channel for themselves (D-29): totals leave it out.
+    public var isNotificationsMuted: Bool { membership?.isNotificationsMuted ?? false }
     /// The user's permissions in the channel (AM-48).
     public var ownCapabilities: [Permission] { row.view.ownCapabilities }
 

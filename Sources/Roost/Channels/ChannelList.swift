@@ -13,7 +13,7 @@ public final class ChannelList {
     /// The channels in the order of the query, as many pages as were loaded.
     public private(set) var items: [ChannelItem] = []
     /// The sum of the unread messages over all channels of the list, those included that aren't loaded as rows from the store
-    /// (AM-44).
+    /// (AM-44), without those that the user has muted (D-29).
     public private(set) var totalUnreadCount = 0
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false

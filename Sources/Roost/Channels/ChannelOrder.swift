@@ -12,13 +12,19 @@ final class ChannelPlace: Sendable {
     /// The lower one comes first. Nil for orders by time, where the highest id comes first.
     let name: String?
     let unreadCount: Int
+    /// Whether totals leave it out.
+    let isMuted: Bool
 
-    init(id: ChannelID, group: Int = 0, time: Int64 = 0, name: String? = nil, unreadCount: Int) {
+    /// What it adds to a total.
+    var countedUnread: Int { isMuted ? 0 : unreadCount }
+
+    init(id: ChannelID, group: Int = 0, time: Int64 = 0, name: String? = nil, unreadCount: Int, isMuted: Bool = false) {
         self.id = id
         self.group = group
         self.time = time
         self.name = name
         self.unreadCount = unreadCount
+        self.isMuted = isMuted
     }
 
     func isBefore(_ other: ChannelPlace) -> Bool {
@@ -45,7 +51,7 @@ struct ChannelOrder {
         self.isReversed = isReversed
         self.places = places.sorted { isReversed ? $1.isBefore($0) : $0.isBefore($1) }
         byID = Dictionary(places.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        unreadCount = places.reduce(0) { $0 + $1.unreadCount }
+        unreadCount = places.reduce(0) { $0 + $1.countedUnread }
     }
 
     func holds(_ id: ChannelID) -> Bool { byID[id] != nil }
@@ -57,7 +63,7 @@ struct ChannelOrder {
     @discardableResult
     mutating func set(_ place: ChannelPlace?, for id: ChannelID) -> (from: Int?, to: Int?) {
         let old = byID.updateOrRemove(place, for: id)
-        unreadCount += (place?.unreadCount ?? 0) - (old?.unreadCount ?? 0)
+        unreadCount += (place?.countedUnread ?? 0) - (old?.countedUnread ?? 0)
         let from = old.map { index(of: $0) }
         guard let place else {
             if let from { places.remove(at: from) }

@@ -23,7 +23,8 @@ extension QueryChannels {
         var conditions = storeConditions
         if let id { conditions.add("c.channel_id = ?", id.rawValue) }
         let sql = """
-            SELECT c.channel_id, c.ordinal, m.read_count, \(placeColumn), \(nameContains == nil ? "NULL" : "c.name_key")
+            SELECT c.channel_id, c.ordinal, m.read_count, \(placeColumn), \(nameContains == nil ? "NULL" : "c.name_key"),
+                   m.notifications_muted_until IS NOT NULL
             FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
             WHERE m.is_member = 1 AND c.is_deleted = 0 \(conditions.sql)
             """
@@ -75,36 +76,42 @@ extension QueryChannels {
         return isReversed ? groups.reversed() : groups
     }
 
-    /// The unread messages of all channels that the query holds. Names aren't compared.
+    /// The unread messages of all channels that the query holds, without those that the user has muted. Names aren't compared.
     func unreadCount(in database: Database) throws -> Int {
         let conditions = storeConditions
         let sql = """
             SELECT SUM(MAX(0, c.ordinal - m.read_count)) FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
-            WHERE m.is_member = 1 AND c.is_deleted = 0 \(conditions.sql)
+            WHERE m.is_member = 1 AND c.is_deleted = 0 AND m.notifications_muted_until IS NULL \(conditions.sql)
             """
         let statement = try database.cachedStatement(sql: sql)
         return try Int.fetchOne(statement, arguments: StatementArguments(conditions.arguments)) ?? 0
     }
 
     private func place(_ id: ChannelID, unreadCount: Int, _ row: Row) -> ChannelPlace {
-        switch effectiveSort {
-        case .name: ChannelPlace(id: id, name: row[3], unreadCount: unreadCount)
-        case .unreadFirst: ChannelPlace(id: id, group: unreadCount > 0 ? 0 : 1, time: row[3], unreadCount: unreadCount)
-        case .lastMessage, .lastActivity, .created: ChannelPlace(id: id, time: row[3], unreadCount: unreadCount)
+        let isMuted: Bool = row[5]
+        return switch effectiveSort {
+        case .name: ChannelPlace(id: id, name: row[3], unreadCount: unreadCount, isMuted: isMuted)
+        case .unreadFirst:
+            ChannelPlace(id: id, group: unreadCount > 0 ? 0 : 1, time: row[3], unreadCount: unreadCount, isMuted: isMuted)
+        case .lastMessage, .lastActivity, .created:
+            ChannelPlace(id: id, time: row[3], unreadCount: unreadCount, isMuted: isMuted)
         }
     }
 
     /// The same place, of a channel that came from the server.
     func place(of view: ChannelView) -> ChannelPlace {
         let (channel, counters, unreadCount) = (view.channel, view.channel.counters, view.unreadCount)
-        let id = channel.channelId
+        let (id, isMuted) = (channel.channelId, view.membership?.isNotificationsMuted ?? false)
+        func place(group: Int = 0, time: Int64 = 0, name: String? = nil) -> ChannelPlace {
+            ChannelPlace(id: id, group: group, time: time, name: name, unreadCount: unreadCount, isMuted: isMuted)
+        }
         let listAt = (counters.lastMessageAt ?? channel.createdAt).milliseconds
         return switch effectiveSort {
-        case .lastMessage: ChannelPlace(id: id, time: listAt, unreadCount: unreadCount)
-        case .unreadFirst: ChannelPlace(id: id, group: unreadCount > 0 ? 0 : 1, time: listAt, unreadCount: unreadCount)
-        case .lastActivity: ChannelPlace(id: id, time: counters.lastActivity.milliseconds, unreadCount: unreadCount)
-        case .created: ChannelPlace(id: id, time: channel.createdAt.milliseconds, unreadCount: unreadCount)
-        case .name: ChannelPlace(id: id, name: NameKey.of(channel.attributes.displayName), unreadCount: unreadCount)
+        case .lastMessage: place(time: listAt)
+        case .unreadFirst: place(group: unreadCount > 0 ? 0 : 1, time: listAt)
+        case .lastActivity: place(time: counters.lastActivity.milliseconds)
+        case .created: place(time: channel.createdAt.milliseconds)
+        case .name: place(name: NameKey.of(channel.attributes.displayName))
         }
     }
 
@@ -138,7 +145,8 @@ extension QueryChannels {
         if includeEmpty == false { conditions.add("c.message_count > 0") }
         if includeFrozen == false { conditions.add("c.is_frozen = 0") }
         if unreadOnly == true { conditions.add("c.ordinal > m.read_count") }
-        let comesBack = "(m.hidden_state = 'hiddenAllowAutoUnhide' AND c.ordinal > m.hidden_ordinal)"
+        let comesBack =
+            "(m.hidden_state = 'hiddenAllowAutoUnhide' AND c.ordinal > m.hidden_ordinal AND m.notifications_muted_until IS NULL)"
         switch hidden ?? .unhiddenOnly {
         case .unhiddenOnly: conditions.add("(m.hidden_state = 'unhidden' OR \(comesBack))")
         case .hiddenOnly: conditions.add("m.hidden_state <> 'unhidden' AND NOT \(comesBack)")

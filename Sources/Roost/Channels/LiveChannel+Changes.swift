@@ -93,6 +93,20 @@ extension LiveChannel {
     /// - Throws: As ``hide(hidePreviousMessages:allowAutoUnhide:)``.
     public func unhide() async throws { try await chat.driver.enqueue(.unhide(UnhideChannel(channel: id))) }
 
+    /// Mutes the channel for the user alone, on all of their devices (D-29): what arrives is counted on, and left out of ``Chat/unread`` and of the totals of
+    /// lists; a message doesn't bring the channel back if the user has hidden it. Others learn nothing of it.
+    ///
+    /// - Parameter duration: Rounded up to whole seconds; nil for until ``unmuteNotifications()``.
+    /// - Throws: `RoostError` with `invalid_argument` for a duration that isn't more than 0, and as ``Chat/call(_:)`` does.
+    public func muteNotifications(for duration: Duration? = nil) async throws {
+        _ = try await chat.call(MuteNotifications(channel: id, seconds: duration?.wholeSeconds))
+    }
+
+    /// Ends what ``muteNotifications(for:)`` has begun: the channel counts again, with all that is unread. Does nothing if there is nothing to end.
+    ///
+    /// - Throws: `RoostError` as ``Chat/call(_:)`` does.
+    public func unmuteNotifications() async throws { _ = try await chat.call(UnmuteNotifications(channel: id)) }
+
     /// Asks the server whether the user may do something here, and if not, which rule refuses and until when (AM-48).
     ///
     /// - Throws: `RoostError` with `not_found`, and as ``Chat/call(_:)`` does.

@@ -56,7 +56,9 @@ extension Member: CachedModel {
 extension Membership: CachedRow {
     static let schema = """
         CREATE TABLE memberships (\(Membership.cacheColumns), is_member, PRIMARY KEY (channel_id)) WITHOUT ROWID;
-        CREATE INDEX memberships_listed ON memberships (is_member, channel_id, read_count, hidden_state, hidden_ordinal);
+        CREATE INDEX memberships_listed ON memberships (
+            is_member, channel_id, read_count, hidden_state, hidden_ordinal, notifications_muted_until
+        );
         """
 
     static func save(_ rows: [Membership], of stream: StreamID, as user: UserID, in database: Database) throws {
@@ -97,7 +99,7 @@ extension Membership: CachedModel {
     // derived: cache columns
     static let cacheColumns: CacheColumns = """
         channel_id, role, state, joined_at, joined_seq, read_seq, read_count, last_read_at, history_floor, hidden_state,
-        hidden_ordinal, mention_seq, mention_message, muted_until, banned_until, channel_seq, user_seq
+        hidden_ordinal, mention_seq, mention_message, muted_until, banned_until, notifications_muted_until, channel_seq, user_seq
         """
 
     // derived: init(cached:)
@@ -106,7 +108,8 @@ extension Membership: CachedModel {
             channelId: row.value(), role: row.value(), state: row.value(), joinedAt: row.value(), joinedSeq: row.value(),
             readSeq: row.value(), readCount: row.value(), lastReadAt: row.value(), historyFloor: row.value(),
             hiddenState: row.value(), hiddenOrdinal: row.value(), mentionSeq: row.value(), mentionMessage: row.value(),
-            mutedUntil: row.value(), bannedUntil: row.value(), channelSeq: row.value(), userSeq: row.value())
+            mutedUntil: row.value(), bannedUntil: row.value(), notificationsMutedUntil: row.value(), channelSeq: row.value(),
+            userSeq: row.value())
     }
 
     // derived: cache(in:)
@@ -126,6 +129,7 @@ extension Membership: CachedModel {
         try row.put(mentionMessage)
         try row.put(mutedUntil)
         try row.put(bannedUntil)
+        try row.put(notificationsMutedUntil)
         try row.put(channelSeq)
         try row.put(userSeq)
     }

@@ -4,8 +4,8 @@ public import RoostAPI
 
 /// What the user hasn't read, over all channels that they are a member of, as a live object: for the badge of an app (AM-44).
 ///
-/// It comes from this device's store, and is right offline too: as of the last connection. Hidden channels count, as in the server's answer
-/// to `reading.total`.
+/// It comes from this device's store, and is right offline too: as of the last connection. Hidden channels count, and those that the user has muted
+/// don't, as in the server's answer to `reading.total`.
 @MainActor @Observable
 public final class LiveUnread {
     /// The unread messages of all channels, and how many channels have some. 0 until it is loaded.

@@ -1,7 +1,7 @@
 import GRDB
 import RoostAPI
 
-/// The unread messages of each of the user's channels, and their sum. A change looks at the channels that it concerns, and at no others.
+/// The unread messages of each of the user's channels that they haven't muted, and their sum. A change looks at the channels that it concerns, and at no others.
 struct UnreadTotals: Sendable {
     /// Channels without unread messages are left out. Nil until all were read.
     private var counts: [ChannelID: Int]?
@@ -18,7 +18,7 @@ struct UnreadTotals: Sendable {
         counts = nil
         var updated = known
         for id in change.channels {
-            let count = try Self.query.places(in: database, only: id).first?.unreadCount ?? 0
+            let count = try Self.query.places(in: database, only: id).first?.countedUnread ?? 0
             sum += count - (updated[id] ?? 0)
             updated[id] = count > 0 ? count : nil
         }
@@ -27,8 +27,8 @@ struct UnreadTotals: Sendable {
 
     private mutating func readAll(in database: Database) throws {
         counts = nil
-        let unread = try Self.query.places(in: database).filter { $0.unreadCount > 0 }
-        counts = Dictionary(unread.map { ($0.id, $0.unreadCount) }, uniquingKeysWith: { _, last in last })
-        sum = unread.reduce(0) { $0 + $1.unreadCount }
+        let unread = try Self.query.places(in: database).filter { $0.countedUnread > 0 }
+        counts = Dictionary(unread.map { ($0.id, $0.countedUnread) }, uniquingKeysWith: { _, last in last })
+        sum = unread.reduce(0) { $0 + $1.countedUnread }
     }
 }

@@ -80,6 +80,9 @@ public struct Membership: Hashable, Sendable {
     public var mutedUntil: Timestamp?
     /// Until when the caller is banned from the channel (AM-31).
     public var bannedUntil: Timestamp?
+    /// Until when the caller has muted the channel for themselves; absent if they haven't. The server takes it away when the time is over, which
+    /// may be a moment later: until then the channel is muted, whatever a clock says.
+    public var notificationsMutedUntil: Timestamp?
     /// The channel's seq at which this row was valid. `readCount` includes the caller's own messages up to it, so it doesn't matter whether
     /// an event of the channel or of the user's stream comes first.
     public var channelSeq: Seq
@@ -91,7 +94,7 @@ public struct Membership: Hashable, Sendable {
         channelId: ChannelID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, readSeq: Seq,
         readCount: Int, lastReadAt: Timestamp? = nil, historyFloor: Seq = 0, hiddenState: HiddenState = .unhidden,
         hiddenOrdinal: Int = 0, mentionSeq: Seq = 0, mentionMessage: MessageID? = nil, mutedUntil: Timestamp? = nil,
-        bannedUntil: Timestamp? = nil, channelSeq: Seq, userSeq: Seq
+        bannedUntil: Timestamp? = nil, notificationsMutedUntil: Timestamp? = nil, channelSeq: Seq, userSeq: Seq
     ) {
         self.channelId = channelId
         self.role = role
@@ -108,21 +111,27 @@ public struct Membership: Hashable, Sendable {
         self.mentionMessage = mentionMessage
         self.mutedUntil = mutedUntil
         self.bannedUntil = bannedUntil
+        self.notificationsMutedUntil = notificationsMutedUntil
         self.channelSeq = channelSeq
         self.userSeq = userSeq
     }
 
-    /// Returns whether the channel is hidden at these counters: a newer message brings back one that was hidden until then (SB-27, D-32).
+    /// Returns whether the channel is hidden at these counters: a newer message brings back one that was hidden until then (SB-27), but not while it
+    /// is muted (D-32).
     public func visibility(in counters: ChannelCounters) -> HiddenState {
-        hiddenState == .hiddenAllowAutoUnhide && counters.ordinal > hiddenOrdinal ? .unhidden : hiddenState
+        let comesBack = hiddenState == .hiddenAllowAutoUnhide && counters.ordinal > hiddenOrdinal && !isNotificationsMuted
+        return comesBack ? .unhidden : hiddenState
     }
+
+    /// Whether the caller has muted the channel for themselves (D-29): it is left out of their total and badge.
+    public var isNotificationsMuted: Bool { notificationsMutedUntil != nil }
 }
 
 extension Membership: Codable {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
         case channelId, role, state, joinedAt, joinedSeq, readSeq, readCount, lastReadAt, historyFloor, hiddenState, hiddenOrdinal
-        case mentionSeq, mentionMessage, mutedUntil, bannedUntil, channelSeq, userSeq
+        case mentionSeq, mentionMessage, mutedUntil, bannedUntil, notificationsMutedUntil, channelSeq, userSeq
     }
 
     // derived: encode(to:)
@@ -143,6 +152,7 @@ extension Membership: Codable {
         try container.encodeIfPresent(mentionMessage, forKey: .mentionMessage)
         try container.encodeIfPresent(mutedUntil, forKey: .mutedUntil)
         try container.encodeIfPresent(bannedUntil, forKey: .bannedUntil)
+        try container.encodeIfPresent(notificationsMutedUntil, forKey: .notificationsMutedUntil)
         try container.encode(channelSeq, forKey: .channelSeq)
         try container.encode(userSeq, forKey: .userSeq)
     }
@@ -165,6 +175,7 @@ extension Membership: Codable {
         mentionMessage = try container.decodeIfPresent(MessageID.self, forKey: .mentionMessage)
         mutedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .mutedUntil)
         bannedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .bannedUntil)
+        notificationsMutedUntil = try container.decodeIfPresent(Timestamp.self, forKey: .notificationsMutedUntil)
         channelSeq = try container.decode(Seq.self, forKey: .channelSeq)
         userSeq = try container.decode(Seq.self, forKey: .userSeq)
     }
@@ -189,6 +200,7 @@ extension Membership: WireWritable {
         json.member("mentionMessage", mentionMessage)
         json.member("mutedUntil", mutedUntil)
         json.member("bannedUntil", bannedUntil)
+        json.member("notificationsMutedUntil", notificationsMutedUntil)
         json.member("channelSeq", channelSeq)
         json.member("userSeq", userSeq)
         json.endObject()

@@ -177,7 +177,7 @@ extension UnreadCount {
     }
 }
 
-/// The caller's unread messages over all joined channels.
+/// The caller's unread messages over all joined channels, without those that the caller has muted (D-29).
 public struct TotalUnread: Codable, Hashable, Sendable {
     /// Messages that the user hasn't read.
     public var unreadCount: Int

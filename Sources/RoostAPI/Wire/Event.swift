@@ -82,6 +82,10 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case channelHistoryReset = "channel.historyReset"
     /// To all devices of the user who unhid it.
     case channelUnhidden = "channel.unhidden"
+    /// To all devices of the user who has muted it for themselves.
+    case channelNotificationsMuted = "channel.notificationsMuted"
+    /// To all devices of the user: it counts in their total again.
+    case channelNotificationsUnmuted = "channel.notificationsUnmuted"
     /// Users became members.
     case memberJoined = "member.joined"
     /// A member left, or was removed.

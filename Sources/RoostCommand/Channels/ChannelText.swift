@@ -42,6 +42,9 @@ enum ChannelText {
         case .hiddenAllowAutoUnhide: states.append("hidden")
         case .hiddenPreventAutoUnhide: states.append("archived")
         }
+        if let membership = view.membership, membership.isNotificationsMuted {
+            states.append("muted for you \(end(membership.notificationsMutedUntil))")
+        }
         return states
     }
 

@@ -1,6 +1,6 @@
 /// The name of a command of a chat, as it is typed after the slash.
 enum ChatCommandName: String, CaseIterable {
-    case list, join, create, invite, invitations, accept, decline, members, who, devices, status, hide, unhide, leave
+    case list, join, create, invite, invitations, accept, decline, members, who, devices, status, hide, unhide, mute, unmute, leave
     case edit, delete, retry, discard, unread, older, goto, mentions, reset, quit, help
 }
 
@@ -33,6 +33,8 @@ enum ChatHelp {
         Command(name: .status, arguments: "[TEXT]", what: "what others see beside your name; none removes it"),
         Command(name: .hide, arguments: "[--archive] [--clear]", what: "hide it (until /unhide; with its history)"),
         Command(name: .unhide, what: "show it in your list again"),
+        Command(name: .mute, arguments: "[TIME]", what: "leave it out of your total, for 45m or 12h, say"),
+        Command(name: .unmute, what: "count it in your total again"),
         Command(name: .leave, what: "end your membership here"),
         Command(name: .edit, arguments: "[TEXT]", what: "replace your last message, or load it to edit", isForLines: false),
         Command(name: .delete, what: "delete your last message", isForLines: false),

@@ -63,6 +63,8 @@ enum ChatLine: Hashable {
         case .devices: line = .room(.devices)
         case .status: line = .room(.status(words.takeText() ?? ""))
         case .unhide: line = .room(.unhide)
+        case .mute: line = .room(.mute(seconds: try words.secondsIfAny()))
+        case .unmute: line = .room(.unmute)
         case .invitations: line = .room(.invitations)
         case .hide: line = .room(.hide(archive: words.flag("--archive"), clear: words.flag("--clear")))
         case .list: line = .room(.list(hidden: words.flag("hidden")))
@@ -93,8 +95,10 @@ enum RoomCommand: Hashable {
     case invite([UserID], welcome: String?)
     /// Nil for the one invitation that there is.
     case accept(ChannelID?), decline(ChannelID?)
-    case leave, members, who, devices, unhide, invitations, mentions, reset
+    case leave, members, who, devices, unhide, unmute, invitations, mentions, reset
     case hide(archive: Bool, clear: Bool)
+    /// Nil for ever.
+    case mute(seconds: Int?)
     /// An empty one removes it.
     case status(String)
     case list(hidden: Bool)
@@ -177,6 +181,16 @@ private struct Words {
             throw Wrong(reason: "a time is like 2026-03-02 or 2026-03-02T09:05:00Z")
         }
         return .time(time.timestamp)
+    }
+
+    mutating func secondsIfAny() throws(Wrong) -> Int? {
+        guard !words.isEmpty else { return nil }
+        try refuseOption()
+        let word = words.removeFirst()
+        guard let duration = Lifetime(argument: word) else {
+            throw Wrong(reason: "\(word.safe()) isn't a time: seconds, or like 90s, 45m, 12h, 30d")
+        }
+        return duration.seconds
     }
 
     /// All words that are left.

@@ -43,6 +43,14 @@ extension Room {
             }
         case .reset:
             try await tell("the history of #\(name) begins now for you") { try await $0.channel.resetHistory() }
+        case .mute(let seconds):
+            try await tell("#\(name) is muted: it isn't counted in your total\(seconds == nil ? " until /unmute" : "")") {
+                _ = try await $0.chat.call(MuteNotifications(channel: $0.channel.id, seconds: seconds))
+            }
+        case .unmute:
+            try await tell("#\(name) is counted in your total again") {
+                _ = try await $0.chat.call(UnmuteNotifications(channel: $0.channel.id))
+            }
         case .unhide:
             try await tell("#\(name) is in your list again") { _ = try await $0.chat.call(UnhideChannel(channel: $0.channel.id)) }
         case .leave:
@@ -133,7 +141,11 @@ extension Room {
         let rows = page.items.map { view in
             [
                 (view.channel.channelId == channel.id ? "> #" : "  #") + view.channel.channelId.rawValue.safe(),
-                view.unreadCount == 0 ? "" : "\(view.unreadCount) unread", view.channel.displayName?.safe() ?? "",
+                [
+                    view.unreadCount == 0 ? nil : "\(view.unreadCount) unread",
+                    view.membership?.isNotificationsMuted == true ? "muted" : nil,
+                ]
+                .compactMap { $0 }.joined(separator: ", "), view.channel.displayName?.safe() ?? "",
             ]
         }
         return RoomAnswer(

@@ -12,7 +12,7 @@ extension HideChannel: Handled {
         own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
         own.row.hiddenOrdinal = access.counters.ordinal
         if hidePreviousMessages ?? false { own.row.conceal(upTo: access.counters) }
-        return try context.write(own, in: &access, .channelHidden)
+        return try context.write(own, of: context.caller.user, in: &access, .channelHidden)
     }
 }
 
@@ -28,7 +28,7 @@ extension ResetHistory: Handled {
         var own = try access.requireOwn()
         if own.row.historyFloor < access.counters.seq, own.row.readSeq < access.counters.seq { own.row.lastReadAt = context.now }
         own.row.conceal(upTo: access.counters)
-        return try context.write(own, in: &access, .channelHistoryReset)
+        return try context.write(own, of: context.caller.user, in: &access, .channelHistoryReset)
     }
 }
 
@@ -49,14 +49,14 @@ extension UnhideChannel: Handled {
         var own = try access.requireOwn()
         own.row.hiddenState = .unhidden
         own.row.hiddenOrdinal = 0
-        return try context.write(own, in: &access, .channelUnhidden)
+        return try context.write(own, of: context.caller.user, in: &access, .channelUnhidden)
     }
 }
 
 extension Context {
-    /// Writes a change of the caller's membership. Repeating it changes nothing.
-    fileprivate mutating func write(
-        _ own: ChannelAccess.OwnMember, in access: inout ChannelAccess, _ kind: Event.Kind
+    /// Writes a change of what a user has decided for themselves of a channel. Repeating it changes nothing.
+    mutating func write(
+        _ own: ChannelAccess.OwnMember, of user: UserID, in access: inout ChannelAccess, _ kind: Event.Kind
     ) throws -> Membership {
         let channel = access.channelId
         let before = access.membership
@@ -65,10 +65,10 @@ extension Context {
         guard var membership = access.membership else { throw ImpossibleState("A member of \(channel) has no membership there.") }
         guard membership != before else { return membership }
 
-        membership.userSeq = try advanceStream(of: caller.user)
-        try transaction.writeHiding(own.row, of: caller.user, in: channel, userSeq: membership.userSeq)
-        if own.row.historyFloor > floor { tell(.floor(caller.user, channel, own.row.historyFloor)) }
-        tell(kind, user: caller.user, seq: membership.userSeq, Rows([membership]))
+        membership.userSeq = try advanceStream(of: user)
+        try transaction.writeHiding(own.row, of: user, in: channel, userSeq: membership.userSeq)
+        if own.row.historyFloor > floor { tell(.floor(user, channel, own.row.historyFloor)) }
+        tell(kind, user: user, seq: membership.userSeq, Rows([membership]))
         return membership
     }
 }

@@ -25,6 +25,7 @@ struct OwnChannel: Hashable, Sendable {
         static let empty = States(rawValue: 2)
         static let hiddenUntilNews = States(rawValue: 4)
         static let archived = States(rawValue: 8)
+        static let muted = States(rawValue: 16)
     }
 
     /// The same as `QueryChannels.isUnread`.
@@ -34,6 +35,7 @@ struct OwnChannel: Hashable, Sendable {
         m.channel_id, \(Unread.count), h.list_at, h.last_activity,
         CASE WHEN h.is_deleted = 0 THEN 0 ELSE 1 END + CASE WHEN h.message_count > 0 THEN 0 ELSE 2 END
         + CASE WHEN \(QueryChannels.hidesUntilNews) THEN 4 ELSE 0 END + CASE WHEN \(QueryChannels.isArchived) THEN 8 ELSE 0 END
+        + CASE WHEN m.notifications_muted_until IS NULL THEN 0 ELSE 16 END
         """
 
     fileprivate init(reading row: inout RowReader) {

@@ -62,8 +62,10 @@ extension QueryChannels {
 
     /// Whether there are messages that the caller hasn't read. A deleted channel has no members who could.
     static let isUnread: SQL = "h.is_deleted = 0 AND h.ordinal > m.read_count AND \(Unread.count) > 0"
-    /// The same as `Membership.visibility(in:)`: a newer message brings back a channel that was hidden until then.
-    static let hidesUntilNews: SQL = "m.hidden = 'hiddenAllowAutoUnhide' AND h.ordinal <= m.hidden_count"
+    /// The same as `Membership.visibility(in:)`: a newer message brings back a channel that was hidden until then, unless it is muted.
+    static let hidesUntilNews: SQL = """
+        m.hidden = 'hiddenAllowAutoUnhide' AND (h.ordinal <= m.hidden_count OR m.notifications_muted_until IS NOT NULL)
+        """
     static let isArchived: SQL = "m.hidden = 'hiddenPreventAutoUnhide'"
 
     func ownConditions(of user: UserID) -> [SQL] {

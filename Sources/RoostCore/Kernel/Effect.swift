@@ -54,7 +54,7 @@ public struct EffectKind: Sendable {
 
 /// The kinds that this server knows. An effect of another kind, which a newer version has written, waits for that one.
 public enum EffectKinds {
-    public static let all: [EffectKind] = [.expireIdempotencyKeys, .forgetVersions]
+    public static let all: [EffectKind] = [.expireIdempotencyKeys, .forgetVersions, .unmuteNotifications]
 }
 
 // MARK: Asking for effects

@@ -37,6 +37,7 @@ public enum Migrations {
         Step(name: "0020 devices", statements: devices),
         Step(name: "0021 sharing presence", statements: sharingPresence),
         Step(name: "0022 status", statements: status),
+        Step(name: "0023 muted notifications", statements: mutedNotifications),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

@@ -29,7 +29,7 @@ extension Membership {
         """
         \(table).role, \(table).state, \(table).joined_at, \(table).joined_seq, \(table).read_seq, \(readCount),
         \(table).last_read_at, \(table).history_floor, \(table).hidden, \(table).hidden_count, \(table).mention_seq,
-        \(table).mention_message, \(table).muted_until, \(table).banned_until, \(table).user_seq
+        \(table).mention_message, \(table).muted_until, \(table).banned_until, \(table).notifications_muted_until, \(table).user_seq
         """
     }
 
@@ -39,7 +39,8 @@ extension Membership {
             channelId: channelId, role: row.value(), state: row.value(), joinedAt: row.value(), joinedSeq: row.value(),
             readSeq: row.value(), readCount: row.value(), lastReadAt: row.value(), historyFloor: row.value(),
             hiddenState: row.value(), hiddenOrdinal: row.value(), mentionSeq: row.value(), mentionMessage: row.value(),
-            mutedUntil: row.value(), bannedUntil: row.value(), channelSeq: channelSeq, userSeq: row.value())
+            mutedUntil: row.value(), bannedUntil: row.value(), notificationsMutedUntil: row.value(), channelSeq: channelSeq,
+            userSeq: row.value())
     }
 
     /// - Parameter purgedSeq: The last seq of the channel at which a message was deleted for good.
@@ -199,7 +200,7 @@ extension Context {
             INSERT INTO members (channel_id, user_id, \(MembershipStart.columns), last_sent_seq, history_floor)
             VALUES (\(channel), \(user), \(row: start), \(0), \(historyFloor))
             ON CONFLICT (channel_id, user_id) DO UPDATE
-            SET (\(MembershipStart.columns)) = (\(row: start)), hidden = 'unhidden', hidden_count = 0,
+            SET (\(MembershipStart.columns)) = (\(row: start)), hidden = 'unhidden', hidden_count = 0, notifications_muted_until = NULL,
                 history_floor = CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor
                                      ELSE members.history_floor END
             RETURNING \(ChannelAccess.StoredMember.writtenColumns)

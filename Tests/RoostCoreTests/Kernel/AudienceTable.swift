@@ -177,6 +177,15 @@ extension AudienceTests {
             .by("bob/2", UnhideChannel(channel: "room")), [("bob", "channel.unhidden user:bob")]),
         HeardOperation("SB-28 showing what is shown goes to nobody", .by("bob/2", UnhideChannel(channel: "room")), []),
         HeardOperation(
+            "D-29 EM-35 muting a channel for oneself goes to one's own devices", .by("bob/1", MuteNotifications(channel: "room")),
+            [("bob", "channel.notificationsMuted user:bob")]),
+        HeardOperation(
+            "D-29 EM-35 its end goes to one's own devices", after: [.by("bob/1", MuteNotifications(channel: "room"))],
+            .by("bob/2", UnmuteNotifications(channel: "room")), [("bob", "channel.notificationsUnmuted user:bob")]),
+        HeardOperation(
+            "D-29 a member who muted a channel gets its messages all the same",
+            after: [.by("bob/1", MuteNotifications(channel: "room"))], send(), [("members wes", "message.new channel:room")]),
+        HeardOperation(
             "SB-26 a member who hid a channel gets its messages all the same", after: [.by("bob/1", HideChannel(channel: "room"))],
             send(), [("members wes", "message.new channel:room")]),
         HeardOperation(

@@ -42,6 +42,8 @@ struct RepeatTests {
             RevokeToken(tokenId: "stolen", expiresAt: Timestamp(milliseconds: 1_772_368_300_000))
         },
         RepeatedOperation("trying an effect again twice", "root") { _ in RetryEffect(kind: "test.dead", key: "1") },
+        RepeatedOperation("D-29 muting a channel for ever twice", "bob") { _ in MuteNotifications(channel: "general") },
+        RepeatedOperation("D-29 ending what is no muting", "bob") { _ in UnmuteNotifications(channel: "general") },
         RepeatedOperation("I22 keeping a draft twice", "bob") { _ in SetDraft(channel: "general", text: "x", metadata: ["a": 1]) },
         RepeatedOperation("I22 removing a draft twice", "bob") { _ in SetDraft(channel: "general", text: "") },
         RepeatedOperation("I4 sending twice", "bob") { _ in

@@ -110,9 +110,10 @@ struct WireNameTests {
     /// The verbs of operations. A new one is added here if none of these says the same.
     private static let verbs: Set<String> = [
         "accept", "add", "create", "deactivate", "decline", "delete", "edit", "explain", "freeze", "get", "hide", "join", "leave",
-        "list", "mark", "purge", "put", "query", "reactivate", "remove", "reset", "resume", "retry", "revoke", "search", "send",
+        "list", "mark", "mute", "purge", "put", "query", "reactivate", "remove", "reset", "resume", "retry", "revoke", "search",
+        "send",
         "set", "sign", "silence", "start", "stop",
-        "undelete", "unfreeze", "unhide", "unsilence", "unwatch", "update", "upsert", "watch", "withdraw",
+        "undelete", "unfreeze", "unhide", "unmute", "unsilence", "unwatch", "update", "upsert", "watch", "withdraw",
     ]
 
     /// Operations that are named for what they answer with.

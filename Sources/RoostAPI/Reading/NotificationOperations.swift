@@ -1,0 +1,42 @@
+/// Mutes a channel for the caller alone, for a time (D-29): what arrives there is counted on, and left out of the total and of the badge; and a
+/// message doesn't bring the channel back if the caller has hidden it (D-32). Everything else goes on. Another call sets another end.
+///
+/// When the time is over the server ends it, as ``UnmuteNotifications`` does.
+public struct MuteNotifications: Operation {
+    public typealias Response = Membership
+    public static let name = "channel.muteNotifications"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/notifications/mute"
+    public static let permission = Permission.channelHide
+    public static let summary = "Leave a channel out of the caller's total and badge, for some seconds."
+
+    public var channel: ChannelID
+    /// More than 0, or −1 for ever; for ever when left out.
+    public var seconds: Int?
+
+    // derived: init
+    public init(channel: ChannelID, seconds: Int? = nil) {
+        self.channel = channel
+        self.seconds = seconds
+    }
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(seconds: seconds, field: "seconds")
+    }
+}
+
+/// Ends what ``MuteNotifications`` has begun: the channel counts again, with all that is unread, and comes back if a message came meanwhile. Does
+/// nothing if there is nothing to end.
+public struct UnmuteNotifications: Operation {
+    public typealias Response = Membership
+    public static let name = "channel.unmuteNotifications"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/notifications/unmute"
+    public static let permission = Permission.channelHide
+    public static let summary = "Count a channel in the caller's total and badge again."
+
+    public var channel: ChannelID
+    // derived: init
+    public init(channel: ChannelID) { self.channel = channel }
+    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}

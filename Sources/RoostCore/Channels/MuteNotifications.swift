@@ -1,0 +1,80 @@
+public import RoostAPI
+
+/// Muting a channel for the caller alone (D-29): a change of the caller's row, sent only to the caller's devices. No rule asks what time it is:
+/// while the row has an end, the channel is muted, and an effect takes it away when it is over.
+
+extension MuteNotifications: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
+    public func handle(in context: inout Context) throws -> Membership {
+        var access = try context.require(.channelHide, in: channel)
+        var own = try access.requireOwn()
+        let end = context.now.after(seconds: seconds)
+        // What a message has brought back stays.
+        if own.row.visibility(in: access.counters) == .unhidden { (own.row.hiddenState, own.row.hiddenOrdinal) = (.unhidden, 0) }
+        own.row.notificationsMutedUntil = end
+        let membership = try context.write(own, of: context.caller.user, in: &access, .channelNotificationsMuted)
+        if end < .forever { try context.unmute(MutedMember(access.channelId, context.caller.user), at: end) }
+        return membership
+    }
+}
+
+extension UnmuteNotifications: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
+
+    public func handle(in context: inout Context) throws -> Membership {
+        var access = try context.require(.channelHide, in: channel)
+        var own = try access.requireOwn()
+        own.row.notificationsMutedUntil = nil
+        return try context.write(own, of: context.caller.user, in: &access, .channelNotificationsUnmuted)
+    }
+}
+
+// MARK: The end
+
+/// Whom an effect is about.
+private struct MutedMember: Codable {
+    var channelId: ChannelID
+    var userId: UserID
+
+    init(_ channel: ChannelID, _ user: UserID) { (channelId, userId) = (channel, user) }
+
+    init(of effect: Effect) throws { self = try StoredJSON.decode(Self.self, from: effect.payload) }
+}
+
+extension EffectKind.Name {
+    static let unmuteNotifications = Self(rawValue: "notifications.unmute")
+}
+
+extension EffectKind {
+    /// Ends a member's muting of a channel.
+    static let unmuteNotifications = EffectKind(
+        .unmuteNotifications,
+        scope: { effect in
+            guard let member = try? MutedMember(of: effect) else { return Scope() }
+            return .channel(member.channelId, user: member.userId)
+        },
+        run: { effect, _, context in try context.unmute(try MutedMember(of: effect)) })
+}
+
+extension Context {
+    fileprivate mutating func unmute(_ member: MutedMember, at end: Timestamp) throws {
+        let subject = "\(member.channelId.rawValue)\n\(member.userId.rawValue)"
+        try later(
+            .unmuteNotifications, key: Fingerprint.of(subject), payload: try StoredJSON.encode(member) ?? "", at: end)
+    }
+
+    fileprivate mutating func unmute(_ member: MutedMember) throws {
+        // Whoever has left, and come back perhaps, has nothing that would end.
+        guard var access = try transaction.access(to: member.channelId, of: member.userId), access.isMember,
+            var own = access.own, let end = own.row.notificationsMutedUntil
+        else { return }
+        // The clock may have gone back, and somebody may have said for ever meanwhile.
+        guard end <= now else {
+            if end < .forever { try unmute(member, at: end) }
+            return
+        }
+        own.row.notificationsMutedUntil = nil
+        _ = try write(own, of: member.userId, in: &access, .channelNotificationsUnmuted)
+    }
+}
