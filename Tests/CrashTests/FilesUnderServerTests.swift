@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) struct FilesUnderServerTests {
     @Test(
         "I1 a server process whose database is removed or replaced, or log cut off, acks nothing more and ends with status 74",
-        .timeLimit(.minutes(2)), arguments: ["removed", "replaced", "cut off"])
+        .timeLimit(.minutes(5)), arguments: ["removed", "replaced", "cut off"])
     func ends(how: String) async throws {
         let server = try await WatchedServer.start()
         defer { try? FileManager.default.removeItem(at: server.directory) }

@@ -4,7 +4,7 @@ import RoostTestSupport
 import RoostTesting
 import Testing
 
-@MainActor @Suite("A long random run of messages with the SDK", .timeLimit(.minutes(2)))
+@MainActor @Suite("A long random run of messages with the SDK", .timeLimit(.minutes(5)))
 struct MessageRunTests {
     @Test(
         "AM-43 AM-44 MN-16 R35 I5 I7 a device that is cut off at random shows what a recount says whenever it has caught up",

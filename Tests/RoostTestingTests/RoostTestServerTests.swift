@@ -4,7 +4,7 @@ import RoostAPI
 import RoostTesting
 import Testing
 
-@MainActor @Suite("RoostTesting: a server for an app's tests", .timeLimit(.minutes(1)))
+@MainActor @Suite("RoostTesting: a server for an app's tests", .timeLimit(.minutes(5)))
 struct RoostTestServerTests {
     /// The texts of a list once they are as expected.
     private func wait(for list: MessageList, _ isAsExpected: @escaping ([MessageItem]) -> Bool) async -> [MessageItem] {

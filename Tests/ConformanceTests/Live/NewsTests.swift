@@ -6,7 +6,7 @@ import RoostTestSupport
 import Testing
 
 /// What an app is told, and what it tells: events, the order of calls, and reading while a channel is on the screen.
-@MainActor @Suite("Live: news and reading", .timeLimit(.minutes(2)))
+@MainActor @Suite("Live: news and reading", .timeLimit(.minutes(5)))
 struct NewsTests {
     private func happened(_ event: ChatEvent?) -> ChatEvent.Happening? {
         if case .happened(let news) = event { news } else { nil }

@@ -6,7 +6,7 @@ import RoostTestSupport
 import Testing
 
 /// Lists of messages that begin somewhere else than at the newest message, against the real server.
-@MainActor @Suite("Messages: lists around a place", .timeLimit(.minutes(2)))
+@MainActor @Suite("Messages: lists around a place", .timeLimit(.minutes(5)))
 struct MessageAnchorTests {
     /// Ann's socket in a channel with 200 messages of hers, of which bob has read 80.
     private func room(at server: TestServer, _ count: Int = 200) async throws -> (ann: RawSocket, messages: [Message]) {

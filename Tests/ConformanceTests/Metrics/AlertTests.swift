@@ -39,7 +39,7 @@ import Testing
 
     @Test(
         "a server that does its work sets off no alert; tokens that are refused and connections that fill it set off theirs",
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(5)))
     func onAServer() async throws {
         let server = try await WatchedServer.start(arguments: ["--connections-max", "10"])
         let first = try MetricsText(try await scrape(server))

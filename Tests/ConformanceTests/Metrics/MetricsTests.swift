@@ -28,7 +28,7 @@ import Testing
         return [ann, bob, silent, refused]
     }
 
-    @Test("/metrics is text that a strict reader takes, and what happened stands in it", .timeLimit(.minutes(1)))
+    @Test("/metrics is text that a strict reader takes, and what happened stands in it", .timeLimit(.minutes(5)))
     func counts() async throws {
         let server = try await WatchedServer.start()
         let fresh = try await server.metrics()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Channels: lists from the server", .timeLimit(.minutes(1)))
+@MainActor @Suite("Channels: lists from the server", .timeLimit(.minutes(5)))
 struct AskedChannelsTests {
     private func chat(_ server: ScriptedServer) -> Chat {
         var configuration = Chat.Configuration(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Channels: live", .timeLimit(.minutes(1)))
+@MainActor @Suite("Channels: live", .timeLimit(.minutes(5)))
 struct LiveChannelTests {
     private func chat(_ server: any Transport = TinyServer()) -> Chat {
         var configuration = Chat.Configuration(

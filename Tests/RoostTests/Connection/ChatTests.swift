@@ -4,7 +4,7 @@ import Roost
 import RoostAPI
 import Testing
 
-@MainActor @Suite("Chat", .timeLimit(.minutes(1)))
+@MainActor @Suite("Chat", .timeLimit(.minutes(5)))
 struct ChatTests {
     private func chat(_ server: TinyServer = TinyServer(), directory: URL? = nil) -> Chat {
         var configuration = Chat.Configuration(

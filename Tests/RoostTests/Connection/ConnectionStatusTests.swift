@@ -7,7 +7,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Connection: what the app is told", .timeLimit(.minutes(1)))
+@MainActor @Suite("Connection: what the app is told", .timeLimit(.minutes(5)))
 struct ConnectionStatusTests {
     private struct NoBackend: Error, CustomStringConvertible {
         var description: String { "the backend is away" }

@@ -63,7 +63,7 @@ private final class StandInSocket: MessageSocket {
     }
 }
 
-@Suite("Transports: what isn't URLSession's own", .timeLimit(.minutes(1)))
+@Suite("Transports: what isn't URLSession's own", .timeLimit(.minutes(5)))
 struct MessageSocketTests {
     /// Runs a socket with these commands, and closes it when all of some events were told, unless it ends before. Returns what was told.
     private func events(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Connection: what happens to the app", .serialized, .timeLimit(.minutes(1)))
+@MainActor @Suite("Connection: what happens to the app", .serialized, .timeLimit(.minutes(5)))
 struct SystemEventTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let url = URL(filePath: "/")

@@ -7,7 +7,7 @@ import Roost
 import RoostAPI
 import Testing
 
-@Suite("WebSocketTransport", .timeLimit(.minutes(1)))
+@Suite("WebSocketTransport", .timeLimit(.minutes(5)))
 struct WebSocketTransportTests {
     @Test("A message comes back whole, also one that takes several frames; the end is told once")
     func echo() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import Roost
 
 /// What an app is told of what happens.
-@Suite("Live: events", .timeLimit(.minutes(1)))
+@Suite("Live: events", .timeLimit(.minutes(5)))
 struct EventTests {
     /// The events of the machine's outputs.
     private func told(by client: inout Harness) -> [ChatEvent] {

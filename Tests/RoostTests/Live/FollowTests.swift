@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Live objects that ask the server", .timeLimit(.minutes(1)))
+@MainActor @Suite("Live objects that ask the server", .timeLimit(.minutes(5)))
 struct FollowTests {
     @Test("AM-29 R08 A change that comes right after the server's answer reaches the live object")
     func noGap() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Live objects: reloading", .timeLimit(.minutes(1)))
+@MainActor @Suite("Live objects: reloading", .timeLimit(.minutes(5)))
 struct FollowerTests {
     private func chat() -> Chat {
         var configuration = Chat.Configuration(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Live objects: phases", .timeLimit(.minutes(1)))
+@MainActor @Suite("Live objects: phases", .timeLimit(.minutes(5)))
 struct LivePhaseTests {
     private struct Unreadable: Error {}
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Members: lists from the server", .timeLimit(.minutes(1)))
+@MainActor @Suite("Members: lists from the server", .timeLimit(.minutes(5)))
 struct MemberListTests {
     private func member(_ user: UserID, _ seq: Seq, state: MembershipState = .member, at changeSeq: Seq? = nil) -> Member {
         Member(

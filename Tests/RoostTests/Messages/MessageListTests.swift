@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Messages: live lists", .timeLimit(.minutes(1)))
+@MainActor @Suite("Messages: live lists", .timeLimit(.minutes(5)))
 struct MessageListTests {
     /// A client that was never started, whose store a test writes: 1,000 messages, all of them cached.
     private func chat() async throws -> (chat: Chat, store: Store) {

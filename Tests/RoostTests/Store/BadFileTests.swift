@@ -8,7 +8,7 @@ import Testing
 @testable import Roost
 
 /// What may happen to an app's files while it doesn't look, and while it does.
-@MainActor @Suite("Store: bad files", .timeLimit(.minutes(1)))
+@MainActor @Suite("Store: bad files", .timeLimit(.minutes(5)))
 struct BadFileTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let url = URL(filePath: "/")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@Suite("Store: what an app is told of its files", .timeLimit(.minutes(1)))
+@Suite("Store: what an app is told of its files", .timeLimit(.minutes(5)))
 struct StorageProblemTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let url = URL(filePath: "/")

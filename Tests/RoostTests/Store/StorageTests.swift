@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Store: where it is", .timeLimit(.minutes(1)))
+@MainActor @Suite("Store: where it is", .timeLimit(.minutes(5)))
 struct StorageTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let url = URL(filePath: "/")

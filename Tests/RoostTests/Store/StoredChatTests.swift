@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Store: reading it beside the app", .timeLimit(.minutes(1)))
+@MainActor @Suite("Store: reading it beside the app", .timeLimit(.minutes(5)))
 struct StoredChatTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let url = URL(filePath: "/")

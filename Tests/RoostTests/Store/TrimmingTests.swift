@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Store: the size of the cache", .timeLimit(.minutes(1)))
+@MainActor @Suite("Store: the size of the cache", .timeLimit(.minutes(5)))
 struct TrimmingTests {
     private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let channels: [ChannelID] = ["a", "b", "c"]

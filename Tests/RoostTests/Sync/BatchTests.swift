@@ -7,7 +7,7 @@ import Testing
 @testable import Roost
 
 /// What a connection brings while the store is busy.
-@Suite("Sync: batches", .timeLimit(.minutes(1)))
+@Suite("Sync: batches", .timeLimit(.minutes(5)))
 struct BatchTests {
     private let server = ScriptedServer { _ in .error(.notFound("operation")) }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-@Suite("Sync: the order of calls", .timeLimit(.minutes(1)))
+@Suite("Sync: the order of calls", .timeLimit(.minutes(5)))
 struct CallOrderTests {
     @Test("calls go in the order in which they took their turns, whichever of them is ready first, and also past those that fail")
     func order() async {

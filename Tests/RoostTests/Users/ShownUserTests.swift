@@ -7,7 +7,7 @@ import Testing
 @testable import Roost
 
 /// Who sent it: names and pictures in rows that are shown.
-@MainActor @Suite("Users: names in rows", .timeLimit(.minutes(1)))
+@MainActor @Suite("Users: names in rows", .timeLimit(.minutes(5)))
 struct ShownUserTests {
     private func chat(_ transport: any Transport = TinyServer()) -> Chat {
         var configuration = Chat.Configuration(
