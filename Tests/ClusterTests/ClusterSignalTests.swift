@@ -132,6 +132,41 @@ extension RealClusterTests {
             }
         }
 
+        @Test(
+            "AM-46 SB-63 I13 a killed node ends who reads and who is online there: what came before is read, what comes after isn't"
+        )
+        func killedNode() async throws {
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(3, on: .shared, nats)
+            do {
+                let ann = try await nodes.socket("ann", at: 0)
+                let (phone, cid) = (try await nodes.socket("bob", at: 1), try await nodes.socket("cid", at: 1))
+                let tablet = try await nodes.socket("bob", at: 2)
+                try await ann.call(CreateChannel(channel: "general", users: ["bob", "cid"]))
+                try await ann.call(WatchChannel(channel: "general", limit: 0))
+                try await Self.follow(.presenceChanged, ann, to: ["bob", "cid"], from: ["bob", "cid"])
+                try await phone.call(StartReading(channel: "general"))
+                let first = try await ann.call(SendMessage(channel: "general", clientId: "1", text: "1"))
+                while await phone.next() != .ping {}
+                while try await tablet.call(GetUnread(channel: "general")).readSeq < first.seq {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                let killed = ContinuousClock.now
+                await nodes.killNode(1)
+                try await ann.call(SendMessage(channel: "general", clientId: "2", text: "2"))
+                try await Self.follow(.presenceChanged, ann, to: ["bob"], from: ["bob", "cid"])
+                print("Cluster signals: members of a killed node told as offline after \(ContinuousClock.now - killed).")
+                let unread = try await tablet.call(GetUnread(channel: "general"))
+                #expect(unread.unreadCount == 1 && unread.readSeq == first.seq)
+                #expect(try await ann.call(WatchChannel(channel: "general", limit: 0)).online == 2)
+                for socket in [ann, phone, cid, tablet] { await socket.close() }
+            } catch {
+                Issue.record(error)
+            }
+            await nodes.end()
+            await nats.stop()
+        }
+
         @Test("ST-13 ST-16 I13 watchers of all nodes are told who comes and goes on any, also when a node is killed")
         func watchers() async throws {
             let nats = try await NATSServer.start()

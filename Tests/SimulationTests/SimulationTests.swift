@@ -33,7 +33,9 @@ struct SimulationTests {
         #expect(try Simulation(seed: seed).run().hash == Simulation(seed: seed).run().hash)
     }
 
-    @Test("The histories have invitations, roles, hidden channels, preferences and messages deleted for oneself in them")
+    @Test(
+        "The histories have invitations, roles, hidden channels, preferences, messages deleted for oneself and marks as unread in them"
+    )
     func memberships() throws {
         var kinds: Set<Event.Kind> = []
         for seed in 1...60 as ClosedRange<UInt64> {
@@ -43,6 +45,7 @@ struct SimulationTests {
         }
         let expected: Set<Event.Kind> = [
             .invitationAccepted, .memberRoleChanged, .channelHidden, .preferencesUpdated, .messageDeletedForMe,
+            .readingUnmarked,
         ]
         #expect(expected.subtracting(kinds) == [])
     }

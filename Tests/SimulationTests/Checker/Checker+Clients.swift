@@ -66,7 +66,8 @@ extension Checker {
         let membership = store.memberships[channel]
         defer { memberships[client, default: [:]][channel] = membership }
         guard let before = memberships[client]?[channel], let membership, before.joinedAt == membership.joinedAt else { return }
-        if membership.readSeq < before.readSeq || membership.readCount < before.readCount {
+        let unmarked = unmarks[store.user]?[channel]?.contains { $0 > before.userSeq && $0 <= membership.userSeq } ?? false
+        if !unmarked, membership.readSeq < before.readSeq || membership.readCount < before.readCount {
             fail("I8", "\(client)'s reading of \(channel) goes back from \(before.readSeq) to \(membership.readSeq)")
         }
     }

@@ -11,7 +11,7 @@ import RoostAPI
 /// - I5 at rest, each client holds what a fresh one gets.
 /// - I6 what was shown stays.
 /// - I7 the unread count is what its definition says, at each moment.
-/// - I8 a read position never goes back within a membership.
+/// - I8 a read position never goes back within a membership, but where the user has marked messages as unread.
 /// - I9 non-members get nothing.
 /// - I10 what a user asks for once happens once: a lost answer undoes nothing that came since.
 struct Checker {
@@ -53,6 +53,8 @@ struct Checker {
     var births: [ChannelID: [(seq: Seq, sender: UserID)]] = [:]
     var stored: [Name: Seq] = [:]
     var periods: [ChannelID: [UserID: [MembershipPeriod]]] = [:]
+    /// Where in their own streams users have marked messages of a channel as unread.
+    var unmarks: [UserID: [ChannelID: [Seq]]] = [:]
 
     // What clients showed.
     var shown: [String: [ChannelID: Set<Name>]] = [:]
@@ -105,6 +107,11 @@ struct Checker {
         let head = heads[event.stream] ?? 0
         if event.seq != head + 1 { fail("I3", "\(event.stream) goes from \(head) to \(event.seq)") }
         heads[event.stream] = event.seq
+        if event.kind == .readingUnmarked, let user = event.stream.user {
+            for membership in event.rows.memberships ?? [] {
+                unmarks[user, default: [:]][membership.channelId, default: []].append(event.seq)
+            }
+        }
         guard let channel = event.stream.channel else { return }
         for message in event.rows.messages ?? [] { committed(message, with: event) }
         for member in event.rows.members ?? [] {

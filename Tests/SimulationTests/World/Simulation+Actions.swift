@@ -60,7 +60,7 @@ extension Simulation {
     /// Nobody hides the messages of before: the checker holds every client to all of them.
     private func changeMembership(by client: SimulatedClient, of channel: ChannelID) {
         let other = scheduler.random.pick(Set(clients.map(\.user)).sorted())
-        switch scheduler.random.number(1...18) {
+        switch scheduler.random.number(1...20) {
         case 1...3: client.call(InviteMembers(channel: channel, users: [other]))
         case 4...5: answerInvitation(by: client)
         case 6: client.call(WithdrawInvitations(channel: channel, users: [other]))
@@ -74,6 +74,9 @@ extension Simulation {
         case 16: request(.unhide(UnhideChannel(channel: channel)), by: client)
         case 17 where scheduler.random.once(in: 2):
             request(.draft(SetDraft(channel: channel, text: scheduler.random.once(in: 3) ? "" : "so far")), by: client)
+        case 18...19:
+            let seq = Seq(scheduler.random.number(0...Int(client.store.channels[channel]?.counters.seq ?? 0)))
+            request(.unread(MarkUnread(channel: channel, seq: seq)), by: client)
         default: request(.preferences(UpdatePreferences(autoAcceptInvitations: scheduler.random.once(in: 2))), by: client)
         }
     }
