@@ -52,6 +52,29 @@ extension RealClusterTests {
             }
         }
 
+        @Test("X-37 I3 without the bus a user is invisible on all nodes, the others by reading the database, and visible again")
+        func invisible() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
+                let ann = try await cluster.socket("ann", at: 1)
+                let (phone, tablet) = (try await cluster.socket("bob", at: 0), try await cluster.socket("bob", at: 1))
+                await cluster.nats.killNow()
+                func online() async throws -> [UserID] {
+                    let members = try await ann.call(ListMembers(channel: Self.general))
+                    return members.items.filter(\.isOnline).map(\.member.userId).sorted()
+                }
+                #expect(try await online().contains("bob"))
+                for sharesPresence in [false, true] {
+                    try await phone.call(UpdatePreferences(sharesPresence: sharesPresence))
+                    try await eventually("bob to be \(sharesPresence ? "visible" : "invisible") on the other node") {
+                        try await online().contains("bob") == sharesPresence
+                    }
+                }
+                _ = try await tablet.call(GetMe())
+                try await cluster.nats.startAgain()
+            }
+        }
+
         @Test("I1 I3 I4 a node killed after its commits and before it told of them: the others' clients get all, on one connection")
         func killedBeforeTelling() async throws {
             try await onTwoNodes { nodes, bob, view in

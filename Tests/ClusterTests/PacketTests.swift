@@ -14,7 +14,7 @@ struct PacketTests {
             oldestMessage: 2, json: Array(#""a":1"#.utf8)),
         StreamItem(
             stream: .user("ann"), after: 0, seq: 9, joined: [.init(channel: "x", seq: 7, role: "guide")],
-            floors: [.init(channel: "x", seq: 6), .init(channel: "y", seq: 1)], json: []),
+            floors: [.init(channel: "x", seq: 6), .init(channel: "y", seq: 1)], sharesPresence: false, json: []),
         StreamItem(
             stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 4, seq: 5, roles: [.init(user: "ann", role: .owner, seq: 5)],
             readers: Readers(members: .moderator, others: .nobody, roles: ["guide", .owner]), isDestroyed: true,

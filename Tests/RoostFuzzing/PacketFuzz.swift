@@ -21,7 +21,7 @@ enum PacketFuzz {
 /// What another node tells in passing, changed a little.
 enum NewsFuzz {
     private static let words = [
-        "typing", "read", "signal", "markedUnread", "presenceShared", "readSeq", "9223372036854775807", "-1", "general", "ann", "{",
+        "typing", "read", "signal", "markedUnread", "profileShown", "readSeq", "9223372036854775807", "-1", "general", "ann", "{",
         "}", "[", "]",
         "null",
     ]

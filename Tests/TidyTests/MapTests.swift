@@ -135,7 +135,7 @@ struct MapTests {
             // A user follows the streams of the channels that they are a member of.
             "Streams": ["members"],
             // The answer has some members with their read positions, if they share these.
-            "Watching": ["members", "users"],
+            "Watching": ["members", "users", "channel_heads"],
         ])
 
     static let client = Tables(

@@ -100,7 +100,7 @@ struct BenchMessages: AsyncParsableCommand {
 
 struct BenchLive: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "live", abstract: "Typing and reading by 1,000 members, and sockets that start and stop watching.")
+        commandName: "live", abstract: "Typing and reading by 1,000 members, sockets that start and stop watching, and new names.")
     @Option(help: "Sockets that watch. This process and the server need as many descriptors each.")
     var sockets = BenchPart.Standard.idleSockets
     @OptionGroup var options: BenchOptions

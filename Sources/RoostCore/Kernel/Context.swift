@@ -216,12 +216,12 @@ public enum Notice: Hashable, Sendable {
     case stoppedReading(ConnectionID, ChannelID)
     /// A user has marked messages of a channel as unread: no connection of theirs goes on reading it.
     case markedUnread(UserID, ChannelID)
-    /// Whether others see from now on that a user is online.
+    /// Whether others see from the next event of the user's own stream on that they are online.
     case presenceShared(UserID, Bool)
     /// What lists show of a user has changed. Those who see the user somewhere are told, often enough and not more often.
     case profileChanged(UserID)
-    /// The same in one channel, with what is shown by now.
-    case profileShown(UserSummary, ChannelID)
+    /// The same in one channel, with what is shown by now; whether all members are told, and not only those who look.
+    case profileShown(UserSummary, ChannelID, toMembers: Bool)
     /// Connections that these changes shut out get nothing more, and end.
     case accessChanged([AccessChange])
 }

@@ -94,8 +94,8 @@ extension UpdatePreferences: Handled {
                 shares_reading = \(after.sharesReading), shares_presence = \(after.sharesPresence), user_seq = \(seq)
             WHERE user_id = \(user)
             """)
-        context.tell(.preferencesUpdated, user: user, seq: seq, Rows([after]))
         if after.sharesPresence != before.sharesPresence { context.tell(.presenceShared(user, after.sharesPresence)) }
+        context.tell(.preferencesUpdated, user: user, seq: seq, Rows([after]))
         return after
     }
 }

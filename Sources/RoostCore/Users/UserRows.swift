@@ -125,6 +125,14 @@ extension Preferences: StoredRow {
         return ChangedRows(try transaction.rows(sql) { (stamp: $0.int64(), row: try Preferences(reading: &$0)) })
     }
 
+    /// Whether others see that the user is online.
+    package static func accompany(
+        _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
+    ) throws -> [Notice] {
+        guard case .user(let user) = stream, let preferences = rows.preferences else { return [] }
+        return [.presenceShared(user, preferences.sharesPresence)]
+    }
+
     // No row is about a message.
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }

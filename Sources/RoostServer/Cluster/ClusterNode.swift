@@ -126,7 +126,7 @@ final class ClusterNode: Delivery {
         var frames = EventFrames()
         for notice in committed.lazy.flatMap(\.notices) {
             switch notice {
-            case .accessChanged, .reading, .stoppedReading, .markedUnread, .presenceShared: frames.change(notice)
+            case .accessChanged, .reading, .stoppedReading, .markedUnread: frames.change(notice)
             case .signal(let signal, let audience): frames.add(signal, to: audience)
             default: break
             }
@@ -145,7 +145,7 @@ final class ClusterNode: Delivery {
         case .received(.stream(let stream), let payload) where NodeNews.isIn(payload):
             guard let news = NodeNews(payload, of: stream) else { return }
             switch news {
-            case .markedUnread, .presenceShared: hub.deliver([.change(news.notice)])
+            case .markedUnread: hub.deliver([.change(news.notice)])
             case .typing, .stoppedTyping, .read, .signal, .profileShown: break
             }
             told.withLock { $0 }?.take([news.notice])

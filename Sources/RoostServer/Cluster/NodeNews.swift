@@ -11,9 +11,7 @@ enum NodeNews: Codable, Hashable, Sendable {
     /// Whoever marks a channel as unread doesn't go on reading it on another node.
     case markedUnread(UserID, ChannelID)
     /// What is shown of a user in a channel has changed.
-    case profileShown(UserSummary, ChannelID)
-    /// Travels on the topic of the user's own stream.
-    case presenceShared(UserID, Bool)
+    case profileShown(UserSummary, ChannelID, toMembers: Bool)
 
     /// Nil for notices that travel otherwise, or not at all.
     init?(_ notice: Notice) {
@@ -23,8 +21,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         case .read(let position, let channel): self = .read(position, channel)
         case .signal(let signal, _): self = .signal(signal)
         case .markedUnread(let user, let channel): self = .markedUnread(user, channel)
-        case .profileShown(let user, let channel): self = .profileShown(user, channel)
-        case .presenceShared(let user, let isShared): self = .presenceShared(user, isShared)
+        case .profileShown(let user, let channel, let toMembers): self = .profileShown(user, channel, toMembers: toMembers)
         default: return nil
         }
     }
@@ -40,10 +37,9 @@ enum NodeNews: Codable, Hashable, Sendable {
     var stream: StreamID {
         switch self {
         case .typing(_, let channel), .stoppedTyping(_, let channel), .read(_, let channel), .markedUnread(_, let channel),
-            .profileShown(_, let channel):
+            .profileShown(_, let channel, _):
             .channel(channel)
         case .signal(let signal): .channel(signal.channel)
-        case .presenceShared(let user, _): .user(user)
         }
     }
 
@@ -54,8 +50,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         case .stoppedTyping(let user, let channel): .stoppedTyping(user, channel)
         case .read(let position, let channel): .read(position, channel)
         case .markedUnread(let user, let channel): .markedUnread(user, channel)
-        case .profileShown(let user, let channel): .profileShown(user, channel)
-        case .presenceShared(let user, let isShared): .presenceShared(user, isShared)
+        case .profileShown(let user, let channel, let toMembers): .profileShown(user, channel, toMembers: toMembers)
         case .signal(let signal): .signal(signal, .watchers(signal.channel))
         }
     }

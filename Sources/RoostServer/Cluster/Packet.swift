@@ -9,10 +9,10 @@ import RoostCore
 ///
 ///     version: 1 byte, kind of the stream: 1 byte (0 channel, 1 user), id: text, number of items: 32 bits, then each item:
 ///     after, seq: 64 bits each; is destroyed: 1 byte; oldest message: 64 bits, 0 for none; joined: 16 bits, each a text and 64 bits;
-///     the role, a text; floors: as joined without a role; left: 16 bits, each a text; roles: 16 bits, each two texts and 64 bits; readers:
+///     the role, a text; floors: as joined without a role; whether others see that the user is online: 1 byte (0 no, 1 yes, 2 as before); left: 16 bits, each a text; roles: 16 bits, each two texts and 64 bits; readers:
 ///     members and others, 1 byte each, 16 bits of roles, each a text; JSON
 enum Packet {
-    static let version: UInt8 = 4
+    static let version: UInt8 = 5
     /// Bytes of events after which a new packet begins. A bus takes at most 1 MB in one.
     static let sizeBytesMax = 256 * 1024
 
@@ -64,6 +64,7 @@ enum Packet {
             bytes.writePlaces(item.joined)
             for place in item.joined.prefix(Int(UInt16.max)) { bytes.writeText(place.role.rawValue) }
             bytes.writePlaces(item.floors)
+            bytes.writeInteger(item.sharesPresence.map { $0 ? UInt8(1) : 0 } ?? 2)
             bytes.writeInteger(UInt16(clamping: item.left.count))
             for leaving in item.left.prefix(Int(UInt16.max)) { bytes.writeText(leaving.user.rawValue) }
             bytes.writeRoles(item.roles)
@@ -174,7 +175,8 @@ extension ByteBuffer {
             guard let role = readText() else { return nil }
             joined[index].role = ChannelRole(rawValue: role)
         }
-        guard let floors = readPlaces(), let leftCount = readInteger(as: UInt16.self)
+        guard let floors = readPlaces(), let sharing = readInteger(as: UInt8.self), sharing <= 2,
+            let leftCount = readInteger(as: UInt16.self)
         else { return nil }
         var left: [StreamItem.Leaving] = []
         for _ in 0..<leftCount {
@@ -185,7 +187,9 @@ extension ByteBuffer {
         guard let roles = readRoles(), let readers = readReaders() else { return nil }
         guard let length = readInteger(as: UInt32.self), let json = readBytes(length: Int(length)) else { return nil }
         return StreamItem(
-            stream: stream, after: after, seq: seq, joined: joined, floors: floors, roles: roles, readers: readers, left: left,
+            stream: stream, after: after, seq: seq, joined: joined, floors: floors,
+            sharesPresence: sharing == 2 ? nil : sharing == 1,
+            roles: roles, readers: readers, left: left,
             isDestroyed: isDestroyed != 0,
             oldestMessage: oldestMessage == 0 ? nil : oldestMessage, json: json)
     }

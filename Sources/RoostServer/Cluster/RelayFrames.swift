@@ -8,7 +8,11 @@ extension EventFrames {
         var waiting: [@Sendable () -> Void] = []
         for step in decided {
             switch step {
-            case .event(let item): frames.add(item, to: item.audience)
+            case .event(let item):
+                if let isShared = item.sharesPresence, case .user(let user) = item.stream {
+                    frames.change(.presenceShared(user, isShared))
+                }
+                frames.add(item, to: item.audience)
             case .past(let item, .member(let user)): frames.add(item, toNewcomers: .member(user))
             case .past(let item, .connection(let connection, _)): frames.add(item, toNewcomers: .connection(connection))
             case .past(let item, .watcher(let connection, _)): frames.add(item, toNewcomers: .watcher(connection))

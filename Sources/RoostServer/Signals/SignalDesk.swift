@@ -44,9 +44,11 @@ final class SignalDesk: Sendable {
                 change { $0.stopsTyping(user, in: channel) }
             case .read(let position, let channel): change { $0.reads(position, in: channel) }
             case .profileChanged(let user): change { $0.profileChanged(of: user, at: Self.now) }
-            case .profileShown(let user, let channel):
-                // Most channels of a user have nobody here.
-                guard presence.watcherCount(of: channel) > 0 || presence.onlineMemberCount(of: channel) > 0 else { break }
+            case .profileShown(let user, let channel, let toMembers):
+                // Most channels of a user have nobody here who is to be told.
+                guard presence.watcherCount(of: channel) > 0 || toMembers && presence.onlineMemberCount(of: channel) > 0 else {
+                    break
+                }
                 change { $0.shows(user, in: channel) }
             default: break
             }

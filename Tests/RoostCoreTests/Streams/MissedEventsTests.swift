@@ -90,6 +90,7 @@ struct MissedEventsTests {
         for notice in missed.notices {
             switch notice {
             case .joined(let user, let channel, let seq, _): notices.append("joined \(user) \(channel) \(seq)")
+            case .presenceShared(let user, let isShared): notices.append("\(user) is \(isShared ? "visible" : "invisible")")
             case .event(let event, _):
                 let row =
                     event.rows.users?.first?.displayName
@@ -101,7 +102,8 @@ struct MissedEventsTests {
         // Joining took 4, which reading took over: 5.
         #expect(
             notices == [
-                "0-1 old member false", "1-2 Bob false", "2-3 left none false", "joined bob new 1", "3-5 new member true",
+                "0-1 old member false", "bob is visible", "1-2 Bob false", "2-3 left none false", "joined bob new 1",
+                "3-5 new member true",
             ])
         #expect(missed.seq - before == 5)
         #expect(!missed.hasMore)

@@ -184,7 +184,8 @@ struct NamedUserTests {
             try context.tellProfile(of: "bob")
             return context.notices
         }
-        let channels = Set(told.compactMap { if case .profileShown(shown, let channel) = $0 { channel } else { nil } })
+        let channels = Set(
+            told.compactMap { if case .profileShown(shown, let channel, toMembers: true) = $0 { channel } else { nil } })
         // Where the user was a member their messages are shown still.
         #expect(channels == Set(["general"] + (0..<50).map { ChannelID("c\($0)") }) && told.count == 51)
         func changes(_ update: UpdateMe) throws -> Bool {

@@ -11,6 +11,8 @@ struct StreamItem: Hashable, Sendable {
     var joined: [Place] = []
     /// Channels whose messages up to a seq are hidden from the user. Only in a user's stream, and above 0.
     var floors: [Place] = []
+    /// Whether others see from now on that the user is online; nil if that stays. Only in a user's stream.
+    var sharesPresence: Bool?
     /// Members whose role changes or begins with this event. Only in a channel's stream.
     var roles: [RoleChange] = []
     /// The users who get the event with its messages. Only in a channel's stream.
@@ -53,6 +55,7 @@ extension StreamItem {
         var attachments: [Notice] = []
         var joined: [UserID: [Place]] = [:]
         var floors: [UserID: [Place]] = [:]
+        var sharesPresence: [UserID: Bool] = [:]
         var left: [ChannelID: [Leaving]] = [:]
         var roles: [ChannelID: [RoleChange]] = [:]
         for notice in notices {
@@ -63,13 +66,14 @@ extension StreamItem {
                 roles[channel, default: []].append(RoleChange(user: user, role: role, seq: seq))
             case .floor(let user, let channel, let seq):
                 floors[user, default: []].append(Place(channel: channel, seq: seq))
+            case .presenceShared(let user, let isShared): sharesPresence[user] = isShared
             case .left(let user, let channel, let seq): left[channel, default: []].append(Leaving(user: user, seq: seq))
             case .destroyed(let channel):
                 if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
             // These go to the hub directly, past the relay: they concern sockets, whatever their streams.
             case .accessChanged, .signal, .typing, .stoppedTyping, .read, .reading, .stoppedReading, .markedUnread,
-                .presenceShared, .profileChanged, .profileShown:
+                .profileChanged, .profileShown:
                 break
             case .event(let event, let audience):
                 let oldestMessage = event.oldestMessage(to: audience.readers)
@@ -85,6 +89,7 @@ extension StreamItem {
                 case .user(let user):
                     item.joined = joined.removeValue(forKey: user) ?? []
                     item.floors = floors.removeValue(forKey: user) ?? []
+                    item.sharesPresence = sharesPresence.removeValue(forKey: user)
                 }
                 items.append(item)
             }
