@@ -101,14 +101,14 @@ public struct GetUsers: Operation {
 /// Returns what lists show of those of some users of whom it has changed: after an absence, a client learns new names and pictures of all the users whom
 /// it shows in one call.
 public struct ListChangedUsers: Operation {
-    public typealias Response = [UserSummary]
+    public typealias Response = ChangedUsers
     public static let name = "user.listChanged"
     public static let method = HTTPMethod.post
     public static let path = "/v1/users/changed"
     public static let permission = Permission.userRead
     public static let isReadOnly = true
     public static let summary =
-        "Names and pictures of those of up to 1000 users of whom a newer version is there than the caller knows."
+        "Those of up to 1000 users whose name, picture or status is newer than the caller's version."
 
     /// The version that the caller knows of each user (`UserSummary.version`), at most ``Limits/changedUsersPerCall``: 0 for one of whom
     /// only the id is known.
@@ -125,6 +125,20 @@ public struct ListChangedUsers: Operation {
             try UserID(user).validate(field: "versions")
             guard version >= 0 else { throw .invalidArgument("versions", "must hold versions of 0 or more") }
         }
+    }
+}
+
+/// The answer to ``ListChangedUsers``.
+public struct ChangedUsers: Codable, Hashable, Sendable {
+    /// Those of whom there is a newer version, in the order of their ids.
+    public var users: [UserSummary]
+    /// Whether there are others, for whom the answer had no room: ask again with the versions of these.
+    public var hasMore: Bool
+
+    // derived: init
+    public init(users: [UserSummary], hasMore: Bool) {
+        self.users = users
+        self.hasMore = hasMore
     }
 }
 

@@ -220,8 +220,8 @@ public enum Notice: Hashable, Sendable {
     case presenceShared(UserID, Bool)
     /// What lists show of a user has changed. Those who see the user somewhere are told, often enough and not more often.
     case profileChanged(UserID)
-    /// The same in one channel, with what is shown by now; whether all members are told, and not only those who look.
-    case profileShown(UserSummary, ChannelID, toMembers: Bool)
+    /// The same in one channel, with what is shown by now.
+    case profileShown(UserSummary, ChannelID)
     /// Connections that these changes shut out get nothing more, and end.
     case accessChanged([AccessChange])
 }

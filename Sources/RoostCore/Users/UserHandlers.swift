@@ -54,10 +54,16 @@ extension GetUsers: Handled {
 }
 
 extension ListChangedUsers: Handled {
-    public func handle(in context: inout Context) throws -> [UserSummary] {
+    public func handle(in context: inout Context) throws -> ChangedUsers {
         try context.require(.userRead)
         let found = try context.transaction.summaries(of: Set(versions.keys.map(UserID.init(rawValue:))))
-        return found.filter { $0.version > versions[$0.userId.rawValue] ?? 0 }
+        let changed = found.filter { $0.version > versions[$0.userId.rawValue] ?? 0 }
+        var sizeBytes = 0
+        let part = changed.prefix { user in
+            sizeBytes += user.sizeBytes
+            return sizeBytes <= Limits.pageContentBytes
+        }
+        return ChangedUsers(users: Array(part), hasMore: part.count < changed.count)
     }
 }
 
@@ -176,6 +182,11 @@ extension User {
 }
 
 extension UserSummary {
+    /// The bytes of its texts.
+    fileprivate var sizeBytes: Int {
+        [displayName, avatarFileId, status].reduce(userId.rawValue.utf8.count) { $0 + ($1?.utf8.count ?? 0) }
+    }
+
     /// The same, whatever its version.
     fileprivate var shown: UserSummary {
         var summary = self

@@ -36,16 +36,19 @@ extension SendSignal: Handled {
 }
 
 extension Context {
-    /// Tells what is shown of a user by now, in each channel of which they are a member or were one: their messages are there still.
-    public mutating func tellProfile(of user: UserID) throws {
-        guard let shown = try transaction.summaries(of: [user]).first else { return }
+    /// Tells what is shown of a user by now, in each channel of which they are a member, or were one and have sent something.
+    ///
+    /// - Returns: In how many channels.
+    @discardableResult
+    public mutating func tellProfile(of user: UserID) throws -> Int {
+        guard let shown = try transaction.summaries(of: [user]).first else { return 0 }
         let sql: SQL = """
-            SELECT m.channel_id, h.member_count FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND h.is_deleted = 0
+            SELECT m.channel_id FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
+            WHERE m.user_id = \(user) AND (m.state = 'member' OR m.last_sent_seq > 0) AND h.is_deleted = 0
             """
-        for (channel, memberCount) in try transaction.rows(sql, { ($0.identifier(ChannelID.self), $0.int()) }) {
-            tell(.profileShown(shown, channel, toMembers: memberCount <= Limits.receiptMembers))
-        }
+        let channels: [ChannelID] = try transaction.rows(sql) { $0.identifier() }
+        for channel in channels { tell(.profileShown(shown, channel)) }
+        return channels.count
     }
 
     /// Sends a signal of a channel to those who may read it by now; to nobody if the channel is gone.

@@ -96,7 +96,7 @@ final class AudienceWorld {
                 try context.tellProfile(of: user)
                 return context.notices
             }
-            for case .profileShown(let user, let channel, _) in shown { board.shows(user, in: channel) }
+            for case .profileShown(let user, let channel) in shown { board.shows(user, in: channel) }
         }
         for signal in board.takeDue(at: 0, presence: KnownPresence(watching: watchers)) {
             deliver(

@@ -157,21 +157,47 @@ struct NamedUserTests {
         versions["nobody"] = 0
         versions["bob"] = 0
         for user in others.prefix(500) { _ = try world.perform(UpdateMe(displayName: "New \(user)"), as: user) }
-        let found = try world.perform(ListChangedUsers(versions: versions), as: "ann")
+        let answer = try world.perform(ListChangedUsers(versions: versions), as: "ann")
+        let found = answer.users
+        #expect(!answer.hasMore)
         #expect(found.map(\.userId) == ["bob"] + others.prefix(500) && found[0] == bob)
         #expect(found.last == UserSummary(userId: others[499], displayName: "New \(others[499])", version: 2))
         for user in found { versions[user.userId.rawValue] = user.version }
-        #expect(try world.perform(ListChangedUsers(versions: versions), as: "ann") == [])
-        #expect(try world.perform(ListChangedUsers(versions: [:]), as: "ann") == [])
+        let nothing = ChangedUsers(users: [], hasMore: false)
+        #expect(try world.perform(ListChangedUsers(versions: versions), as: "ann") == nothing)
+        #expect(try world.perform(ListChangedUsers(versions: [:]), as: "ann") == nothing)
         #expect(try world.refusal(ListChangedUsers(versions: ["bob": -1]), as: "ann")?.field == "versions")
         #expect(try world.refusal(ListChangedUsers(versions: ["": 1]), as: "ann")?.field == "versions")
+    }
+
+    @Test("SB-61 I18 what has changed is more than an answer holds: it ends early, and the next question brings the others")
+    func changedInParts() throws {
+        let world = try CoreWorld()
+        let name = String(repeating: "👩‍👩‍👧‍👦", count: 40)
+        let users = (0..<600).map { UserID("u\(1000 + $0)") }
+        for user in users {
+            _ = try world.perform(UpsertUser(user: user, displayName: name, status: name), as: "root", role: .admin)
+        }
+        var versions = Dictionary(uniqueKeysWithValues: users.map { ($0.rawValue, Int64(0)) })
+        var found: [UserID] = []
+        var hasMore = true
+        var rounds = 0
+        while hasMore {
+            let answer = try world.perform(ListChangedUsers(versions: versions), as: "u1000")
+            for user in answer.users { versions[user.userId.rawValue] = user.version }
+            found += answer.users.map(\.userId)
+            hasMore = answer.hasMore
+            rounds += 1
+        }
+        #expect(found == users && rounds == 2)
     }
 
     @Test("SB-61 SB-62 a new name or picture is one row, and told in each channel of the user's; nothing else is told to others")
     func told() throws {
         let world = try world()
         for number in 0..<50 { try world.channel(ChannelID("c\(number)"), owner: "ann", members: ["bob"]) }
-        try world.perform(LeaveChannel(channel: "c7"), as: "bob")
+        try world.send("hi", to: "c7", as: "bob")
+        for channel in ["c7", "c8"] as [ChannelID] { try world.perform(LeaveChannel(channel: channel), as: "bob") }
         func heads() throws -> Int {
             try world.database.read { try $0.first("SELECT COALESCE(SUM(seq), 0) FROM channel_heads") { $0.int() } ?? 0 }
         }
@@ -185,9 +211,10 @@ struct NamedUserTests {
             return context.notices
         }
         let channels = Set(
-            told.compactMap { if case .profileShown(shown, let channel, toMembers: true) = $0 { channel } else { nil } })
-        // Where the user was a member their messages are shown still.
-        #expect(channels == Set(["general"] + (0..<50).map { ChannelID("c\($0)") }) && told.count == 51)
+            told.compactMap { if case .profileShown(shown, let channel) = $0 { channel } else { nil } })
+        // Where the user was a member and has sent something, that is shown still.
+        let expected = Set(["general"] + (0..<50).map { ChannelID("c\($0)") }).subtracting(["c8"])
+        #expect(channels == expected && told.count == 50)
         func changes(_ update: UpdateMe) throws -> Bool {
             try world.notices { try world.perform(update, as: "bob") }.contains(.profileChanged("bob"))
         }

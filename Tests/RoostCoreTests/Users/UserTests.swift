@@ -48,7 +48,7 @@ struct UserTests {
     func status() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
-        func shown() throws -> String? { try world.perform(ListChangedUsers(versions: ["ann": 0]), as: "bob").first?.status }
+        func shown() throws -> String? { try world.perform(ListChangedUsers(versions: ["ann": 0]), as: "bob").users.first?.status }
         #expect(try world.perform(UpdateMe(status: "on holiday"), as: "ann").status == "on holiday")
         #expect(try shown() == "on holiday" && world.perform(GetUser(user: "ann"), as: "bob").status == "on holiday")
         for wrong in [" away", "a\u{200B}b", "a\u{202E}b", "a\nb"] {
