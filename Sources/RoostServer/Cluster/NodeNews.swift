@@ -11,7 +11,7 @@ enum NodeNews: Codable, Hashable, Sendable {
     /// Whoever marks a channel as unread doesn't go on reading it on another node.
     case markedUnread(UserID, ChannelID)
     /// What is shown of a user in a channel has changed.
-    case profileShown(UserSummary, ChannelID, toMembers: Bool)
+    case profileShown(UserSummary, ChannelID)
 
     /// Nil for notices that travel otherwise, or not at all.
     init?(_ notice: Notice) {
@@ -21,7 +21,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         case .read(let position, let channel): self = .read(position, channel)
         case .signal(let signal, _): self = .signal(signal)
         case .markedUnread(let user, let channel): self = .markedUnread(user, channel)
-        case .profileShown(let user, let channel, let toMembers): self = .profileShown(user, channel, toMembers: toMembers)
+        case .profileShown(let user, let channel): self = .profileShown(user, channel)
         default: return nil
         }
     }
@@ -37,7 +37,7 @@ enum NodeNews: Codable, Hashable, Sendable {
     var stream: StreamID {
         switch self {
         case .typing(_, let channel), .stoppedTyping(_, let channel), .read(_, let channel), .markedUnread(_, let channel),
-            .profileShown(_, let channel, _):
+            .profileShown(_, let channel):
             .channel(channel)
         case .signal(let signal): .channel(signal.channel)
         }
@@ -50,7 +50,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         case .stoppedTyping(let user, let channel): .stoppedTyping(user, channel)
         case .read(let position, let channel): .read(position, channel)
         case .markedUnread(let user, let channel): .markedUnread(user, channel)
-        case .profileShown(let user, let channel, let toMembers): .profileShown(user, channel, toMembers: toMembers)
+        case .profileShown(let user, let channel): .profileShown(user, channel)
         case .signal(let signal): .signal(signal, .watchers(signal.channel))
         }
     }

@@ -75,7 +75,7 @@ final class Engine: Sendable {
         let signals = SignalDesk(presence: delivering.presence, on: hub.anyLoop) {
             Self.send($0, through: telling)
         } findViewers: {
-            Self.findViewers(of: $0, through: telling)
+            Self.findViewers(of: $0, through: telling, done: $1)
         }
         self.signals = signals
         delivering.onWatching { signals.watchingChanged(of: $0, in: $1) }
@@ -380,17 +380,26 @@ final class Engine: Sendable {
         try? queue.append(job)
     }
 
-    /// Tells all nodes what is shown of users by now, in the channels where they are seen. What there is no room for comes with the next page.
-    private static func findViewers(of users: [UserID], through queue: WorkQueue) {
+    /// Tells all nodes what is shown of users by now, in the channels where they are seen: of as many users as have some channels together.
+    private static func findViewers(
+        of users: [UserID], through queue: WorkQueue, done: @escaping @Sendable (_ count: Int) -> Void
+    ) {
         var job = Job(
             caller: .server,
             run: { context in
-                for user in users { try context.tellProfile(of: user) }
-                return []
-            }, destination: .waiting { _ in })
+                var (count, channels) = (UInt8(0), 0)
+                for user in users where channels < viewedChannelsMax && count < UInt8.max {
+                    channels += try context.tellProfile(of: user)
+                    count += 1
+                }
+                return [count]
+            }, destination: .waiting { result in done(Int((try? result.get())?.first ?? 0)) })
         job.isForAllNodes = true
-        try? queue.append(job)
+        do { try queue.append(job) } catch { done(0) }
     }
+
+    /// In how many channels users are told of at once, before others of them wait for the next time. On a bus, each is a message.
+    private static let viewedChannelsMax = 2000
 
     private func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
         switch job.destination {

@@ -89,7 +89,7 @@ package enum UntrustedBytes {
         case .typing(let user, let channel): board.types(user, in: channel, at: 0)
         case .stoppedTyping(let user, let channel): board.stopsTyping(user, in: channel)
         case .read(let position, let channel): board.reads(position, in: channel)
-        case .profileShown(let user, let channel, _): board.shows(user, in: channel)
+        case .profileShown(let user, let channel): board.shows(user, in: channel)
         case .signal(let signal, let audience): frames.add(signal, to: audience)
         default: frames.change(news.notice)
         }
@@ -104,7 +104,7 @@ package enum UntrustedBytes {
         let all: [NodeNews] = [
             .typing(user, channel), .stoppedTyping(user, channel), .read(position, channel), .signal(wave),
             .markedUnread(user, channel),
-            .profileShown(UserSummary(userId: user, displayName: "Ann", version: 2), channel, toMembers: true),
+            .profileShown(UserSummary(userId: user, displayName: "Ann", version: 2), channel),
         ]
         return all[number % all.count].payload ?? []
     }

@@ -42,6 +42,19 @@ struct SignalFrame: Hashable, Sendable {
     /// The frame for a client that doesn't get the one before it of the same key.
     func replacing() -> SignalFrame { afterLoss.isWhole ? self : SignalFrame(self, bytes: Self.bytes(of: afterLoss)) }
 
+    /// The frame for a client that gets nothing of it, and asks; nil for one that isn't missed.
+    func emptied() -> SignalFrame? {
+        guard !afterLoss.isWhole else { return nil }
+        var rest = afterLoss
+        rest.watching?.started = []
+        rest.watching?.stopped = []
+        rest.presence?.online = []
+        rest.presence?.offline = []
+        rest.read?.readers = []
+        rest.users?.users = []
+        return SignalFrame(self, bytes: Self.bytes(of: rest))
+    }
+
     private static func bytes(of signal: Signal) -> ByteBuffer {
         var bytes = ByteBuffer()
         // The parts of a signal always encode.
@@ -85,7 +98,19 @@ struct SignalQueue {
         }
         frames.append(frame)
         sizeBytes += frame.bytes.readableBytes
-        while frames.count > Self.countMax || sizeBytes > Self.sizeBytesMax { remove(at: 0) }
+        while frames.count > Self.countMax { remove(at: 0) }
+        // What is too large goes, the oldest first, and a client that has to ask is told that.
+        var index = 0
+        while sizeBytes > Self.sizeBytesMax, index < frames.count {
+            if let rest = frames[index].emptied() {
+                sizeBytes += rest.bytes.readableBytes - frames[index].bytes.readableBytes
+                frames[index] = rest
+                index += 1
+            } else {
+                remove(at: index)
+            }
+        }
+        while sizeBytes > Self.sizeBytesMax { remove(at: 0) }
     }
 
     private mutating func remove(at index: Int) { sizeBytes -= frames.remove(at: index).bytes.readableBytes }

@@ -21,6 +21,10 @@ struct SignalBoard {
         /// The most users of whom that is looked for at once, and who wait for it. Of others it comes with the next page that names them.
         var profilesAtOnce = 20
         var profilesMax = 10_000
+        /// The most users of one channel who wait to be told of. Of more, clients are told to ask.
+        var profilesPerChannel = 1000
+        /// The most channels that are told of names at once: who is there, only each signal finds out.
+        var profileChannelsAtOnce = 100
         /// The most users typing in one channel that are remembered. More of them change nothing that is shown.
         var typingMax = 1000
     }
@@ -55,6 +59,8 @@ struct SignalBoard {
     private struct Profiles {
         /// What is shown of users and wasn't told yet, of those first who have changed first.
         var users = ArrivalOrder<UserID, UserSummary>()
+        /// Whether there were more than are remembered.
+        var hasUnnamed = false
         var toldAt: Int64 = .min / 2
     }
 
@@ -63,7 +69,8 @@ struct SignalBoard {
     private var watching: [ChannelID: ComingAndGoing] = [:]
     private var online: [ChannelID: ComingAndGoing] = [:]
     private var reading: [ChannelID: Reading] = [:]
-    private var profiles: [ChannelID: Profiles] = [:]
+    /// Of those channels first in which somebody has changed first.
+    private var profiles = ArrivalOrder<ChannelID, Profiles>()
     /// Users whose name or picture has changed, each with the time before which nobody is looked for.
     private var changedProfiles = ArrivalOrder<UserID, Int64>()
     /// Users for whom that was done lately, and until when it isn't done again.
@@ -124,8 +131,23 @@ struct SignalBoard {
 
     /// What is shown of a user in a channel.
     mutating func shows(_ user: UserSummary, in channel: ChannelID) {
-        if let known = profiles[channel]?.users[user.userId], known.version >= user.version { return }
-        profiles[channel, default: Profiles()].users[user.userId] = user
+        var state = profiles[channel] ?? Profiles()
+        if let known = state.users[user.userId] {
+            guard known.version < user.version else { return }
+        } else if state.users.count >= settings.profilesPerChannel {
+            state.hasUnnamed = true
+            return profiles[channel] = state
+        }
+        state.users[user.userId] = user
+        profiles[channel] = state
+    }
+
+    /// Has those who see users looked for again: the look before came to nothing.
+    mutating func lookAgain(for users: some Sequence<UserID>, at now: Int64) {
+        for user in users {
+            toldProfiles[user] = nil
+            profileChanged(of: user, at: now)
+        }
     }
 
     /// Takes what is to be told now.
@@ -133,7 +155,7 @@ struct SignalBoard {
         var signals: [Signal] = []
         for channel in Array(typing.keys) { tellTyping(in: channel, at: now, &signals) }
         for channel in Array(reading.keys) { tellReading(in: channel, at: now, &signals) }
-        for channel in Array(profiles.keys) { tellProfiles(in: channel, at: now, &signals) }
+        tellProfiles(at: now, &signals)
         for channel in Array(watching.keys) {
             watching[channel] = tell(watching[channel], in: channel, at: now, presence, presence.isWatching) {
                 came, left, isWhole in
@@ -174,13 +196,23 @@ struct SignalBoard {
         reading[channel] = Reading(toldAt: now)
     }
 
-    private mutating func tellProfiles(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
-        guard let state = profiles[channel], now - state.toldAt >= settings.pause else { return }
-        guard !state.users.isEmpty else { return profiles[channel] = nil }
-        let users = state.users.elements(limit: Limits.usersPerSignal).compactMap { state.users[$0] }
-        let change = UsersChange(users: users, isWhole: users.count == state.users.count)
-        signals.append(Signal(kind: .usersChanged, channel: channel, users: change))
-        profiles[channel] = Profiles(toldAt: now)
+    private mutating func tellProfiles(at now: Int64, _ signals: inout [Signal]) {
+        var told = 0
+        for channel in profiles.elements() where told < settings.profileChannelsAtOnce {
+            guard var state = profiles[channel], now - state.toldAt >= settings.pause else { continue }
+            guard !state.users.isEmpty || state.hasUnnamed else {
+                profiles[channel] = nil
+                continue
+            }
+            let users = state.users.elements(limit: Limits.usersPerSignal).compactMap { state.users[$0] }
+            let change = UsersChange(users: users, isWhole: !state.hasUnnamed)
+            signals.append(Signal(kind: .usersChanged, channel: channel, users: change))
+            // The others are told of next.
+            for user in users { state.users[user.userId] = nil }
+            (state.hasUnnamed, state.toldAt) = (false, now)
+            profiles[channel] = state
+            told += 1
+        }
     }
 
     /// Tells who came and went, if it is time.

@@ -10,13 +10,15 @@ final class SignalDesk: Sendable {
         var board = SignalBoard()
         var rates = UserRates()
         var isLooking = false
+        /// Whether those who see users are being found: one look ends before the next begins.
+        var isFindingViewers = false
     }
 
     private let state = Mutex(State())
     private let presence: any Presence & Sendable
     private let loop: any EventLoop
     private let send: @Sendable ([Signal]) -> Void
-    private let findViewers: @Sendable ([UserID]) -> Void
+    private let findViewers: @Sendable ([UserID], _ done: @escaping @Sendable (_ count: Int) -> Void) -> Void
 
     /// How often the board is looked at: what happens at one time is told together.
     private static let interval = TimeAmount.milliseconds(100)
@@ -24,10 +26,11 @@ final class SignalDesk: Sendable {
     /// - Parameters:
     ///   - loop: What waits for the time.
     ///   - send: Sends signals to those who may have them.
-    ///   - findViewers: Finds the channels in which users are seen of whom something else is shown now, and has them told.
+    ///   - findViewers: Finds the channels in which users are seen of whom something else is shown now, and has them told. It says for how many of
+    ///     the users, from the first on, it has done so: as many as are not too much work, none if it failed.
     init(
         presence: any Presence & Sendable, on loop: any EventLoop, send: @escaping @Sendable ([Signal]) -> Void,
-        findViewers: @escaping @Sendable ([UserID]) -> Void
+        findViewers: @escaping @Sendable ([UserID], _ done: @escaping @Sendable (_ count: Int) -> Void) -> Void
     ) {
         self.presence = presence
         self.loop = loop
@@ -44,12 +47,7 @@ final class SignalDesk: Sendable {
                 change { $0.stopsTyping(user, in: channel) }
             case .read(let position, let channel): change { $0.reads(position, in: channel) }
             case .profileChanged(let user): change { $0.profileChanged(of: user, at: Self.now) }
-            case .profileShown(let user, let channel, let toMembers):
-                // Most channels of a user have nobody here who is to be told.
-                guard presence.watcherCount(of: channel) > 0 || toMembers && presence.onlineMemberCount(of: channel) > 0 else {
-                    break
-                }
-                change { $0.shows(user, in: channel) }
+            case .profileShown(let user, let channel): change { $0.shows(user, in: channel) }
             default: break
             }
         }
@@ -86,13 +84,19 @@ final class SignalDesk: Sendable {
     private func look() {
         let (due, users, goesOn) = state.withLock { state in
             let due = state.board.takeDue(at: Self.now, presence: presence)
-            let users = state.board.takeChangedProfiles(at: Self.now)
+            let users = state.isFindingViewers ? [] : state.board.takeChangedProfiles(at: Self.now)
+            state.isFindingViewers = state.isFindingViewers || !users.isEmpty
             state.isLooking = !state.board.isEmpty
             return (due, users, state.isLooking)
         }
         if !due.isEmpty { send(due) }
-        if !users.isEmpty { findViewers(users) }
+        if !users.isEmpty { findViewers(users) { [weak self] in self?.foundViewers(of: users, $0) } }
         if goesOn { lookLater() }
+    }
+
+    private func foundViewers(of users: [UserID], _ count: Int) {
+        state.withLock { $0.isFindingViewers = false }
+        change { $0.lookAgain(for: users.dropFirst(count), at: Self.now) }
     }
 
     /// Milliseconds of a monotonic clock.

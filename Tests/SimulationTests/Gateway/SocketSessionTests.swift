@@ -448,6 +448,15 @@ struct SocketSessionTests {
         #expect(queue.takeAll() == [SignalFrame(watching("ann")).bytes, SignalFrame(users(2, isWhole: false)).bytes])
         queue.put(SignalFrame(users(3)))
         #expect(queue.takeAll() == [SignalFrame(users(3)).bytes])
+        // What makes room for others leaves a word for those who have to ask.
+        let half = String(repeating: "x", count: SignalQueue.sizeBytesMax / 2)
+        func custom(_ type: String) -> Signal {
+            Signal(kind: .custom, channel: "general", sender: "bob", custom: CustomSignal(type: type, metadata: .string(half)))
+        }
+        queue.put(SignalFrame(users(4)))
+        for type in ["a", "b"] { queue.put(SignalFrame(custom(type))) }
+        let rest = Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [], isWhole: false))
+        #expect(queue.takeAll() == [SignalFrame(rest).bytes, SignalFrame(custom("b")).bytes])
         // The same holds for several that are delivered at once.
         var frames = EventFrames()
         frames.add(watching("ann"), to: .watchers("general"))

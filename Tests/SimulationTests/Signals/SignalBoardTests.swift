@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test(
-        "SB-61 a channel is told of new names twice a second, of each user the newest; of more than 20 it says that there are others"
+        "SB-61 a channel is told of new names twice a second, of each user the newest, of 20 at a time; of very many it says that there are others"
     )
     func profiles() {
         func user(_ id: UserID, _ version: Int64) -> UserSummary {
@@ -217,8 +217,19 @@ import Testing
         for number in 0..<30 { board.shows(user(UserID("u\(number)"), 1), in: "general") }
         #expect(board.takeDue(at: 499, presence: KnownPresence()) == [])
         let second = board.takeDue(at: 500, presence: KnownPresence()).first?.users
-        #expect(second?.users.count == Limits.usersPerSignal && second?.isWhole == false)
-        _ = board.takeDue(at: 1000, presence: KnownPresence())
+        #expect(second?.users.count == Limits.usersPerSignal && second?.isWhole == true)
+        let third = board.takeDue(at: 1000, presence: KnownPresence()).first?.users
+        #expect(third?.users.count == 10 && third?.isWhole == true)
+        // Of very many, clients ask.
+        for number in 0..<1100 { board.shows(user(UserID("u\(number)"), 2), in: "general") }
+        var (all, wholes) = (0, Set<Bool>())
+        for step: Int64 in 3...60 {
+            for signal in board.takeDue(at: step * 500, presence: KnownPresence()) {
+                all += signal.users?.users.count ?? 0
+                wholes.insert(signal.users?.isWhole ?? true)
+            }
+        }
+        #expect(all == 1000 && wholes == [true, false])
         #expect(board.isEmpty)
     }
 
@@ -230,10 +241,23 @@ import Testing
         board.profileChanged(of: "ann", at: 100)
         #expect(board.takeChangedProfiles(at: 1999) == [] && !board.isEmpty)
         #expect(board.takeChangedProfiles(at: 2000) == ["ann"])
+        // A look that came to nothing is made again at once.
+        board.lookAgain(for: ["ann"], at: 2001)
+        #expect(board.takeChangedProfiles(at: 2001) == ["ann"])
         for number in 0..<20_000 { board.profileChanged(of: UserID("u\(number)"), at: 3000) }
         var found = 0
         for step: Int64 in 0..<2000 { found += board.takeChangedProfiles(at: 3000 + step).count }
         #expect(found == 10_000)
         #expect(board.takeChangedProfiles(at: 10_000) == [] && board.isEmpty)
+    }
+
+    @Test("SB-61 a name in many channels is told in a hundred of them at a time")
+    func manyChannels() {
+        var board = SignalBoard()
+        for number in 0..<250 {
+            board.shows(UserSummary(userId: "ann", displayName: "Ann", version: 1), in: ChannelID("c\(number)"))
+        }
+        let counts = (0..<4).map { board.takeDue(at: Int64($0) * 100, presence: KnownPresence()).count }
+        #expect(counts == [100, 100, 50, 0])
     }
 }
