@@ -780,8 +780,8 @@ async def names(world):
     equal(signal, {"signal": "users.changed", "channel": room, "users": {"users": [shown], "isWhole": True}}, "a new name")
     for client in (ann, http):
         versions = {bob_id: before["version"], world.user("ann"): 1 << 40, "nobody-" + RUN: 0}
-        equal(await client.call("user.listChanged", versions=versions), [shown], "who has changed")
-        equal(await client.call("user.listChanged", versions={bob_id: after["version"]}), [], "nobody else")
+        equal(await client.call("user.listChanged", versions=versions), {"users": [shown], "hasMore": False}, "who has changed")
+        equal(await client.call("user.listChanged", versions={bob_id: after["version"]}), {"users": [], "hasMore": False}, "nobody else")
         await refused(client.call("user.listChanged", versions={bob_id: -1}), "invalid_argument", field="versions")
 
 

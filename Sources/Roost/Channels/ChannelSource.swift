@@ -15,7 +15,7 @@ protocol ChannelSource: AnyObject {
     var hasMore: Bool { get }
     /// The unread messages of all channels that the query holds.
     var unreadCount: Int { get }
-    /// Users of whom rows that came with the last call show the id alone.
+    /// Users whom rows that came with the last call show, each with the version that is known.
     var shownUsers: [UserID: Int64] { get }
     /// Whether ``complete()`` has something to do once the rows are shown.
     var isPartial: Bool { get }

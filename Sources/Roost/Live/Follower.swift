@@ -30,8 +30,8 @@ final class Follower {
     /// Whether it is unavailable for want of a connection.
     @ObservationIgnored private var isAway = false
     @ObservationIgnored private var away: (@MainActor () async -> Bool)?
-    /// Users whom the object shows, as it has said.
-    @ObservationIgnored private var shown: Set<UserID> = []
+    /// Users whom the object shows, as it has said, each with the version that was known.
+    @ObservationIgnored private var shown: [UserID: Int64] = [:]
 
     init(_ driver: SyncDriver) { self.driver = driver }
 
@@ -49,11 +49,15 @@ final class Follower {
         self.away = away
         let absent: @MainActor (RoostError?) async -> Void = { [weak self] error in await self?.go(away: error) }
         following = driver.follow(
-            topic, connected: connected, away: away == nil ? nil : absent,
+            topic,
+            connected: { [weak self] in
+                self?.showAgain()
+                await connected?()
+            }, away: away == nil ? nil : absent,
             failed: { [weak self] error in self?.enter(.unavailable(error)) },
             changed: { [weak self] change in
                 // With another history, or another file, users who were known aren't.
-                if change.isEverything { self?.shown = [] }
+                if change.isEverything { self?.shown = [:] }
                 await changed(change)
             })
     }
@@ -114,19 +118,26 @@ final class Follower {
         var last: UserID?
         for user in users where user.userId != last {
             last = user.userId
-            if !shown.contains(user.userId) { new[user.userId] = user.version }
+            if shown[user.userId] == nil { new[user.userId] = user.version }
         }
         shows(new)
     }
 
     /// The same of users with the versions of what the object shows; 0 for one of whom only the id is known.
     func shows(_ users: [UserID: Int64]) {
-        let new = users.filter { !shown.contains($0.key) }
+        let new = users.filter { shown[$0.key] == nil }
         guard !new.isEmpty else { return }
-        if shown.count >= Sync.UserQuestions.rememberedMax { shown = [] }
-        shown.formUnion(new.keys)
+        if shown.count >= Sync.UserQuestions.rememberedMax { shown = [:] }
+        shown.merge(new) { _, latest in latest }
         let driver = driver
         Task { await driver.submit(.show(new)) }
+    }
+
+    /// With another connection, whoever is shown may have changed.
+    private func showAgain() {
+        guard !shown.isEmpty else { return }
+        let (driver, shown) = (driver, shown)
+        Task { await driver.submit(.show(shown)) }
     }
 
     // MARK: Phases

@@ -234,6 +234,8 @@ extension Sync {
     mutating func storeFailed(_ saved: SavedState, _ reason: String) {
         log(.error, "The cache couldn't be written: \(reason)")
         self.saved = saved
+        // What the answers have brought isn't stored.
+        userQuestions.forget()
         guard phase != .idle else { return }
         endConnection(RoostError(.notConnected, "The connection was given up because the cache couldn't be written."))
         emit(.cancelTimer(.reconnect))

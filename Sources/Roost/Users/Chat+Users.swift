@@ -42,8 +42,8 @@ extension Chat {
         try await driver.enqueue(.preferences(update))
     }
 
-    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes one. Who sees the user sees the name, the
-    /// picture and the status at once.
+    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes one. Who has a channel of the user's
+    /// open sees the name, the picture and the status a moment later.
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.
     @discardableResult

@@ -20,6 +20,8 @@ extension Sync {
         private var current: Set<UserID> = []
         /// Users whom the server doesn't know.
         private var absent: Set<UserID> = []
+        /// Whether something changed since the question under way was asked, of which its answer may not know.
+        private var isOutdated = false
         var isAskingSoon = false
         /// Questions in a row that weren't answered.
         private(set) var failures = 0
@@ -27,15 +29,15 @@ extension Sync {
         /// Beyond so many, those shown first make room: they have scrolled away.
         static let shownMax = 1000
         static let rememberedMax = 10_000
+        /// A question is one frame, as not every transport divides one.
+        static let questionBytesMax = 48 << 10
 
         mutating func show(_ users: [UserID: Int64]) {
+            // Who is shown again was shown last.
+            if users.keys.contains(where: { versions[$0] != nil }) { shown.removeAll { users[$0] != nil } }
             for (user, version) in users.sorted(by: { $0.key < $1.key }) {
-                if let known = versions[user] {
-                    versions[user] = max(known, version)
-                } else {
-                    versions[user] = version
-                    shown.append(user)
-                }
+                versions[user] = max(versions[user] ?? 0, version)
+                shown.append(user)
             }
             if shown.count > Self.shownMax * 2 {
                 let past = shown.count - Self.shownMax
@@ -56,22 +58,39 @@ extension Sync {
         mutating func ask() -> [String: Int64] {
             // What has come meanwhile needs no question, and who has scrolled away none either.
             let open = waiting.filter { !current.contains($0) && versions[$0] != nil }
-            asked = Set(open.prefix(Limits.changedUsersPerCall))
-            waiting = Array(open.dropFirst(asked.count))
+            var sizeBytes = 0
+            let part = open.prefix(Limits.changedUsersPerCall).prefix { user in
+                // With the quotes, its version and what JSON escapes.
+                sizeBytes += user.rawValue.utf8.count * 2 + 24
+                return sizeBytes <= Self.questionBytesMax
+            }
+            asked = Set(part)
+            waiting = Array(open.dropFirst(part.count))
             return Dictionary(uniqueKeysWithValues: asked.map { ($0.rawValue, versions[$0] ?? 0) })
         }
 
-        mutating func answered(with users: [UserSummary]) {
+        /// - Parameter isWhole: Whether those who aren't in the answer haven't changed, or aren't known.
+        mutating func answered(with users: [UserSummary], isWhole: Bool = true) {
             if absent.count >= Self.rememberedMax { absent = [] }
             learn(users)
-            absent.formUnion(asked.filter { versions[$0] == 0 })
-            remember(asked)
+            let before = asked
             (asked, failures) = ([], 0)
+            if isOutdated {
+                // What was missed meanwhile may be newer than the answer.
+                (isOutdated, current) = (false, [])
+                return wait(for: shown)
+            }
+            guard isWhole else { return wait(for: before.sorted()) }
+            absent.formUnion(before.filter { versions[$0] == 0 })
+            remember(before)
         }
 
         /// Takes what this connection has brought of users.
         mutating func learn(_ users: [UserSummary]) {
-            for user in users { if let known = versions[user.userId] { versions[user.userId] = max(known, user.version) } }
+            for user in users {
+                if let known = versions[user.userId] { versions[user.userId] = max(known, user.version) }
+                absent.remove(user.userId)
+            }
             remember(users.map(\.userId))
         }
 
@@ -89,19 +108,20 @@ extension Sync {
 
         /// Another history: what was known of it doesn't hold.
         mutating func forget() {
-            absent = []
+            (absent, current, isOutdated) = ([], [], !asked.isEmpty)
             versions = versions.mapValues { _ in 0 }
+            wait(for: shown)
         }
 
         /// Something was missed of what this connection has brought.
         mutating func recheck() {
-            current = []
+            (current, isOutdated) = ([], !asked.isEmpty)
             wait(for: shown)
         }
 
         /// Another connection: its server may be less busy, and names may have changed.
         mutating func disconnected() {
-            (asked, waiting, current) = ([], [], [])
+            (asked, waiting, current, isOutdated) = ([], [], [], false)
             wait(for: shown)
             (failures, isAskingSoon) = (0, false)
         }
@@ -133,7 +153,8 @@ extension Sync {
         take(change.users)
         guard !change.isWhole else { return }
         userQuestions.recheck()
-        askForUsersSoon()
+        // Many clients are told that at once.
+        askForUsersSoon(after: .milliseconds(500 + Int64(random.next() % 4500)))
     }
 
     /// Asks in a moment, unless it does so anyway, or there is nothing to ask.
@@ -154,8 +175,10 @@ extension Sync {
 
     mutating func usersArrived(_ result: Result<[UInt8], RoostError>) {
         do {
-            let users = try ReplyResult<LenientUsers>.decode(try result.get()).users
-            userQuestions.answered(with: users)
+            let answer = try ReplyResult<ChangedNames>.decode(try result.get())
+            let users = answer.users.users
+            // An answer that brings nothing and promises more would be asked for without an end.
+            userQuestions.answered(with: users, isWhole: !answer.hasMore || users.isEmpty)
             if !users.isEmpty { emit(.store([.users(users)])) }
             askForUsersSoon()
         } catch let error as RoostError where error.isRetryable {
@@ -168,6 +191,12 @@ extension Sync {
             userQuestions.answered(with: [])
         }
     }
+}
+
+/// The answer to ``ListChangedUsers``, without users that can't be read.
+private struct ChangedNames: Decodable {
+    var users: LenientUsers
+    var hasMore: Bool
 }
 
 /// A list of users, without those that can't be read.

@@ -48,7 +48,7 @@ struct MemberListTests {
         let server = ScriptedServer { call in
             switch call.operation {
             case "member.list": .result(Page(items: known))
-            case "user.listChanged": .result([cat.user].compactMap { $0 })
+            case "user.listChanged": .result(ChangedUsers(users: [cat.user?.summary].compactMap { $0 }, hasMore: false))
             default: .error(.notFound("operation"))
             }
         }

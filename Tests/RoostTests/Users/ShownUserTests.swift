@@ -127,7 +127,8 @@ struct ShownUserTests {
         let bob = User(
             userId: "bob", displayName: "Bob", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
         let server = ScriptedServer { call in
-            call.operation == "user.listChanged" ? .result([bob]) : .error(.notFound("operation"))
+            call.operation == "user.listChanged"
+                ? .result(ChangedUsers(users: [bob.summary], hasMore: false)) : .error(.notFound("operation"))
         }
         let chat = chat(server)
         try await chat.connect()

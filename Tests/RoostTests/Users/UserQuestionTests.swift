@@ -44,7 +44,8 @@ struct UserQuestionTests {
         #expect(questions(in: client.take()) == [["bob": 0, "cat": 3, "dan": 0]])
         try await client.feed(.show(["eve": 0, "bob": 0]))
         #expect(client.take() == [])
-        try await client.answer("user.listChanged", with: [user("bob", "Bob"), user("dan", "Dan")])
+        try await client.answer(
+            "user.listChanged", with: ChangedUsers(users: [user("bob", "Bob"), user("dan", "Dan")], hasMore: false))
         #expect(try await name(of: "bob", in: client) == "Bob")
         try await client.feed(.timer(.users))
         #expect(questions(in: client.take()) == [["eve": 0]])
@@ -58,10 +59,10 @@ struct UserQuestionTests {
         try await client.feed(.show(versions))
         try await client.feed(.timer(.users))
         #expect(questions(in: client.take()).map { Set($0.keys) } == [Set(many.prefix(1000).map(\.rawValue))])
-        try await client.answer("user.listChanged", with: [UserSummary]())
+        try await client.answer("user.listChanged", with: ChangedUsers(users: [], hasMore: false))
         try await client.feed(.timer(.users))
         #expect(questions(in: client.take()).map { Set($0.keys) } == [Set(many.dropFirst(1000).map(\.rawValue))])
-        try await client.answer("user.listChanged", with: [UserSummary]())
+        try await client.answer("user.listChanged", with: ChangedUsers(users: [], hasMore: false))
         _ = client.take()
         try await client.feed(.show(versions))
         #expect(client.take() == [])
@@ -91,11 +92,11 @@ struct UserQuestionTests {
     }
 
     @Test("With another connection all who are shown are one question again, but not those whom it has brought already")
-    func again() async throws {
+    func reconnected() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 0, "cat": 2, "dan": 5]))
         try await client.feed(.timer(.users))
-        try await client.answer("user.listChanged", with: [user("bob", "Bob", version: 4)])
+        try await client.answer("user.listChanged", with: ChangedUsers(users: [user("bob", "Bob", version: 4)], hasMore: false))
         _ = client.take()
         try await client.feed(.show(["bob": 4, "cat": 2]))
         #expect(client.take() == [])
@@ -117,7 +118,7 @@ struct UserQuestionTests {
         var client = try await connected()
         try await client.feed(.show(["bob": 1, "cat": 1]))
         try await client.feed(.timer(.users))
-        try await client.answer("user.listChanged", with: [UserSummary]())
+        try await client.answer("user.listChanged", with: ChangedUsers(users: [], hasMore: false))
         func tell(_ users: [UserSummary], isWhole: Bool) async throws {
             try await client.receive(
                 Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: users, isWhole: isWhole)))
@@ -127,7 +128,7 @@ struct UserQuestionTests {
         #expect(try await name(of: "bob", in: client) == "Bob")
         _ = client.take()
         try await tell([], isWhole: false)
-        #expect(client.take() == [.startTimer(.users, .milliseconds(20))])
+        #expect(client.take() == [.startTimer(.users, .milliseconds(500))])
         try await client.feed(.timer(.users))
         #expect(questions(in: client.take()) == [["bob": 3, "cat": 1]])
     }
@@ -147,6 +148,81 @@ struct UserQuestionTests {
         _ = client.take()
         try await client.feed(.show(["bob": 0]))
         #expect(client.take() == [])
+    }
+
+    @Test("SB-61 what is missed while a question is under way is asked for after its answer; of an answer that has more, the rest")
+    func outdated() {
+        var questions = Sync.UserQuestions()
+        questions.show(["bob": 1, "cat": 1])
+        #expect(questions.ask() == ["bob": 1, "cat": 1])
+        questions.recheck()
+        #expect(questions.waiting == [])
+        questions.answered(with: [user("bob", "Bob", version: 2)])
+        #expect(questions.ask() == ["bob": 2, "cat": 1])
+        questions.answered(with: [user("bob", "Bob", version: 3)], isWhole: false)
+        #expect(questions.ask() == ["cat": 1])
+        questions.answered(with: [])
+        #expect(questions.ask() == [:])
+        // With another history what was asked says nothing.
+        questions.recheck()
+        _ = questions.ask()
+        questions.forget()
+        questions.answered(with: [])
+        #expect(questions.ask() == ["bob": 0, "cat": 0])
+    }
+
+    @Test(
+        "SB-61 somebody whom the server didn't know is asked about with the next connection once they have come; who couldn't be stored is too"
+    )
+    func absentNoMore() async throws {
+        var state = Sync.UserQuestions()
+        state.show(["new": 0])
+        _ = state.ask()
+        state.answered(with: [])
+        state.disconnected()
+        #expect(state.ask() == [:])
+        state.learn([user("new", "New", version: 1)])
+        state.disconnected()
+        #expect(state.ask() == ["new": 1])
+        var client = try await connected()
+        try await client.feed(.show(["bob": 0]))
+        try await client.feed(.timer(.users))
+        try await client.answer("user.listChanged", with: ChangedUsers(users: [user("bob", "Bob", version: 5)], hasMore: false))
+        try await client.feed(.storeFailed(client.sync.saved, "full"))
+        client.forgetCalls()
+        try await client.connectWithChannel()
+        _ = client.take()
+        try await client.feed(.timer(.users))
+        #expect(questions(in: client.take()) == [["bob": 0]])
+    }
+
+    @Test("SB-61 a question with long ids is one frame, and the others come with the next")
+    func longIDs() {
+        var questions = Sync.UserQuestions()
+        let users = (0..<900).map { UserID(String(repeating: "ü", count: 120) + "\($0)") }
+        questions.show(Dictionary(uniqueKeysWithValues: users.map { ($0, Int64(1)) }))
+        var asked: Set<String> = []
+        while true {
+            let question = questions.ask()
+            guard !question.isEmpty else { break }
+            let bytes = try? JSONWriter.bytes(of: CallFrame(call: 1, with: ListChangedUsers(versions: question)))
+            #expect(bytes.map { $0.count < Limits.frameSizeBytes } == true)
+            asked.formUnion(question.keys)
+            questions.answered(with: [])
+        }
+        #expect(asked == Set(users.map(\.rawValue)))
+    }
+
+    @Test("SB-61 who is shown again makes room last")
+    func again() {
+        var questions = Sync.UserQuestions()
+        questions.show(["ann": 1])
+        for number in 0..<10 {
+            questions.show(Dictionary(uniqueKeysWithValues: (0..<400).map { (UserID("u\(number)-\($0)"), Int64(1)) }))
+            questions.show(["ann": 1])
+        }
+        questions.disconnected()
+        #expect(questions.waiting.last == "ann")
     }
 
     @Test("However many are shown, a bounded number of them is remembered, those who were shown last")
