@@ -95,6 +95,23 @@ import Testing
         try await server.stop()
     }
 
+    @Test("SB-61 X-37 whoever is invisible hears of new names too, also where nobody else looks")
+    func invisible() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        try await ann.call(UpdatePreferences(sharesPresence: false))
+        let others = (0..<12).map { UserID("u\($0)") }
+        let root = try await server.socket("root", role: .admin)
+        for user in others { try await root.call(UpsertUser(user: user)) }
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"] + others))
+        try await ann.call(WatchChannel(channel: "general", limit: 0))
+        try await bob.call(UpdateMe(displayName: "Bob"))
+        var named: [String?] = []
+        while named.isEmpty { named = try await ann.nextSignal().users?.users.map(\.displayName) ?? [] }
+        #expect(named == ["Bob"])
+        try await server.stop()
+    }
+
     @Test("an event has no users, and a page and a resume have those whom they name, each once")
     func bytes() async throws {
         let server = try await TestServer()

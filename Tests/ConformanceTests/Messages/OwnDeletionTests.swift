@@ -115,6 +115,8 @@ import Testing
         try await mine.resetHistory()
         try await wait("nothing to be shown") { rows.items.isEmpty && mine.lastMessage == nil && mine.unreadCount == 0 }
         try await bob.connect()
+        // What is sent before the server knows of it is concealed too.
+        try await wait("the server to know of it") { bob.outbox.count == 0 }
         _ = try await general.sendConfirmed("6")
         try await wait("what came since") { rows.items.map(\.text) == ["6"] && mine.unreadCount == 1 }
         for chat in [ann, bob] { await chat.disconnect() }
