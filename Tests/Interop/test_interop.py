@@ -769,8 +769,8 @@ async def reading(world):
 async def names(world):
     room, (ann, bob) = await world.room("ann", "bob")
     bob_id, http = world.user("bob"), await world.http("ann")
-    before = await bob("user.me")
-    after = await bob("user.updateMe", displayName="Bob " + RUN)
+    before = await bob.call("user.me")
+    after = await bob.call("user.updateMe", displayName="Bob " + RUN)
     shown = {key: after[key] for key in ("userId", "displayName", "avatarFileId", "version") if key in after}
     async with asyncio.timeout(20):
         while True:
