@@ -1,11 +1,12 @@
 /// A page of a channel's messages in the order of their seq: the newest when no position is given.
 ///
-/// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeTime`, `afterTime` and `aroundTime` may be given. A page by time never ends between
-/// messages of the same time, so it may be larger than its limit (SB-52); where these alone would be more than 1 MiB, it ends after so much.
+/// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeMessage`, `afterMessage`, `beforeTime`, `afterTime` and `aroundTime` may be given. A page by
+/// time or by a message never ends between messages of the same time, so it may be larger than its limit (SB-52, SB-56); where these alone would be more than
+/// 1 MiB, it ends after so much.
 ///
 /// With filters a page has only messages that match, and may have fewer than its limit, or none: it looks through a bounded number of messages, and
 /// says in `from` and `to` which. The next page is that before `from` or after `to`.
-/// - Throws: `not_found` for an `aroundMessage` that the caller can't see: one that never was, is concealed or was deleted for good.
+/// - Throws: `not_found` for a message that the caller can't see: one that never was, is concealed or was deleted for good.
 public struct ListMessages: Operation {
     public typealias Response = MessagePage
     public static let name = "message.list"
@@ -23,6 +24,9 @@ public struct ListMessages: Operation {
     public var around: Seq?
     /// The same around a message, which is the last one of the first half.
     public var aroundMessage: MessageID?
+    /// Messages before this one, and after this one (SB-56).
+    public var beforeMessage: MessageID?
+    public var afterMessage: MessageID?
     /// Messages sent before this time (SB-51).
     public var beforeTime: Timestamp?
     /// Messages sent after this time (SB-54).
@@ -45,15 +49,17 @@ public struct ListMessages: Operation {
     // derived: init
     public init(
         channel: ChannelID, before: Seq? = nil, after: Seq? = nil, around: Seq? = nil, aroundMessage: MessageID? = nil,
-        beforeTime: Timestamp? = nil, afterTime: Timestamp? = nil, aroundTime: Timestamp? = nil, limit: Int? = nil,
-        newerLimit: Int? = nil, kinds: [MessageKind]? = nil, customType: String? = nil, senders: [UserID]? = nil,
-        reverse: Bool? = nil
+        beforeMessage: MessageID? = nil, afterMessage: MessageID? = nil, beforeTime: Timestamp? = nil, afterTime: Timestamp? = nil,
+        aroundTime: Timestamp? = nil, limit: Int? = nil, newerLimit: Int? = nil, kinds: [MessageKind]? = nil,
+        customType: String? = nil, senders: [UserID]? = nil, reverse: Bool? = nil
     ) {
         self.channel = channel
         self.before = before
         self.after = after
         self.around = around
         self.aroundMessage = aroundMessage
+        self.beforeMessage = beforeMessage
+        self.afterMessage = afterMessage
         self.beforeTime = beforeTime
         self.afterTime = afterTime
         self.aroundTime = aroundTime
@@ -72,7 +78,8 @@ public struct ListMessages: Operation {
         try Limits.check(seq: after, field: "after")
         try Limits.check(seq: around, field: "around")
         let times = [beforeTime, afterTime, aroundTime].map { $0?.milliseconds }
-        let given = ([before, after, around, aroundMessage?.rawValue] + times).compactMap { $0 }.count
+        let messages = [aroundMessage, beforeMessage, afterMessage].map { $0?.rawValue }
+        let given = ([before, after, around] + messages + times).compactMap { $0 }.count
         guard given <= 1 else { throw .invalidArgument("before", "must be alone: a page has one place") }
         if let newerLimit {
             guard around != nil || aroundMessage != nil || aroundTime != nil else {

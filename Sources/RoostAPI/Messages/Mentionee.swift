@@ -51,12 +51,17 @@ extension [Mentionee] {
     /// Throws when there are more than two, two of one type, or an entry that names too many.
     func validate() throws(RoostError) {
         guard count <= Limits.mentionees else { throw .limitExceeded("mentionees", limit: Limits.mentionees, unit: "entries") }
-        guard Set(map(\.type)).count == count else { throw .invalidArgument("mentionees", "must not have two entries of one type") }
+        guard Set(map(\.type)).count == count else {
+            throw RoostError(.mentionInvalid, "mentionees must not have two entries of one type.", field: "mentionees")
+        }
         for entry in self {
             let users = entry.users ?? []
             switch entry.type {
             case .channel:
-                guard users.isEmpty else { throw .invalidArgument("mentionees", "must not name users beside the type channel") }
+                guard users.isEmpty else {
+                    throw RoostError(
+                        .mentionInvalid, "mentionees must not name users beside the type channel.", field: "mentionees")
+                }
             case .user:
                 guard users.count <= Limits.membersPerCall else {
                     throw .limitExceeded("mentionees", limit: Limits.membersPerCall, unit: "users")

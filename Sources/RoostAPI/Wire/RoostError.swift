@@ -55,6 +55,8 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case mentionLimit = "mention_limit"
         /// The app has turned mentions of whole channels off.
         case mentionAllDisabled = "mention_all_disabled"
+        /// The message's mentions contradict one another.
+        case mentionInvalid = "mention_invalid"
         /// The app has turned off what was asked for.
         case featureDisabled = "feature_disabled"
         /// Another page of the same query is on its way. Only the SDK says so.
@@ -146,7 +148,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case .conflictVersion: 412
         case .keyReused, .keyExpired: 422
         case .limitExceeded, .mentionLimit: 413
-        case .invalidArgument: 400
+        case .invalidArgument, .mentionInvalid: 400
         case .rateLimited: 429
         case .overloaded, .unavailable: 503
         case .internalError: 500

@@ -31,4 +31,9 @@ extension Migrations {
             "CREATE INDEX channel_mentions_by_position ON channel_mentions (channel_id, mention_seq) WHERE mention_seq IS NOT NULL",
         ]
     }
+
+    /// Of a channel's mention, where the one before it by another sender was; unknown for mentions of earlier versions.
+    @Sendable static func mentionsByOthers(_ dialect: Dialect) -> [SQL] {
+        ["ALTER TABLE channel_mentions ADD COLUMN other_mention_seq BIGINT"]
+    }
 }

@@ -38,6 +38,10 @@ public enum Migrations {
         Step(name: "0021 sharing presence", statements: sharingPresence),
         Step(name: "0022 status", statements: status),
         Step(name: "0023 muted notifications", statements: mutedNotifications),
+        Step(name: "0024 last active", statements: lastActive),
+        Step(name: "0025 mentions by others", statements: mentionsByOthers),
+        Step(name: "0026 receipts", statements: receipts),
+        Step(name: "0027 delivery", statements: delivery),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

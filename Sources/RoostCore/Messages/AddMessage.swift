@@ -71,10 +71,10 @@ extension Context {
     ///
     /// An acknowledged message stays acknowledged. Its later changes are only for those who may read it.
     func acknowledged(_ stored: Message, sentAs content: MessageContent) throws -> Message {
-        if stored.changeSeq == stored.seq { return stored }
         if let access = try transaction.access(to: stored.channelId, of: caller.user), stored.seq > readingFloor(in: access) {
             return try shown(stored, in: access)
         }
+        if stored.changeSeq == stored.seq { return stored }
         var sent = Message(
             messageId: stored.messageId, channelId: stored.channelId, seq: stored.seq, changeSeq: stored.seq, sender: stored.sender,
             clientId: stored.clientId, content: content, createdAt: stored.createdAt)

@@ -16,6 +16,14 @@ extension Context {
         try shown(storedMessage(id, in: access, field: field), in: access)
     }
 
+    /// Throws if the caller can't answer a message: one that they can't see, or that was deleted, by anybody or for themselves.
+    func requireParent(_ id: MessageID, in access: ChannelAccess) throws {
+        let parent = try message(id, in: access, field: "parentId")
+        guard parent.deletedAt == nil, !parent.isDeletedForMe else {
+            throw RoostError(.notFound, "The message was deleted.", field: "parentId")
+        }
+    }
+
     /// Returns a message that the caller can see as it is stored, also if the caller has deleted it for themselves.
     func storedMessage(_ id: MessageID, in access: ChannelAccess, field: String = "message") throws -> Message {
         let transaction = transaction

@@ -20,7 +20,12 @@ extension ListMessages: Handled {
         if let before { return .before(before) }
         if let after { return .after(after) }
         if let around { return .around(around) }
-        if let aroundMessage { return .around(try context.message(aroundMessage, in: access, field: "aroundMessage").seq) }
+        func seq(of message: MessageID, _ field: String) throws -> Seq {
+            try context.message(message, in: access, field: field).seq
+        }
+        if let aroundMessage { return .around(try seq(of: aroundMessage, "aroundMessage")) }
+        if let beforeMessage { return .before(try seq(of: beforeMessage, "beforeMessage")) }
+        if let afterMessage { return .after(try seq(of: afterMessage, "afterMessage")) }
         if let beforeTime { return .before(try first(from: beforeTime)) }
         // Times are whole milliseconds.
         if let afterTime { return .after(try first(from: Timestamp(milliseconds: afterTime.milliseconds + 1)) - 1) }
@@ -57,7 +62,9 @@ struct HistoryWalk {
         head = access.counters.seq
         floor = access.historyFloor
         filter = operation.filter(for: context.caller.user, in: access)
-        keepsTimesWhole = operation.beforeTime != nil || operation.afterTime != nil || operation.aroundTime != nil
+        let isByTime = operation.beforeTime != nil || operation.afterTime != nil || operation.aroundTime != nil
+        let isByMessage = operation.beforeMessage != nil || operation.afterMessage != nil || operation.aroundMessage != nil
+        keepsTimesWhole = isByTime || isByMessage
     }
 
     /// A part of the page on one side of its place, oldest first.

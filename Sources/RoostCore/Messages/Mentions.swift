@@ -120,11 +120,13 @@ extension Context {
         let channel = access.channelId
         if !access.rowKinds.mayContain(ChannelMention.self) { try noteRows(of: ChannelMention.self, in: channel) }
         try transaction.besideBatchMemory {
+            let other = try mention.mentionSeq.map { _ in try transaction.otherMention(than: mention.sender, in: channel) }
             try transaction.perform(
                 """
-                INSERT INTO channel_mentions (channel_id, seq, change_seq, mention_seq, sender_id)
-                VALUES (\(channel), \(mention.seq), \(mention.changeSeq), \(mention.mentionSeq), \(mention.sender))
-                ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, mention_seq = excluded.mention_seq
+                INSERT INTO channel_mentions (channel_id, seq, change_seq, mention_seq, sender_id, other_mention_seq)
+                VALUES (\(channel), \(mention.seq), \(mention.changeSeq), \(mention.mentionSeq), \(mention.sender), \(other))
+                ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, mention_seq = excluded.mention_seq,
+                    other_mention_seq = excluded.other_mention_seq
                 """)
         }
         return mention
@@ -152,8 +154,10 @@ extension Context {
         guard let own = access.own else { return false }
         let mentions =
             access.rowKinds.mayContain(ChannelMention.self)
-            ? try transaction.unreadChannelMentions(for: own.row, of: caller.user, in: access) : []
-        return Unread.hasMention(in: own.row, mentions, as: caller.user)
+            ? try transaction.newestChannelMention(
+                for: caller.user, in: access.channelId, above: own.row.historyFloor, since: own.row.readSeq,
+                mayBeDeleted: access.rowKinds.mayContain(OwnDeletion.self)) : nil
+        return Unread.hasMention(in: own.row, [mentions].compactMap(\.self), as: caller.user)
     }
 }
 
@@ -191,20 +195,5 @@ extension Transaction {
             WHERE user_id = \(user) AND channel_id = \(channel) AND seq > \(floor) ORDER BY mention_seq DESC LIMIT 1
             """
         return try first(sql) { ($0.int64(), MessageID(rawValue: $0.int64())) }
-    }
-
-    /// Returns one of the channel's mentions that a member hasn't read, if there are any.
-    fileprivate func unreadChannelMentions(
-        for own: Membership, of user: UserID, in access: ChannelAccess
-    ) throws -> [ChannelMention] {
-        let isShown: SQL =
-            access.rowKinds.mayContain(OwnDeletion.self)
-            ? " AND \(OwnDeletion.excluding(seq: "channel_mentions.seq", of: user, in: own.channelId))" : ""
-        let sql: SQL = """
-            SELECT \(ChannelMention.columns) FROM channel_mentions
-            WHERE channel_id = \(own.channelId) AND mention_seq > \(own.readSeq) AND seq > \(own.historyFloor) AND sender_id <> \(user)\(isShown)
-            ORDER BY mention_seq DESC LIMIT 1
-            """
-        return try rows(sql) { try ChannelMention(reading: &$0) }
     }
 }

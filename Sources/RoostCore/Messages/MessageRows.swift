@@ -198,7 +198,7 @@ extension Message: StoredRow {
     }
 
     package static func fresh(
-        in channel: ChannelID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
+        in channel: ChannelID, for user: UserID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
     ) throws -> [Message] {
         try transaction.messages(before: .max, above: floor, in: channel, limit: Limits.freshMessages).messages
     }

@@ -60,6 +60,7 @@ extension UndeleteMessage: Handled {
             DELETE FROM message_versions
             WHERE channel_id = \(access.channelId) AND seq = \(before.seq) AND change_seq = \(version.changeSeq)
             """)
+        try context.restoreVersions(of: before)
         try context.change(before, to: &after, .messageUndeleted, in: &access)
         return try context.shown(after, in: access)
     }
@@ -103,6 +104,17 @@ extension Context {
             VALUES (\(message.channelId), \(message.seq), \(keptUntil), \(row: version))
             """)
         try soonest(.forgetVersions, key: "", at: keptUntil)
+    }
+
+    /// Gives the versions of a message that isn't deleted any more the time that they had.
+    fileprivate func restoreVersions(of message: Message) throws {
+        guard options.versionSeconds > 0 else { return }
+        let kept = Int64(options.versionSeconds) * 1000
+        try transaction.perform(
+            """
+            UPDATE message_versions SET kept_until = replaced_at + \(kept)
+            WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until < replaced_at + \(kept)
+            """)
     }
 
     /// Deletes what is kept of a message.

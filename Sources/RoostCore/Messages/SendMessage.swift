@@ -8,7 +8,7 @@ extension SendMessage: Handled {
         do {
             var access = try context.require(.messageSend, in: channel)
             let mentions = try context.mentions(of: content.mentionees, in: access)
-            if let parentId = content.parentId { _ = try context.message(parentId, in: access, field: "parentId") }
+            if let parentId = content.parentId { try context.requireParent(parentId, in: access) }
             if let sent = try context.add(content, clientId, mentioning: mentions, in: &access) { return sent }
         } catch let refusal as RoostError {
             // A client whose reply was lost sends again, maybe after the sender left: the stored message was acknowledged, whatever has
@@ -36,7 +36,7 @@ extension SendAdminMessage: Handled {
         for (index, channel) in channels.enumerated() {
             do {
                 let access = try context.require(.messageSendAdmin, in: channel)
-                if let parentId = content.parentId { _ = try context.message(parentId, in: access, field: "parentId") }
+                if let parentId = content.parentId { try context.requireParent(parentId, in: access) }
                 open.append((access, try context.mentions(of: content.mentionees, in: access)))
             } catch var refusal as RoostError {
                 refusal.field = "channels[\(index)]"

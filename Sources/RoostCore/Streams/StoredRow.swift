@@ -23,8 +23,12 @@ package protocol StoredRow: StreamRow {
 
     /// Returns the rows for a new follower of a channel, beside those of the kinds before this one. Empty by default.
     ///
-    /// - Parameter rows: The rows of the kinds before this one; their oldest message is the oldest that the follower gets.
-    static func fresh(in channel: ChannelID, above floor: Seq, beside rows: Rows, in transaction: any Transaction) throws -> [Self]
+    /// - Parameters:
+    ///   - user: The follower.
+    ///   - rows: The rows of the kinds before this one; their oldest message is the oldest that the follower gets.
+    static func fresh(
+        in channel: ChannelID, for user: UserID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
+    ) throws -> [Self]
 
     /// Adds the rows that must accompany those of this kind when a node replaces missed events.
     ///
@@ -45,7 +49,7 @@ extension StoredRow {
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<Self> { ChangedRows() }
     package static func fresh(
-        in channel: ChannelID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
+        in channel: ChannelID, for user: UserID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
     ) throws -> [Self] { [] }
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
@@ -190,7 +194,7 @@ extension Context {
     func freshRows(in access: ChannelAccess, above floor: Seq) throws -> Rows {
         var rows = Rows()
         func add<Row: StoredRow>(_ kind: Row.Type) throws {
-            rows[kind] = try kind.fresh(in: access.channelId, above: floor, beside: rows, in: transaction)
+            rows[kind] = try kind.fresh(in: access.channelId, for: caller.user, above: floor, beside: rows, in: transaction)
         }
         for kind in rowKinds.all where access.rowKinds.mayContain(kind) { try add(kind) }
         return rows

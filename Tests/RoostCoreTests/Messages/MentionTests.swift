@@ -243,7 +243,7 @@ struct MentionTests {
             [Mentionee(type: .channel, users: ["ben"])],
             [.users([""])],
         ].map { try world.refusal(Self.mention($0), as: "ann") }
-        #expect(codes.map { $0?.code } == [.limitExceeded, .invalidArgument, .invalidArgument, .invalidArgument])
+        #expect(codes.map { $0?.code } == [.limitExceeded, .mentionInvalid, .mentionInvalid, .invalidArgument])
         #expect(codes.allSatisfy { $0?.field == "mentionees" })
         var silent = Self.mention([.channel])
         silent.content.isSilent = true
@@ -253,6 +253,44 @@ struct MentionTests {
         #expect(try world.perform(Self.mention([.users([])], "none"), as: "ann").mentionees == nil)
         // A list for the channel is empty or absent.
         #expect(try world.perform(Self.mention([Mentionee(type: .channel, users: [])]), as: "ann").mentionees == [.channel])
+    }
+
+    @Test(
+        "MN-16 a mention of the channel is unread behind any number of the reader's own, for a client that is new to the channel too"
+    )
+    func behindOwn() throws {
+        let world = try Self.world()
+        func isMentionedAnew(_ user: UserID) throws -> Bool {
+            let fresh = try world.perform(Resume(after: 0, channels: ["general": 0]), as: user).channels
+            let rows = try #require(fresh.first?.rows)
+            let membership = try #require(try world.perform(GetChannel(channel: "general"), as: user).membership)
+            // The user's own stream tells what they have deleted for themselves.
+            let deletions = world.events().filter { $0.stream == .user(user) }.flatMap { $0.rows.ownDeletions ?? [] }.map(\.seq)
+            let mentions = (rows.channelMentions ?? []).filter { !deletions.contains($0.seq) }
+            return Unread.hasMention(in: membership, mentions, as: user)
+        }
+        let theirs = try world.perform(Self.mention([.channel], "theirs"), as: "ann")
+        for number in 0..<(Limits.freshMentions + 5) { try world.perform(Self.mention([.channel], "\(number)"), as: "ben") }
+        #expect(try isMentioned("ben", in: world) && isMentionedAnew("ben"))
+        // One of them is taken back, and another comes by an edit.
+        let sent = try world.perform(SendMessage(channel: "general", clientId: "edited", text: "x"), as: "ben")
+        try world.perform(EditMessage(channel: "general", message: sent.messageId, mentionees: [.channel]), as: "ben")
+        #expect(try isMentioned("ben", in: world) && isMentionedAnew("ben"))
+        try world.perform(EditMessage(channel: "general", message: theirs.messageId, mentionees: []), as: "ann")
+        #expect(try !isMentioned("ben", in: world) && !isMentionedAnew("ben"))
+        try world.perform(EditMessage(channel: "general", message: theirs.messageId, mentionees: [.channel]), as: "ann")
+        #expect(try isMentioned("ben", in: world) && isMentionedAnew("ben"))
+        try world.perform(DeleteMessagesForMe(channel: "general", messages: [theirs.messageId]), as: "ben")
+        #expect(try !isMentioned("ben", in: world) && !isMentionedAnew("ben"))
+        #expect(try isMentioned("cid", in: world) && isMentionedAnew("cid"))
+        // Each of a sender's own knows where to go on: none of them leads to another of the same run.
+        let places = try world.rows(
+            "SELECT sender_id, mention_seq, other_mention_seq FROM channel_mentions WHERE mention_seq IS NOT NULL ORDER BY mention_seq"
+        ) { (sender: $0.string(), at: $0.int64(), other: $0.int64()) }
+        for place in places {
+            let other = places.last { $0.at < place.at && $0.sender != place.sender }?.at ?? 0
+            #expect(place.other == other || place.other == theirs.seq)
+        }
     }
 
     @Test("MN-16 R35 after every step of random histories, who is mentioned is what a recount says", arguments: Seeds.first(3))

@@ -100,6 +100,23 @@ struct MessageVersionTests {
         #expect(try world.code(undelete(sent), as: "ben") == .notMember)
     }
 
+    @Test("R24 SB-59 a deletion that is taken back leaves the earlier versions the time that they had")
+    func timeAgain() throws {
+        let world = try Self.world(undeletion: 60, versions: 86_400)
+        let sent = try world.send("one", to: "room", as: "ben")
+        try edit(sent, "two", in: world)
+        func keptUntil() throws -> [Timestamp] {
+            try world.rows("SELECT kept_until FROM message_versions ORDER BY change_seq") { $0.timestamp() }
+        }
+        let before = try keptUntil()
+        try delete(sent, in: world)
+        #expect(try keptUntil().allSatisfy { $0 < before[0] })
+        try world.perform(undelete(sent), as: "ben")
+        #expect(try keptUntil() == before)
+        world.advance(milliseconds: 3_600_000)
+        #expect(try versions(sent, in: world).map(\.text) == ["one"])
+    }
+
     @Test("R24 what is over at nearly the same time is deleted in one run")
     func pause() throws {
         let world = try Self.world(undeletion: 60, versions: 0)

@@ -176,4 +176,32 @@ struct SendTests {
         try world.send("x", to: "general", as: "ann")
         #expect(try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters.lastActivity == before)
     }
+
+    @Test(
+        "MN-10 nobody answers a message that was deleted, by anybody or for themselves; what was sent again is answered as it is shown"
+    )
+    func deletedParent() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben"])
+        let (first, second) = (try world.send("1", to: "general", as: "ann"), try world.send("2", to: "general", as: "ann"))
+        func answer(_ parent: Message, _ id: ClientID) -> SendMessage {
+            SendMessage(channel: "general", clientId: id, text: "yes", parentId: parent.messageId)
+        }
+        #expect(try world.perform(answer(first, "a"), as: "ben").parentId == first.messageId)
+        try world.perform(DeleteMessage(channel: "general", message: first.messageId), as: "ann")
+        try world.perform(DeleteMessagesForMe(channel: "general", messages: [second.messageId]), as: "ben")
+        let before = try world.dump()
+        for parent in [first, second] {
+            let refusal = try world.refusal(answer(parent, "b"), as: "ben")
+            #expect(refusal?.code == .notFound && refusal?.field == "parentId")
+        }
+        // An answer that is stored is acknowledged again, whatever became of its parent.
+        #expect(try world.perform(answer(first, "a"), as: "ben").parentId == first.messageId)
+        #expect(try world.dump() == before)
+        #expect(try world.perform(answer(second, "c"), as: "ann").parentId == second.messageId)
+        // Whoever deleted their own message for themselves isn't told what it said.
+        try world.perform(DeleteMessagesForMe(channel: "general", messages: [second.messageId]), as: "ann")
+        let again = try world.perform(SendMessage(channel: "general", clientId: second.clientId, text: "2"), as: "ann")
+        #expect(again.messageId == second.messageId && again.text == "" && again.isDeletedForMe)
+    }
 }

@@ -64,6 +64,44 @@ struct TimedHistoryTests {
         }
     }
 
+    @Test(
+        "SB-52 SB-56 R22 pages by a message are what the definition says, without it or around it, and never split messages of one time",
+        arguments: Seeds.first(3))
+    func byMessage(seed: UInt64) throws {
+        let (world, all) = try Self.world(seed: seed)
+        for (index, message) in all.enumerated() {
+            let (older, newer) = (all.prefix(index), all.dropFirst(index + 1))
+            for limit in [1, 3, 100] {
+                func page(_ set: (inout ListMessages) -> Void) throws -> MessagePage {
+                    var operation = ListMessages(channel: "general", limit: limit)
+                    set(&operation)
+                    return try world.perform(operation, as: "ben")
+                }
+                let before = try page { $0.beforeMessage = message.messageId }
+                #expect(before.messages == Self.whole(older.reversed(), limit).reversed(), "seed \(seed)")
+                #expect(before.hasOlder == (before.messages.count < older.count) && before.hasNewer, "seed \(seed)")
+                let after = try page { $0.afterMessage = message.messageId }
+                #expect(after.messages == Self.whole(Array(newer), limit), "seed \(seed)")
+                #expect(after.hasOlder && after.hasNewer == (after.messages.count < newer.count), "seed \(seed)")
+                let around = try page {
+                    $0.aroundMessage = message.messageId
+                    $0.newerLimit = 2
+                }
+                let first = Self.whole((older + [message]).reversed(), limit).reversed()
+                #expect(around.messages == first + Self.whole(Array(newer), 2), "seed \(seed)")
+            }
+        }
+        for field in ["beforeMessage", "afterMessage"] {
+            var operation = ListMessages(channel: "general")
+            let unknown = MessageID(rawValue: 1)
+            if field == "beforeMessage" { operation.beforeMessage = unknown } else { operation.afterMessage = unknown }
+            let refusal = try world.refusal(operation, as: "ben")
+            #expect(refusal?.code == .notFound && refusal?.field == field)
+            operation.before = 3
+            #expect(try world.code(operation, as: "ben") == .invalidArgument)
+        }
+    }
+
     /// The first messages, and those of the last one's time.
     private static func whole(_ messages: [Message], _ limit: Int) -> [Message] {
         guard messages.count > limit, limit > 0 else { return Array(messages.prefix(max(limit, 0))) }
