@@ -27,6 +27,8 @@ public enum ChatEvent: Hashable, Sendable {
         public let isFromOtherDevice: Bool?
         /// The message that was sent, edited or deleted; nil for other kinds, and for one that was deleted for good.
         public let message: Message?
+        /// The place of the message that was deleted for good; nil for other kinds.
+        public let purged: PurgedMessage?
     }
 }
 

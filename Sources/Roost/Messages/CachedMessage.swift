@@ -1,7 +1,7 @@
 import GRDB
 import RoostAPI
 
-/// A message of the cache, with its sender as the store knows them.
+/// A message of the cache, with its users as the store knows them.
 struct CachedMessage: Sendable {
     let seq: Seq
     let changeSeq: Seq
@@ -14,19 +14,28 @@ struct CachedMessage: Sendable {
         """
 
     /// Reads what follows that in ``query``.
-    init(_ row: inout CacheReader) throws {
+    init(_ row: inout CacheReader, in database: Database) throws {
         let message: Message = try Message(cached: &row)
         let sender: UserSummary? = try row.optional()
-        self.init(MessageItem(message, sender: sender ?? UserSummary(userId: message.sender)), message)
+        let item = MessageItem(message, sender: sender ?? UserSummary(userId: message.sender))
+        self.init(try message.mentionees == nil ? item : item.introduced(in: database), message)
     }
 
     private init(_ item: MessageItem, _ message: Message) {
         (seq, changeSeq, self.item) = (message.seq, message.changeSeq, item)
     }
 
-    /// The same message with its sender as they are stored now.
+    /// The same message with its users as they are stored now.
     func introduced(in database: Database) throws -> CachedMessage {
         guard let message = item.message else { return self }
-        return CachedMessage(item.sent(by: try database.summary(of: message.sender)), message)
+        return CachedMessage(try item.introduced(in: database), message)
+    }
+}
+
+extension MessageItem {
+    /// The same message with its users as they are stored now.
+    func introduced(in database: Database) throws -> MessageItem {
+        let mentioned = content.mentionees?.mentionedUsers ?? []
+        return sent(by: try database.summary(of: sender.userId), mentioning: try mentioned.map(database.summary(of:)))
     }
 }

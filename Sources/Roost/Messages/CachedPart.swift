@@ -66,7 +66,7 @@ struct CachedPart {
             if let same = known[seq], same.changeSeq == changeSeq, same.item.isDeletedForMe == isDeletedForMe {
                 messages.append(same)
             } else {
-                messages.append(try CachedMessage(&reader))
+                messages.append(try CachedMessage(&reader, in: database))
             }
         }
         return messages

@@ -12,6 +12,8 @@ public protocol ChannelDelegate: AnyObject {
     func channel(_ channel: ChannelID, updated message: Message)
     /// A message was deleted: its content is gone.
     func channel(_ channel: ChannelID, deleted message: Message)
+    /// A message was deleted for good: nothing is left of it but its place, which rows of lists have as their message's `seq`.
+    func channel(_ channel: ChannelID, purged message: PurgedMessage)
     /// Something else has happened: see ``ChatEvent/Happening``.
     func channel(_ channel: ChannelID?, changed event: ChatEvent.Happening)
     /// Things happened in these channels that aren't told one by one (``ChatEvent/missed(after:)``).
@@ -22,6 +24,7 @@ extension ChannelDelegate {
     public func channel(_ channel: ChannelID, received message: Message) {}
     public func channel(_ channel: ChannelID, updated message: Message) {}
     public func channel(_ channel: ChannelID, deleted message: Message) {}
+    public func channel(_ channel: ChannelID, purged message: PurgedMessage) {}
     public func channel(_ channel: ChannelID?, changed event: ChatEvent.Happening) {}
     public func missedEvents(in channels: [ChannelID: Seq]) {}
 
@@ -30,6 +33,7 @@ extension ChannelDelegate {
             if case .missed(let channels) = event { missedEvents(in: channels) }
             return
         }
+        if let channel = happening.channel, let purged = happening.purged { return self.channel(channel, purged: purged) }
         guard let channel = happening.channel, let message = happening.message else {
             return self.channel(happening.channel, changed: happening)
         }

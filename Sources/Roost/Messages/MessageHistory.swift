@@ -1,21 +1,24 @@
 public import RoostAPI
 
 extension LiveChannel {
-    /// Pages through the channel's messages on the server, from the newest back (SB-48): for an export, a search of one's own, or a screen that keeps no list.
-    /// A screen that does is better served by ``messages(around:pageSize:)``, which works offline and follows changes.
+    /// Pages through the channel's messages on the server, from the newest back (SB-48) or from another place, both ways: for an export, a search of one's own, or
+    /// a screen that keeps no list. A screen that does is better served by ``messages(around:pageSize:)``, which works offline and follows changes.
     ///
     /// - Parameters:
+    ///   - place: Where it begins.
     ///   - limit: Messages of a page, 1 to 100.
     ///   - newestFirst: The order within a page (SB-49).
     ///   - kinds: Only messages of these kinds; nil for all (SB-53).
     ///   - customType: Only messages with this custom type; nil for all.
     ///   - senders: Only messages of these users, 20 at most; nil for all.
     public func history(
-        limit: Int = 30, newestFirst: Bool = true, kinds: [MessageKind]? = nil, customType: String? = nil, senders: [UserID]? = nil
+        from place: MessageHistory.Place = .newest, limit: Int = 30, newestFirst: Bool = true, kinds: [MessageKind]? = nil,
+        customType: String? = nil, senders: [UserID]? = nil
     ) -> MessageHistory {
         MessageHistory(
             ListMessages(
-                channel: id, limit: limit, kinds: kinds, customType: customType, senders: senders, reverse: newestFirst), in: chat)
+                channel: id, limit: limit, kinds: kinds, customType: customType, senders: senders, reverse: newestFirst),
+            from: place, in: chat)
     }
 }
 
@@ -31,38 +34,100 @@ extension Chat {
     }
 }
 
-/// A way through a channel's messages on the server, page by page: ``LiveChannel/history(limit:newestFirst:kinds:customType:senders:)``.
+/// A way through a channel's messages on the server, page by page: ``LiveChannel/history(from:limit:newestFirst:kinds:customType:senders:)``.
 ///
 ///     let history = channel.history(kinds: [.admin])
 ///     while history.hasMore { announcements += try await history.load() }
 ///
-/// It holds its own place. Another one begins at the newest message again.
+/// It holds its own place. Another one begins at its own place again.
 @MainActor
 public final class MessageHistory {
+    /// Where a history begins. Times are compared to the millisecond; messages of one time are never split between two pages (SB-52).
+    public enum Place: Hashable, Sendable {
+        /// At the newest message.
+        case newest
+        /// With the messages that were sent before a time (SB-51).
+        case before(Timestamp)
+        /// With the messages that were sent after a time (SB-54).
+        case after(Timestamp)
+        /// Half before a time, half at it or after it (SB-55).
+        case around(Timestamp)
+        /// With the messages before one (SB-56).
+        case beforeMessage(MessageID)
+        /// With the messages after one.
+        case afterMessage(MessageID)
+        /// Around a message, which is the last one of the first half.
+        case aroundMessage(MessageID)
+    }
+
     /// Whether there may be older messages.
     public private(set) var hasMore = true
+    /// Whether there may be newer ones: from the newest message back, there are none.
+    public private(set) var hasNewer: Bool
     /// Whether a page is on its way.
     public private(set) var isLoading = false
 
     private let chat: Chat
-    private var next: ListMessages
+    private let place: Place
+    private let question: ListMessages
+    /// The seqs that were looked through. Nil before the first page.
+    private var seen: (first: Seq, last: Seq)?
 
-    init(_ first: ListMessages, in chat: Chat) {
-        (next, self.chat) = (first, chat)
+    init(_ question: ListMessages, from place: Place, in chat: Chat) {
+        (self.question, self.place, self.chat) = (question, place, chat)
+        hasNewer = place != .newest
     }
 
-    /// The next older page; empty after the last one. With filters a page may be empty and there may still be more.
+    /// The next older page; empty after the last one. The first page, whichever way it is asked for, is the one at the history's place. With filters a page may be
+    /// empty and there may still be more.
     ///
-    /// - Throws: `RoostError` with `query_in_progress` while another page of this history is on its way (SB-50), a limit, and as ``Chat/call(_:)`` does. After
-    ///   a failure the same page can be asked for again.
-    public func load() async throws -> [Message] {
+    /// - Throws: `RoostError` with `query_in_progress` while another page of this history is on its way (SB-50), `not_found` for a message that the user can't
+    ///   see, a limit, and as ``Chat/call(_:)`` does. After a failure the same page can be asked for again.
+    public func load() async throws -> [Message] { try await page(isNewer: false) }
+
+    /// The next newer page; empty after the newest message.
+    ///
+    /// - Throws: As ``load()``.
+    public func loadNewer() async throws -> [Message] { try await page(isNewer: true) }
+
+    private func page(isNewer: Bool) async throws -> [Message] {
         guard !isLoading else { throw RoostError(.queryInProgress, "A page of this history is on its way.") }
-        guard hasMore else { return [] }
+        guard isNewer ? hasNewer : hasMore else { return [] }
+        var next = question
+        if let seen, isNewer { next.after = seen.last } else if let seen { next.before = seen.first } else { next.begin(at: place) }
         isLoading = true
         defer { isLoading = false }
         let page = try await chat.call(next)
-        hasMore = page.hasOlder
-        next.before = page.from ?? page.messages.map(\.seq).min() ?? next.before
+        let seqs = page.messages.map(\.seq)
+        let first = page.from ?? seqs.min()
+        let last = page.to ?? seqs.max()
+        guard let seen else {
+            (hasMore, hasNewer) = (page.hasOlder, page.hasNewer)
+            // Of an empty page it is known on which side of it everything is.
+            self.seen = page.hasNewer && first == nil ? (1, 0) : (first ?? page.seq + 1, last ?? page.seq)
+            return page.messages
+        }
+        if isNewer {
+            hasNewer = page.hasNewer
+            self.seen = (seen.first, last ?? seen.last)
+        } else {
+            hasMore = page.hasOlder
+            self.seen = (first ?? seen.first, seen.last)
+        }
         return page.messages
+    }
+}
+
+extension ListMessages {
+    fileprivate mutating func begin(at place: MessageHistory.Place) {
+        switch place {
+        case .newest: break
+        case .before(let time): beforeTime = time
+        case .after(let time): afterTime = time
+        case .around(let time): aroundTime = time
+        case .beforeMessage(let message): beforeMessage = message
+        case .afterMessage(let message): afterMessage = message
+        case .aroundMessage(let message): aroundMessage = message
+        }
     }
 }

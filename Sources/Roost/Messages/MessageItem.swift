@@ -24,6 +24,8 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
 
     private struct Row: Hashable, Sendable {
         var sender: UserSummary
+        /// Those whom the message mentions by name, as far as they are known.
+        var mentioned: [UserSummary] = []
         let clientId: ClientID
         var content: MessageContent
         let createdAt: Timestamp
@@ -41,6 +43,11 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     /// Who sent the message, as this device knows them: by the id alone until their name has come. Of a user who was deactivated it is
     /// what they were called before.
     public var sender: UserSummary { row.value.sender }
+    /// The users whom the message mentions by name (MN-03), as this device knows them: by the id alone until their name has come.
+    public var mentionedUsers: [UserSummary] {
+        let users = content.mentionees?.mentionedUsers ?? []
+        return users.map { user in row.value.mentioned.first { $0.userId == user } ?? UserSummary(userId: user) }
+    }
     /// The id that the sender's client gave the message.
     public var clientId: ClientID { row.value.clientId }
     /// Its content; empty once it is deleted.
@@ -95,12 +102,17 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
                 state: State(item), message: nil, operations: [item.id]))
     }
 
-    /// The same message of a sender who is called otherwise now.
-    func sent(by sender: UserSummary) -> MessageItem {
-        guard sender != self.sender else { return self }
+    /// Whether any of some users is shown with the message.
+    func shows(anyOf users: Set<UserID>) -> Bool {
+        users.contains(sender.userId) || content.mentionees?.mentionedUsers.contains(where: users.contains) ?? false
+    }
+
+    /// The same message with its users as they are called now.
+    func sent(by sender: UserSummary, mentioning mentioned: [UserSummary]) -> MessageItem {
+        guard sender != self.sender || mentioned != row.value.mentioned else { return self }
         var item = self
         var changed = row.value
-        changed.sender = sender
+        (changed.sender, changed.mentioned) = (sender, mentioned)
         item.row = Boxed(changed)
         return item
     }

@@ -193,9 +193,9 @@ public final class MessageList {
             }
             // One that is in both is the channel's: its row in the outbox is about to be removed.
             let unsent = try pending.filter { try !database.holdsOwnMessage($0.clientId, in: channel) }
-            let sender = try unsent.isEmpty ? UserSummary(userId: user) : database.summary(of: user)
             return Reading(
-                window: window, mark: mark, opening: opening, missing: step.load, pending: unsent.map { $0.sent(by: sender) })
+                window: window, mark: mark, opening: opening, missing: step.load,
+                pending: try unsent.map { try $0.introduced(in: database) })
         }
         show(read, after: asked)
         guard !isOpened else { return }
@@ -246,6 +246,7 @@ public final class MessageList {
 
     private func show(_ items: [MessageItem]) {
         follower.shows(items.lazy.map(\.sender))
+        follower.shows(items.lazy.filter { $0.mentionees != nil }.flatMap(\.mentionedUsers))
         defer {
             if opening == nil { follower.answered() } else if follower.hasAnswer { follower.askedAnew() }
         }

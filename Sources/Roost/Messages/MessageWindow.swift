@@ -121,7 +121,7 @@ struct MessageWindow: Sendable {
 
     /// Shows users as they are stored now. No message is read again.
     mutating func introduce(_ users: Set<UserID>, in database: Database) throws {
-        for index in rows.indices where users.contains(rows[index].item.sender.userId) {
+        for index in rows.indices where rows[index].item.shows(anyOf: users) {
             rows[index] = try rows[index].introduced(in: database)
         }
     }

@@ -30,6 +30,14 @@ public struct TextMention: Hashable, Sendable {
         self.init(index: start, length: end - start - 1, userId: userId)
     }
 
+    /// The mention that a range of an attributed text is, its sign included. Nil for a range without anything after the sign.
+    public init?(_ range: Range<AttributedString.Index>, in text: AttributedString, userId: UserID? = nil) {
+        let start = String(text[..<range.lowerBound].characters).utf16.count
+        let count = String(text[range].characters).utf16.count
+        guard count > 1 else { return nil }
+        self.init(index: start, length: count - 1, userId: userId)
+    }
+
     /// The part of a text to highlight: the sign and what it stands before (MN-08).
     ///
     /// Nil for a mention that doesn't fit the text, as after an edit that left the metadata as they were: one that begins before the text, ends

@@ -95,7 +95,7 @@ extension Sync {
         // One that is brought back before is deleted again.
         let last = earlier.last { ($0.operation.isDeletion || $0.operation.isUndeletion) && !$0.isRefused }
         guard last?.operation.isDeletion != true else { return reply(token) }
-        keep(aimed(item, at: target), removing: earlier.filter(isOutdated), for: token)
+        keep(aimed(item, at: target), removing: earlier.filter(isTakenBack), for: token)
     }
 
     /// Brings a message back: one whose deletion the server can't have yet was never deleted.
@@ -117,14 +117,14 @@ extension Sync {
         guard !earlier.contains(where: { $0.operation == item.operation && !$0.isRefused }) else { return reply(token) }
         // Of several messages the server may refuse one, and then deletes none.
         let isOfOne = if case .purge = item.operation { true } else { false }
-        keep(item, removing: isOfOne ? earlier.filter(isOutdated) : [], for: token)
+        keep(item, removing: isOfOne ? earlier.filter(isTakenBack) : [], for: token)
     }
 
-    /// Whether a change of one message needn't be made any more when the message goes for everybody: nobody needs to see what it said in between.
-    private func isOutdated(_ item: OutboxItem) -> Bool {
+    /// Whether a change of one message needn't be made any more when the message is deleted. An edit must: the deletion may be refused or taken back.
+    private func isTakenBack(_ item: OutboxItem) -> Bool {
         guard item.isUnsent, !isInFlight(item) else { return false }
         return switch item.operation {
-        case .edit, .metaArrays, .delete, .undelete: true
+        case .delete, .undelete: true
         default: false
         }
     }

@@ -32,7 +32,7 @@ extension Sync {
         let isOwn = event.actor == user
         let happening = ChatEvent.Happening(
             kind: kind, channel: channel, actor: event.actor, isOwn: isOwn,
-            isFromOtherDevice: isOwn ? isFromOtherDevice(rows) : false, message: rows.newestMessage)
+            isFromOtherDevice: isOwn ? isFromOtherDevice(rows) : false, message: rows.newestMessage, purged: rows.purged?.last)
         return .event(.happened(happening), event.stream.channel.map { StreamPosition(channel: $0, seq: event.seq) })
     }
 
@@ -48,9 +48,9 @@ extension Sync.Purpose {
     /// Whether the call may change something that doesn't say where it comes from, as a message does by its client id.
     fileprivate var mayChange: Bool {
         switch self {
-        case .app: true
+        case .app(_, let effect): effect != .arrival
         case .send(_, _, let isMessage): !isMessage
-        case .resume, .watch, .reading, .history, .users: false
+        case .resume, .watch, .unwatch, .reading, .history, .users: false
         }
     }
 }

@@ -9,7 +9,8 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Print each message that is sent or changed from now on, one JSON object a line.",
             discussion: """
-                The caller has to be a member of the channel. Messages come in their order and without holes; one that is edited or deleted comes again. \
+                The caller has to be a member of the channel. Messages come in their order and without holes; one that is edited or deleted comes again, \
+                and of one that was deleted for good its seq comes as "purged". \
                 With --after it begins after a seq, and tells first what came since; where it ended, the channelSeq of the last line says where to go on.
                 """)
 
@@ -21,7 +22,9 @@ extension Messages {
         /// A line of output.
         private struct Line: Encodable {
             let channelSeq: Seq
-            let message: Message
+            var message: Message?
+            /// The place of a message that was deleted for good.
+            var purged: Seq?
         }
 
         func run() async throws {
@@ -49,8 +52,9 @@ extension Messages {
             while hasMore, left > 0 {
                 do {
                     let changes = try await chat.call(GetChannelChanges(channel: channel, after: position))
-                    for message in (changes.rows.messages ?? []).sorted(by: { $0.changeSeq < $1.changeSeq }).prefix(left) {
-                        let line = Line(channelSeq: message.changeSeq, message: message)
+                    let messages = (changes.rows.messages ?? []).map { Line(channelSeq: $0.changeSeq, message: $0) }
+                    let purged = (changes.rows.purged ?? []).map { Line(channelSeq: $0.changeSeq, purged: $0.seq) }
+                    for line in (messages + purged).sorted(by: { $0.channelSeq < $1.channelSeq }).prefix(left) {
                         Output.line(String(decoding: try JSONEncoder().encode(line), as: UTF8.self).escapingInvisibleJSON)
                         left -= 1
                     }

@@ -11,6 +11,7 @@ import Testing
         }
         func channel(_ channel: ChannelID, updated message: Message) { heard.append("edited \(message.text)") }
         func channel(_ channel: ChannelID, deleted message: Message) { heard.append("deleted \(message.seq)") }
+        func channel(_ channel: ChannelID, purged message: PurgedMessage) { heard.append("purged \(message.seq)") }
         func channel(_ channel: ChannelID?, changed event: ChatEvent.Happening) { heard.append(event.kind?.rawValue ?? "") }
         func missedEvents(in channels: [ChannelID: Seq]) { heard.append("missed \(channels.count)") }
     }
@@ -40,7 +41,10 @@ import Testing
         let root = try await server.socket("root", role: .admin)
         try await root.call(SendAdminMessage(channels: ["general"], clientId: "a", text: "news"))
         try await general.update(displayName: "General")
-        let heard = ["new text hi", "edited hello", "deleted \(message.seq)", "new admin news", "channel.updated"]
+        try await general.purge(message.messageId)
+        let heard = [
+            "new text hi", "edited hello", "deleted \(message.seq)", "new admin news", "channel.updated", "purged \(message.seq)",
+        ]
         try await wait("all of it") { first.heard == heard && second.heard == heard }
         #expect(gone == nil)
         // Another under the same identifier takes its place.

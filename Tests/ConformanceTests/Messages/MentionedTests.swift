@@ -123,4 +123,82 @@ import Testing
         await ann.disconnect()
         try await server.stop()
     }
+
+    @Test(
+        "SB-50 SB-51 SB-54 SB-55 SB-56 R22 a history begins at a time or a message and goes both ways, to the first message and the newest"
+    )
+    func historyFrom() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        let general = try await ann.createChannel("general")
+        var sent: [Message] = []
+        for number in 1...9 {
+            sent.append(try await general.sendConfirmed(MessageDraft(text: "\(number)")))
+            // Each in a millisecond of its own.
+            while Int64(Date().timeIntervalSince1970 * 1000) <= sent[number - 1].createdAt.milliseconds { await Task.yield() }
+        }
+        func texts(_ history: MessageHistory) async throws -> [String] {
+            var all: [String] = []
+            while history.hasNewer { all += try await history.loadNewer().map(\.text) }
+            while history.hasMore { all = try await history.load().map(\.text) + all }
+            #expect(try await history.load().isEmpty)
+            #expect(try await history.loadNewer().isEmpty)
+            return all
+        }
+        let everything = (1...9).map(String.init)
+        let (time, id) = (sent[4].createdAt, sent[4].messageId)
+        for place in [
+            .newest, .before(time), .after(time), .around(time), .beforeMessage(id), .afterMessage(id), .aroundMessage(id),
+        ]
+            as [MessageHistory.Place]
+        {
+            for limit in [2, 100] {
+                let history = general.history(from: place, limit: limit, newestFirst: false)
+                #expect(try await texts(history) == everything, "\(place), \(limit)")
+                let filtered = general.history(from: place, limit: limit, newestFirst: false, kinds: [.text], senders: ["ann"])
+                #expect(try await texts(filtered) == everything, "\(place), \(limit)")
+            }
+        }
+        // What is there where nothing is on one side.
+        for place in [
+            .before(sent[0].createdAt), .beforeMessage(sent[0].messageId), .after(sent[8].createdAt),
+            .afterMessage(sent[8].messageId),
+        ]
+            as [MessageHistory.Place]
+        {
+            let history = general.history(from: place, limit: 4, newestFirst: false)
+            #expect(try await history.load().isEmpty)
+            #expect(try await texts(history) == everything, "\(place)")
+        }
+        let first = general.history(from: .beforeMessage(id), limit: 2, newestFirst: false)
+        #expect(try await first.load().map(\.text) == ["3", "4"])
+        #expect(try await first.loadNewer().map(\.text) == ["5", "6"])
+        #expect(try await first.load().map(\.text) == ["1", "2"])
+        let unknown = general.history(from: .afterMessage(MessageID(rawValue: 7)))
+        await #expect(throws: RoostError.self) { try await unknown.load() }
+        await ann.disconnect()
+        try await server.stop()
+    }
+
+    @Test("MN-03 a row has the users whom its message mentions as users, in lists and on its way, and follows their names")
+    func mentionedUsers() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
+        for client in [ann, bob] { try await client.connect() }
+        try await bob.updateMe(displayName: "Bob")
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let list = general.messages()
+        try await list.loaded()
+        try await general.send(MessageDraft(text: "@bob", mentionees: [.users(["bob"]), .channel]))
+        try await wait("the row") { list.items.last?.state == .sent && list.items.last?.mentionedUsers.map(\.name) == ["Bob"] }
+        try await bob.updateMe(displayName: "Robert")
+        try await wait("the new name") { list.items.last?.mentionedUsers.map(\.name) == ["Robert"] }
+        let message = try #require(list.items.last?.message)
+        try await general.edit(message.messageId, text: "nobody", mentionees: [])
+        try await wait("the edit") { list.items.last?.text == "nobody" }
+        #expect(list.items.last?.mentionedUsers == [])
+        for client in [ann, bob] { await client.disconnect() }
+        try await server.stop()
+    }
 }

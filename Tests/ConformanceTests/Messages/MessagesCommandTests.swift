@@ -152,6 +152,11 @@ import Testing
 
         let rest = try await self.run("follow team --after \(lines[3].channelSeq) --count 1 --as bob", server)
         #expect(rest.output.contains(#""text":"\#((Int(texts[3]) ?? 0) + 1)""#))
+        // Of one that is deleted for good the place is told.
+        let position = try await ann.call(GetChannel(channel: "team")).channel.counters.seq
+        try await ann.call(PurgeMessage(channel: "team", message: first.messageId))
+        let purged = try await self.run("follow team --after \(position) --count 1 --as bob", server)
+        #expect(purged.output.contains(#""purged":\#(first.seq)"#) && !purged.output.contains("message"))
         let outside = try await self.run("follow team --as zoe", server)
         #expect(outside.status == 1 && outside.errors.contains("roost members join team joins it. (not_member)"))
         await bob.close()

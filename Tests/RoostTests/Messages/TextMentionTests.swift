@@ -38,6 +38,12 @@ struct TextMentionTests {
             guard let range, let made = TextMention(range, in: vector.text, userId: mention.userId) else { continue }
             #expect(made.range(in: vector.text) == range && made.type == mention.type)
         }
+        for (mention, range) in zip(mentions, mentions.map { $0.range(in: attributed) }) {
+            guard let range, let made = TextMention(range, in: attributed, userId: mention.userId) else { continue }
+            #expect(
+                made.range(in: attributed) == range
+                    && made == TextMention(index: mention.index, length: made.length, userId: mention.userId))
+        }
     }
 
     @Test("MN-06 D-19 the vectors are there, metadata keep what else they have, and what can't be read is left out")

@@ -88,6 +88,34 @@ struct OutboxOperationTests {
         #expect(try await client.outbox.count() == 1)
     }
 
+    @Test("SB-58 SB-59 An edit isn't lost by a deletion that is taken back before it has left, or that the server refuses")
+    func editBeforeDeletion() async throws {
+        let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2)))
+        for isTakenBack in [true, false] {
+            var client = try await offline()
+            try await client.enqueue(edit("uno"))
+            try await client.enqueue(delete)
+            if isTakenBack {
+                try await client.enqueue(.undelete(UndeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2))))
+                #expect(try await client.outbox.items().map(\.operation) == [edit("uno")])
+            } else {
+                #expect(try await client.outbox.items().map(\.operation) == [edit("uno"), delete])
+                // Deleted, brought back and deleted: one deletion.
+                try await client.enqueue(.undelete(UndeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2))))
+                try await client.enqueue(delete)
+                #expect(try await client.outbox.items().map(\.operation) == [edit("uno"), delete])
+            }
+            try await reconnect(&client)
+            #expect(client.calls.values.contains("message.edit"))
+            var edited = message(2, "uno", changedAt: 4)
+            edited.editedAt = edited.createdAt
+            try await client.answer("message.edit", with: edited)
+            guard !isTakenBack else { continue }
+            try await client.refuse("message.delete", with: RoostError(.notPermitted, "No."))
+            #expect(try await client.outbox.items().map(\.operation) == [delete])
+        }
+    }
+
     @Test("Changes of a message that may have left follow it, with the id that it gets")
     func sentMessage() async throws {
         var client = try await Harness()

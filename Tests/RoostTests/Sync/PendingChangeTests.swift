@@ -46,6 +46,8 @@ struct PendingChangeTests {
         #expect(try await client.view()?.lastMessage?.text == "")
 
         try await reconnect(&client)
+        // The edit goes first: it stays when the deletion is refused.
+        try await client.refuse("message.edit", with: RoostError(.notPermitted, "No."))
         try await client.answer("message.edit", with: message(2, "other", changedAt: 4))
         try await client.refuse("message.delete", with: RoostError(.notPermitted, "No."))
         #expect(try await client.view() == known.view)
