@@ -58,6 +58,27 @@ extension RealClusterTests {
             }
         }
 
+        @Test("SB-64 D-38 X-37 which users are connected to another node is asked of it, and when they were last is stored by it")
+        func anyUsers() async throws {
+            try await TestCluster.run(3) { cluster in
+                try await cluster.waitUntilAcquainted()
+                let ann = try await cluster.socket("ann", at: 0)
+                let (bob, cat) = (try await cluster.socket("bob", at: 1), try await cluster.socket("cat", at: 2))
+                func seen(by socket: RawSocket) async throws -> [UserPresence] {
+                    try await socket.call(ListUserPresence(users: ["bob", "cat"])).users
+                }
+                let both = ["bob", "cat"].map { UserPresence(userId: $0, isOnline: true) }
+                for socket in [ann, bob, cat] { #expect(try await seen(by: socket) == both) }
+                await cat.close()
+                try await eventually("everybody sees when cat was there last") {
+                    // Asked more often than it may be, it is asked again.
+                    var all = (try? await seen(by: ann)) ?? []
+                    all += (try? await seen(by: bob)) ?? []
+                    return all.filter { $0.userId == "cat" && !$0.isOnline && $0.lastActiveAt != nil }.count == 2
+                }
+            }
+        }
+
         @Test("I13 while the bus is away a node counts its own users only, and all of them within 3 seconds of its return")
         func busReturns() async throws {
             try await TestCluster.run(2) { cluster in

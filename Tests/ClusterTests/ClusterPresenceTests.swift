@@ -55,6 +55,10 @@ struct ClusterPresenceTests {
             return hasLost
         }
 
+        func askWho(_ users: [UserID], then take: @escaping @Sendable (Set<UserID>) -> Void) -> Bool {
+            self[0].prepare(users, at: now.withLock { $0 }, then: take)
+        }
+
         func ask(_ channel: ChannelID, on number: Int) -> Bool {
             let isReady = Mutex(false)
             self[number].prepare(channel, at: now.withLock { $0 }) { isReady.withLock { $0 = true } }
@@ -96,6 +100,57 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "d") == 0)
     }
 
+    /// Asks which of some users are connected elsewhere; nil as long as there is no answer.
+    private func elsewhere(_ users: [UserID], _ pair: Pair, passing milliseconds: Int64 = 0) -> Set<UserID>? {
+        let answer = Mutex<Set<UserID>?>(nil)
+        #expect(pair.askWho(users) { found in answer.withLock { $0 = found } })
+        pair.pass(milliseconds, ticking: [0])
+        return answer.withLock { $0 }
+    }
+
+    @Test(
+        "SB-64 D-38 who of some users is connected to other nodes is asked of them, and answered within 250 ms though one is silent"
+    )
+    func connected() {
+        let pair = Pair()
+        // Before another node is known, nobody is asked.
+        #expect(Set(pair.boards.map { $0.isConnected("bob") }) == [false])
+        pair.pass(100)
+        for user in ["ann", "bob", "cid"] as [UserID] { pair.boards[1].connected(user) }
+        pair.boards[1].disconnected("cid")
+        #expect(elsewhere(["ann", "cid", "dan"], pair) == ["ann"])
+        #expect(elsewhere([], pair) == [])
+        pair.silence(1)
+        #expect(elsewhere(["ann"], pair, passing: 200) == nil)
+        #expect(elsewhere(["ann"], pair, passing: 250) == [])
+        // A node that is gone is waited for no longer, and later not asked.
+        let answers = Mutex(0)
+        #expect(pair.askWho(["ann"]) { _ in answers.withLock { $0 += 1 } })
+        pair[0].receive(.goodbye(NodeID("n1")), at: 10_000)
+        #expect(answers.withLock { $0 } == 1)
+        #expect(elsewhere(["ann"], pair) == [])
+    }
+
+    @Test("I21 SB-64 answers that nobody asked for change nothing; of 10,001 questions that wait the last is refused")
+    func questions() {
+        let pair = Pair()
+        pair.pass(100)
+        pair.silence(1)
+        let found = Mutex<[Set<UserID>]>([])
+        #expect(pair.askWho(["ann"]) { users in found.withLock { $0.append(users) } })
+        for node in ["forged", "n1", "n1"] { pair[0].receive(.connected(["bob"], question: 7, NodeID(node)), at: 10_000) }
+        pair[0].receive(.connected(["ann"], question: 1, NodeID("forged")), at: 10_000)
+        #expect(found.withLock { $0 } == [])
+        pair[0].receive(.connected(["bob", "ann"], question: 1, NodeID("n1")), at: 10_000)
+        pair[0].receive(.connected(["ann"], question: 1, NodeID("n1")), at: 10_000)
+        #expect(found.withLock { $0 } == [["ann"]])
+        for _ in 0..<10_000 { #expect(pair.askWho(["ann"]) { users in found.withLock { $0.append(users) } }) }
+        #expect(!pair.askWho(["ann"]) { _ in })
+        pair.pass(300, ticking: [0])
+        #expect(found.withLock { $0.count } == 10_001)
+        #expect(pair.askWho(["ann"]) { _ in })
+    }
+
     @Test("I13 nodes that have asked are told of changes within 100 ms")
     func changes() {
         let pair = Pair()
@@ -126,6 +181,34 @@ struct ClusterPresenceTests {
         other.pass(100)
         other[1].sayGoodbye()
         #expect(other[0].nodeCount == 0)
+    }
+
+    @Test("ST-13 ST-12 of another node's watchers beyond 1,000 it is told that some came or went, and nobody is told of who stayed")
+    func unnamedWatchers() {
+        let pair = Pair()
+        let told = Mutex<[UserID?]>([])
+        pair.pass(100)
+        pair[0].onWatching { user, _ in told.withLock { $0.append(user) } }
+        pair.boards[0].startedWatching("ann", "c")
+        for number in 0..<1000 { pair.boards[1].startedWatching(UserID("u\(number)"), "c") }
+        #expect(pair.ask("c", on: 0))
+        func changes(_ body: () -> Void) -> [UserID?] {
+            told.withLock { $0 = [] }
+            body()
+            pair.pass(200)
+            return told.withLock { $0 }
+        }
+        #expect(changes { pair.boards[1].stoppedWatching("u0", ["c"]) } == ["u0"])
+        #expect(changes { pair.boards[1].startedWatching("u0", "c") } == ["u0"])
+        #expect(changes { pair.boards[1].startedWatching("more", "c") } == [nil])
+        #expect(pair[0].watcherCount(of: "c") == 1002)
+        // With one who is named, another becomes so: neither is told.
+        #expect(changes { pair.boards[1].stoppedWatching("u5", ["c"]) } == [nil])
+        #expect(changes { pair.boards[1].stoppedWatching("more", ["c"]) } == ["more"])
+        _ = changes { for number in 0..<10 { pair.boards[1].startedWatching(UserID("v\(number)"), "c") } }
+        pair.silence(1)
+        #expect(changes { pair[0].receive(.goodbye(NodeID("n1")), at: 20_000) }.contains(nil))
+        #expect(pair[0].watcherCount(of: "c") == 1)
     }
 
     @Test("I13 after how much silence a node is gone can be set, from 2 s to 60 s", arguments: [2, 10, 60])

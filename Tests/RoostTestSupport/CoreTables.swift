@@ -9,6 +9,7 @@ public enum CoreTables {
         // How far the ids have come isn't anybody's state: trying what is there already takes one.
         ("settings", "SELECT * FROM settings WHERE name <> 'ids' ORDER BY 1"),
         ("users", "SELECT * FROM users ORDER BY 1"),
+        ("user_activity", "SELECT * FROM user_activity ORDER BY 1"),
         ("revoked_tokens", "SELECT * FROM revoked_tokens ORDER BY 1"),
         ("devices", "SELECT * FROM devices ORDER BY 1, 2"),
         ("access_revisions", "SELECT * FROM access_revisions ORDER BY 1"),

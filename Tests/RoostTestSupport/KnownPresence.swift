@@ -19,4 +19,5 @@ public struct KnownPresence: Presence {
         Array(watching.dropFirst(offset).prefix(limit))
     }
     public func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool { watching.contains(user) }
+    public func isConnected(_ user: UserID) -> Bool { online.contains(user) }
 }

@@ -8,9 +8,11 @@ public struct MemberItem: Identifiable, Hashable, Sendable {
     public internal(set) var user: UserSummary
     /// The whole profile as it was when the row was fetched. Nil for a member who came after that, and for a user who doesn't exist any more.
     public internal(set) var profile: User?
-    /// Whether the user is online, as far as it is known: while the channel is watched (``LiveChannel/watch(limit:)``) it follows who comes and goes. Else it is as
+    /// Whether the user is online, as far as it is known: while the channel is watched (``LiveChannel/watch(limit:watchersLimit:)``) it follows who comes and goes. Else it is as
     /// it was when the server was asked, which ``MemberList/presenceAsOf`` tells. Nil for a member who came after that.
     public internal(set) var isOnline: Bool?
+    /// When the user was last online, as far as it is known: nil while they are, and for one who doesn't share it.
+    public internal(set) var lastActiveAt: Timestamp?
     /// Until when the member may not send. Only for users with the permission `member.listMuted`.
     public internal(set) var mutedUntil: Timestamp?
     /// Until when the user is banned. Only for users with the permission `member.listBanned`.
@@ -31,6 +33,7 @@ public struct MemberItem: Identifiable, Hashable, Sendable {
         user = entry.user?.summary ?? UserSummary(userId: entry.member.userId)
         profile = entry.user
         isOnline = entry.isOnline
+        lastActiveAt = entry.lastActiveAt
         mutedUntil = entry.mutedUntil
         bannedUntil = entry.bannedUntil
     }

@@ -6,7 +6,7 @@ public import RoostAPI
 /// The pages come from the server, again after each reconnect. Without a connection the list begins with the members that this device knows of,
 /// in the phase `unavailable`: that may be some of them or none. In a channel that the user is a member of, events update members who join,
 /// leave or get another role; searches and lists of the muted and the banned are requested again a moment later. Who is
-/// online is followed while the user watches the channel (``LiveChannel/watch(limit:)``).
+/// online is followed while the user watches the channel (``LiveChannel/watch(limit:watchersLimit:)``).
 @MainActor @Observable
 public final class MemberList {
     /// The request to the server.
@@ -78,7 +78,7 @@ public final class MemberList {
 
     private func take(_ change: PresenceChange) {
         guard isAnswered else { return }
-        if roster.apply(change) { show() }
+        if roster.apply(change, at: chat.driver.environment.now()) { show() }
         // Some of those who came or went weren't named.
         if !change.isWhole { askSoon() }
     }

@@ -51,10 +51,18 @@ struct MemberRoster {
 
     /// Takes in who came online and who went offline.
     ///
+    /// - Parameter now: The time, by this device's clock.
     /// - Returns: Whether it concerns anybody on the list.
-    mutating func apply(_ change: PresenceChange) -> Bool {
-        for user in change.online { entries[user]?.isOnline = true }
-        for user in change.offline { entries[user]?.isOnline = false }
+    mutating func apply(_ change: PresenceChange, at now: Timestamp) -> Bool {
+        for user in change.online {
+            entries[user]?.isOnline = true
+            entries[user]?.lastActiveAt = nil
+        }
+        for user in change.offline {
+            // Of one who was known to be offline it says nothing new.
+            if entries[user]?.isOnline == true { entries[user]?.lastActiveAt = now }
+            entries[user]?.isOnline = false
+        }
         return !entries.keys.allSatisfy { !change.online.contains($0) && !change.offline.contains($0) }
     }
 

@@ -225,16 +225,22 @@ public struct MemberEntry: Codable, Hashable, Sendable {
     public var user: User?
     /// Whether the user has a connection at this moment.
     public var isOnline: Bool
+    /// When the user was last online; absent while they are, and for one who doesn't share it (``UserPresence/lastActiveAt``).
+    public var lastActiveAt: Timestamp?
     /// Until when the member may not send. Only for callers with `member.listMuted`.
     public var mutedUntil: Timestamp?
     /// Until when the user is banned. Only for callers with `member.listBanned`.
     public var bannedUntil: Timestamp?
 
     // derived: init
-    public init(member: Member, user: User? = nil, isOnline: Bool, mutedUntil: Timestamp? = nil, bannedUntil: Timestamp? = nil) {
+    public init(
+        member: Member, user: User? = nil, isOnline: Bool, lastActiveAt: Timestamp? = nil, mutedUntil: Timestamp? = nil,
+        bannedUntil: Timestamp? = nil
+    ) {
         self.member = member
         self.user = user
         self.isOnline = isOnline
+        self.lastActiveAt = lastActiveAt
         self.mutedUntil = mutedUntil
         self.bannedUntil = bannedUntil
     }
@@ -247,6 +253,7 @@ extension MemberEntry: WireWritable {
         json.member("member", member)
         json.member("user", user)
         json.member("isOnline", isOnline)
+        json.member("lastActiveAt", lastActiveAt)
         json.member("mutedUntil", mutedUntil)
         json.member("bannedUntil", bannedUntil)
         json.endObject()

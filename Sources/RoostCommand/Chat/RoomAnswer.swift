@@ -82,7 +82,10 @@ extension Room {
     private func members() async throws -> RoomAnswer {
         let page = try await chat.call(ListMembers(channel: channel.id, limit: Limits.memberPage.max))
         let rows = page.items.map { entry in
-            [entry.isOnline ? "●" : "○", Self.name(of: entry), entry.member.role.rawValue, entry.user?.status?.safe() ?? ""]
+            [
+                entry.isOnline ? "●" : "○", Self.name(of: entry), entry.member.role.rawValue,
+                entry.lastActiveAt.map { "last online \(MessageTime.moment(of: $0.date))" } ?? "", entry.user?.status?.safe() ?? "",
+            ]
         }
         return RoomAnswer(
             ["Members of #\(name), ● online:"] + Output.table(rows)

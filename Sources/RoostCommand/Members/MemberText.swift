@@ -7,12 +7,16 @@ enum MemberText {
     static func table(_ entries: [MemberEntry]) -> [String] {
         let rows = entries.map { entry in
             [
-                entry.member.userId.rawValue.safe(), entry.member.role.rawValue, entry.isOnline ? "online" : "-",
+                entry.member.userId.rawValue.safe(), entry.member.role.rawValue, online(entry),
                 MessageTime.moment(of: entry.member.joinedAt.date),
                 ([entry.user?.displayName?.safe() ?? "-"] + states(of: entry)).joined(separator: ", "),
             ]
         }
         return Output.table([["user", "role", "online", "since", "name"]] + rows)
+    }
+
+    private static func online(_ entry: MemberEntry) -> String {
+        entry.isOnline ? "now" : entry.lastActiveAt.map { MessageTime.moment(of: $0.date) } ?? "-"
     }
 
     private static func states(of entry: MemberEntry) -> [String] {

@@ -93,6 +93,8 @@ public protocol Presence {
     /// - Parameter offset: How many of them are passed by.
     func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID]
     func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool
+    /// Whether a user who shares it has a connection to this server; of other nodes, the ``Context`` knows.
+    func isConnected(_ user: UserID) -> Bool
 }
 
 /// Nobody is connected: for rules that run without a server.
@@ -105,6 +107,7 @@ public struct NobodyPresent: Presence {
     public func watcherCount(of channel: ChannelID) -> Int { 0 }
     public func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID] { [] }
     public func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool { false }
+    public func isConnected(_ user: UserID) -> Bool { false }
 }
 
 /// A rule's inputs and outputs: the transaction, the caller, the time and ids; and the events and effects that it collects.
@@ -115,6 +118,8 @@ public struct Context {
     public let caller: Caller
     public let now: Timestamp
     public let presence: any Presence
+    /// Those of ``Handled/presenceUsers`` who have a connection to another node.
+    public var connectedElsewhere: Set<UserID> = []
     /// The operator's options for the whole app.
     public let options: AppOptions
     /// The kinds of rows that streams carry.

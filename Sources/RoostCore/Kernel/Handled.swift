@@ -11,6 +11,12 @@ public protocol Handled: Operation {
     /// The channel whose presence the answer contains; nil for most operations.
     var presenceChannel: ChannelID? { get }
 
+    /// The users of whom the answer says whether they are connected; none for most operations. Only operations that read have some.
+    var presenceUsers: [UserID] { get }
+
+    /// Whether it tells what happens at this moment: such operations run one after another, so that nobody stops before they began.
+    static var isTold: Bool { get }
+
     /// Whether each user may do it only so often in a second (``Limits/signalsPerSecond``): what costs its caller nothing, and others something.
     static var isLimitedByUser: Bool { get }
 
@@ -20,6 +26,8 @@ public protocol Handled: Operation {
 extension Handled {
     public func scope(for caller: Caller) -> Scope { Scope() }
     public var presenceChannel: ChannelID? { nil }
+    public var presenceUsers: [UserID] { [] }
+    public static var isTold: Bool { false }
     public static var isLimitedByUser: Bool { false }
 }
 

@@ -102,16 +102,19 @@ struct MemberListing {
     /// Returns a row as the list shows it.
     func entry(of user: UserID, online: Set<UserID>, in transaction: any Transaction) throws -> MemberEntry? {
         let sql: SQL = """
-            SELECT \(Member.columns), m.muted_until, m.banned_until, \(User.columns)
+            SELECT \(Member.columns), m.muted_until, m.banned_until, a.active_at, \(User.columns)
             FROM members m LEFT JOIN users u ON u.user_id = m.user_id
+                LEFT JOIN user_activity a ON a.user_id = m.user_id AND u.shares_presence = 1
             WHERE m.channel_id = \(channel) AND m.user_id = \(user) AND \(conditions)
             """
         return try transaction.first(sql) { row in
             var member = try Member(reading: &row)
             if isDeleted { member.state = .none }
             let (mutedUntil, bannedUntil) = (row.optionalTimestamp(), row.optionalTimestamp())
+            let (lastActiveAt, isOnline) = (row.optionalTimestamp(), online.contains(user))
             return MemberEntry(
-                member: member, user: try User(readingIfThere: &row), isOnline: online.contains(user),
+                member: member, user: try User(readingIfThere: &row), isOnline: isOnline,
+                lastActiveAt: isOnline ? nil : lastActiveAt,
                 mutedUntil: mutedUntil.flatMap { showsMuted && $0 > now ? $0 : nil },
                 bannedUntil: bannedUntil.flatMap { showsBanned && $0 > now ? $0 : nil })
         }

@@ -101,10 +101,12 @@ final class ClusterNode: Delivery {
     func onTold(_ take: @escaping @Sendable ([Notice]) -> Void) { told.withLock { $0 = TellingNews(take: take) } }
 
     /// Whoever watches a channel on two nodes begins with the first and ends with the last.
-    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) {
+    func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         let (presence, board) = (clusterPresence, hub.board)
         board.onWatching { if !presence.isWatchingElsewhere($0, $1) { tell($0, $1) } }
-        presence.onWatching { if !board.isWatching($0, $1) { tell($0, $1) } }
+        presence.onWatching { user, channel in
+            if user.map({ board.isWatching($0, channel) }) != true { tell(user, channel) }
+        }
     }
 
     /// A member is online from the first of their connections on, on any node, to the last.
@@ -136,6 +138,15 @@ final class ClusterNode: Delivery {
 
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) {
         clusterPresence.prepare(channel, at: Self.now) { [hub] in hub.preparePresence(of: channel, then: run) }
+    }
+
+    func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) { hub.onConnection(tell) }
+
+    func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool {
+        clusterPresence.prepare(users, at: Self.now) { [hub] elsewhere in
+            // A hub without other nodes has always room for the question.
+            _ = hub.prepareConnected(users) { _ in run(elsewhere) }
+        }
     }
 
     // MARK: In

@@ -30,6 +30,9 @@ final class ClusterPresence: Presence, Sendable {
         /// Who is present in the channel? Answer, and send changes.
         case ask(ChannelID, from: NodeID)
         case present(ChannelID, Present)
+        /// Which of these users are connected to you? The number comes back with the answer.
+        case askConnected([UserID], question: Int64, from: NodeID)
+        case connected([UserID], question: Int64, NodeID)
     }
 
     /// Who is present in a channel on one node.
@@ -75,6 +78,7 @@ final class ClusterPresence: Presence, Sendable {
     private let state = Mutex(State())
     private let watchListener = Mutex<WatchListener?>(nil)
     private let onlineListener = Mutex<OnlineListener?>(nil)
+    private let questions = Mutex(ConnectedQuestions())
 
     init(
         node: NodeID, board: PresenceBoard, timeout: Duration = timeoutStandard,
@@ -158,6 +162,25 @@ final class ClusterPresence: Presence, Sendable {
         if isReady { run() }
     }
 
+    func isConnected(_ user: UserID) -> Bool { board.isConnected(user) }
+
+    /// Asks all nodes which of some users are connected there. Those that don't answer in time are left out.
+    ///
+    /// - Returns: False, without asking, while too many questions wait.
+    func prepare(_ users: [UserID], at now: Int64, then run: @escaping @Sendable (Set<UserID>) -> Void) -> Bool {
+        let nodes = state.withLock { Set($0.nodes.keys) }
+        guard !nodes.isEmpty else {
+            run([])
+            return true
+        }
+        let question: Int64? = questions.withLock { questions in
+            questions.isFull ? nil : questions.ask(users, of: nodes, deadline: now + Self.gatherMilliseconds, run: run)
+        }
+        guard let question else { return false }
+        send(.nodes, .askConnected(users, question: question, from: node))
+        return true
+    }
+
     // MARK: Telling
 
     func changed(_ channel: ChannelID) {
@@ -189,6 +212,7 @@ final class ClusterPresence: Presence, Sendable {
             for channel in channels { send(.node(other), .ask(channel, from: node)) }
         case .goodbye(let other):
             let (lost, ready) = state.withLock { ($0.lost(with: [other]), $0.forget(other)) }
+            for answer in questions.withLock({ $0.forget(other) }) { answer.run(answer.users) }
             for (channel, changed) in lost { tell(changed, in: channel) }
             for run in ready { run() }
         case .ask(let channel, let other):
@@ -203,13 +227,22 @@ final class ClusterPresence: Presence, Sendable {
             }
             tell(changed, in: channel)
             for run in ready { run() }
+        case .askConnected(let users, let question, let other):
+            let connected = users.prefix(Limits.usersPerCall).filter(board.isConnected)
+            send(.node(other), .connected(connected, question: question, node))
+        case .connected(let users, let question, let other):
+            let answer = questions.withLock { $0.heard(users, to: question, from: other) }
+            answer?.run(answer?.users ?? [])
         }
     }
 
     /// Reports who has come and gone on other nodes, of channels that are watched here.
     private func tell(_ changed: Changed, in channel: ChannelID) {
         guard !changed.isEmpty, board.watcherCount(of: channel) > 0 else { return }
-        if let listener = watchListener.withLock({ $0 }) { for user in changed.watchers { listener.tell(user, channel) } }
+        if let listener = watchListener.withLock({ $0 }) {
+            for user in changed.watchers { listener.tell(user, channel) }
+            if changed.hasUnnamedWatchers { listener.tell(nil, channel) }
+        }
         guard let listener = onlineListener.withLock({ $0 }) else { return }
         for user in changed.online { listener.tell(user, channel) }
         if changed.hasUnnamed { listener.tell(nil, channel) }
@@ -221,12 +254,14 @@ final class ClusterPresence: Presence, Sendable {
         var online: Set<UserID> = []
         /// Whether more came or went online than a node names.
         var hasUnnamed = false
+        /// The same of watchers.
+        var hasUnnamedWatchers = false
 
-        var isEmpty: Bool { watchers.isEmpty && online.isEmpty && !hasUnnamed }
+        var isEmpty: Bool { watchers.isEmpty && online.isEmpty && !hasUnnamed && !hasUnnamedWatchers }
     }
 
-    /// Reports that a user began to watch a channel on another node, or doesn't any more. Set once.
-    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) {
+    /// Reports that a user began to watch a channel on another node, or doesn't any more; nil for some who aren't known by name. Set once.
+    func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         watchListener.withLock { $0 = WatchListener(tell: tell) }
     }
 
@@ -240,7 +275,7 @@ final class ClusterPresence: Presence, Sendable {
     }
 
     private struct WatchListener {
-        var tell: @Sendable (UserID, ChannelID) -> Void
+        var tell: @Sendable (UserID?, ChannelID) -> Void
     }
 
     // MARK: Time
@@ -253,6 +288,7 @@ final class ClusterPresence: Presence, Sendable {
         var messages: [(BusTopic, Message)] = []
         var toTell: [(ChannelID, [NodeID])] = []
         var stopped: [ChannelID: Changed] = [:]
+        for answer in questions.withLock({ $0.takeOverdue(at: now) }) { ready.append { answer.run(answer.users) } }
         let hasLost = state.withLock { state in
             let lost = state.nodes.filter { now - $0.value > timeoutMilliseconds }.keys
             if !lost.isEmpty { stopped = state.lost(with: Set(lost)) }
@@ -324,10 +360,16 @@ extension ClusterPresence.State {
             return Set(before[keyPath: names]).symmetricDifference(present[keyPath: names]).subtracting(elsewhere)
         }
         // Which of very many a node names says nothing of who came and went.
-        let isNamed = before.onlineBeyond == 0 && present.onlineBeyond == 0
-        let hasUnnamed = !isNamed && before.onlineBeyond + before.online.count != present.onlineBeyond + present.online.count
+        func isNamed(_ beyond: KeyPath<ClusterPresence.Present, Int>) -> Bool {
+            before[keyPath: beyond] == 0 && present[keyPath: beyond] == 0
+        }
+        let (hasNames, hasNamesOfWatchers) = (isNamed(\.onlineBeyond), isNamed(\.watchersBeyond))
+        let hasUnnamed = before.onlineBeyond + before.online.count != present.onlineBeyond + present.online.count
+        let hasUnnamedWatchers =
+            before.watchersBeyond + before.watchers.count != present.watchersBeyond + present.watchers.count
         return ClusterPresence.Changed(
-            watchers: changed(\.watchers), online: isNamed ? changed(\.online) : [], hasUnnamed: hasUnnamed)
+            watchers: hasNamesOfWatchers ? changed(\.watchers) : [], online: hasNames ? changed(\.online) : [],
+            hasUnnamed: !hasNames && hasUnnamed, hasUnnamedWatchers: !hasNamesOfWatchers && hasUnnamedWatchers)
     }
 
     /// Returns who isn't present in a channel on any other node any more once some of these are gone.
@@ -344,8 +386,10 @@ extension ClusterPresence.State {
                 }
                 return gone.subtracting(left)
             }
-            let hasUnnamed = present.contains { nodes.contains($0.key) && $0.value.onlineBeyond > 0 }
-            return ClusterPresence.Changed(watchers: gone(\.watchers), online: gone(\.online), hasUnnamed: hasUnnamed)
+            let lost = present.filter { nodes.contains($0.key) }.values
+            return ClusterPresence.Changed(
+                watchers: gone(\.watchers), online: gone(\.online), hasUnnamed: lost.contains { $0.onlineBeyond > 0 },
+                hasUnnamedWatchers: lost.contains { $0.watchersBeyond > 0 })
         }.filter { !$0.value.isEmpty }
     }
 

@@ -63,6 +63,7 @@ extension Job {
                 var context = Context(
                     transaction: transaction, caller: caller, now: now, ids: ids, presence: settings.presence,
                     options: settings.options, scope: scope)
+                context.connectedElsewhere = connectedElsewhere
                 defer { ids = context.ids }
                 try settings.access.requireAccess(context)
                 let payload = try run(&context)

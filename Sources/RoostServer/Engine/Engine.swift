@@ -41,6 +41,8 @@ final class Engine: Sendable {
     private let alarm: EffectAlarm?
     /// What happens now, and isn't stored.
     private let signals: SignalDesk
+    /// When users were online.
+    private let activity: ActivityDesk
     private let stopping = DispatchSemaphore(value: 0)
     private let threads = Threads()
     private let metrics: ServerMetrics
@@ -85,9 +87,13 @@ final class Engine: Sendable {
             let told = notices.compactMap { if case .signal(let signal, _) = $0 { signal } else { nil } }
             if !told.isEmpty { Self.send(told, through: telling) }
         }
-        lanes = (0..<max(1, database.laneCount)).map { _ in
+        let lanes = (0..<max(1, database.laneCount)).map { _ in
             WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
         }
+        self.lanes = lanes
+        let activity = ActivityDesk(on: hub.anyLoop) { Self.store($0, through: lanes[0]) }
+        self.activity = activity
+        delivering.onConnection { activity.connectionsChanged(of: $0, isConnected: $1) }
         for (number, queue) in lanes.enumerated() {
             threads.start("roost-lane-\(number + 1)") { [self] in
                 let setAsideMax = configuration.queueSizeMax / max(1, database.laneCount)
@@ -120,7 +126,7 @@ final class Engine: Sendable {
 
     /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
     func submit(write job: Job) throws(RoostError) {
-        if job.isLimitedByUser { try signals.admit(job.caller.user) }
+        if job.isLimitedByUser { try signals.admit(job.caller.user, job.operation) }
         let mustWait = waitingTurns.withLock { waiting in
             guard !waiting.isEmpty || job.presenceChannel != nil, let turn = job.turn else { return false }
             guard waiting[turn] == nil else {
@@ -137,10 +143,9 @@ final class Engine: Sendable {
 
     /// Queues a read-only operation. Throws as ``submit(write:)`` does.
     func submit(read job: Job) throws(RoostError) {
-        if job.isLimitedByUser {
-            try signals.admit(job.caller.user)
-            return try append(job, to: telling)
-        }
+        if job.isLimitedByUser { try signals.admit(job.caller.user, job.operation) }
+        if job.isTold { return try append(job, to: telling) }
+        if !job.presenceUsers.isEmpty { return try prepareConnected(job) }
         guard let channel = job.presenceChannel else { return try append(job, to: reads) }
         prepare(names(of: channel)) { [self] in
             do throws(RoostError) {
@@ -151,15 +156,36 @@ final class Engine: Sendable {
         }
     }
 
+    /// Queues a job that reads once it is known who is connected elsewhere.
+    private func prepareConnected(_ job: Job) throws(RoostError) {
+        let isAsked = delivery.prepareConnected(job.presenceUsers) { [self] elsewhere in
+            var prepared = job
+            prepared.connectedElsewhere = elsewhere
+            do throws(RoostError) {
+                try append(prepared, to: reads)
+            } catch {
+                answer(prepared, .failure(error))
+            }
+        }
+        guard isAsked else {
+            let refusal = RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500)
+            noteRefusal(of: job, refusal)
+            throw refusal
+        }
+    }
+
+    private func noteRefusal(of job: Job, _ refusal: RoostError) {
+        metrics.refused(job.operation, refusal)
+        guard refusal.code == .overloaded else { return }
+        metrics.overloaded(.queue)
+        security.reached(.queue, user: job.caller.user)
+    }
+
     private func append(_ job: Job, to queue: WorkQueue) throws(RoostError) {
         do {
             try queue.append(job)
         } catch {
-            metrics.refused(job.operation, error)
-            if error.code == .overloaded {
-                metrics.overloaded(.queue)
-                security.reached(.queue, user: job.caller.user)
-            }
+            noteRefusal(of: job, error)
             throw error
         }
     }
@@ -212,6 +238,7 @@ final class Engine: Sendable {
     @discardableResult
     func stop(atMost: Duration = .seconds(60)) -> Bool {
         stopping.signal()
+        activity.end()
         for lane in lanes { lane.close() }
         reads.close()
         telling.close()
@@ -396,6 +423,17 @@ final class Engine: Sendable {
             }, destination: .waiting { result in done(Int((try? result.get())?.first ?? 0)) })
         job.isForAllNodes = true
         do { try queue.append(job) } catch { done(0) }
+    }
+
+    /// Stores when users were online. While the server has too much to do it isn't known as exactly.
+    private static func store(_ activity: [UserID: Timestamp], through lane: WorkQueue) {
+        let job = Job(
+            caller: .server,
+            run: { context in
+                try context.transaction.recordActivity(activity)
+                return []
+            }, destination: .waiting { _ in })
+        try? lane.append(job)
     }
 
     /// In how many channels users are told of at once, before others of them wait for the next time. On a bus, each is a message.

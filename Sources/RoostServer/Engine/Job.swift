@@ -10,10 +10,15 @@ struct Job: Sendable {
     let caller: Caller
     /// The streams that it may move.
     var scope = Scope()
+    /// Whether it runs in one order with others that tell what happens now.
+    var isTold = false
     /// Whether its caller may do it only so often.
     var isLimitedByUser = false
     /// The channel whose presence its answer contains.
     var presenceChannel: ChannelID?
+    /// The users of whom its answer says whether they are connected, and those of them who are so elsewhere.
+    var presenceUsers: [UserID] = []
+    var connectedElsewhere: Set<UserID> = []
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination

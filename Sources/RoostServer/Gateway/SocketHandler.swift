@@ -291,8 +291,9 @@ extension Job {
     /// A call of a socket.
     init<O: Handled>(_ operation: O, call: Int64, key: IdempotencyKey? = nil, by caller: Caller, at socket: SocketID) {
         self.init(
-            operation: O.name, caller: caller, scope: operation.scope(for: caller), isLimitedByUser: O.isLimitedByUser,
-            presenceChannel: operation.presenceChannel,
+            operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
+            isLimitedByUser: O.isLimitedByUser,
+            presenceChannel: operation.presenceChannel, presenceUsers: operation.presenceUsers,
             run: { context in
                 guard let response = try operation.handle(once: key, in: &context) else { return ReplyFrame.done(call: call) }
                 return try ReplyFrame.result(response, call: call)

@@ -18,8 +18,9 @@ protocol Delivery: Sendable {
     /// Has told what operations of other nodes have told. Set once, before the first socket.
     func onTold(_ take: @escaping @Sendable ([Notice]) -> Void)
 
-    /// Has told whose watching of a channel has begun or ended, on any connection and any node. Set once, before the first socket.
-    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void)
+    /// Has told whose watching of a channel has begun or ended, on any connection and any node; nil for some who aren't known by name. Set once, before the
+    /// first socket.
+    func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void)
 
     /// Has told who came online or went offline of the members of a channel that is watched here; nil for some who aren't known by name. Set once,
     /// before the first socket.
@@ -28,6 +29,14 @@ protocol Delivery: Sendable {
     /// Collects a channel's presence over all nodes and event loops before a rule asks for it: a caller who knows of a change from a reply
     /// or an event finds it counted. Nodes that don't answer in time are left out.
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void)
+
+    /// Finds those of some users who have a connection to another node.
+    ///
+    /// - Returns: False, without calling back, while too many such questions wait.
+    func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool
+
+    /// Has told that the first connection of a user to this node has begun, or the last has ended. Set once, before the first socket.
+    func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void)
 }
 
 /// The outcome of an operation: its notices, and its answer.

@@ -92,12 +92,22 @@ final class Hub: Delivery {
     /// There is no other node.
     func onTold(_ take: @escaping @Sendable ([Notice]) -> Void) {}
 
-    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) { board.onWatching(tell) }
+    func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) { board.onWatching { tell($0, $1) } }
 
     func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) { board.onOnline { tell($0, $1) } }
 
+    func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) { board.onConnection(tell) }
+
+    /// There is no other node.
+    func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool {
+        waitForBacklogs { run([]) }
+        return true
+    }
+
     /// Waits for every loop that has still to deliver what others have seen already: who became a member in it isn't on the board yet.
-    func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) {
+    func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) { waitForBacklogs(then: run) }
+
+    private func waitForBacklogs(then run: @escaping @Sendable () -> Void) {
         let behind = zip(loops, backlogs).filter { $1.count.load(ordering: .acquiring) > 0 }.map(\.0)
         guard let first = behind.first else { return run() }
         // A loop takes its tasks in their order, so an empty one comes after every delivery handed over before.

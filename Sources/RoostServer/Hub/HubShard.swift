@@ -99,6 +99,8 @@ final class HubShard {
             noteOutput(of: socket)
         case .reply(let payload, let socket): send(payload, to: socket)
         case .checkAccess(let changes, let socket): if socket.endIfRefused(by: changes) { noteEnding(socket) }
+        case .connected(let user): presence.connected(user)
+        case .disconnected(let user): presence.disconnected(user)
         case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
         case .wentOffline(let user, let channels): presence.wentOffline(user, in: channels)
         case .startedWatching(let user, let channel): presence.startedWatching(user, channel)

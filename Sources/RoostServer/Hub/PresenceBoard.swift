@@ -5,6 +5,8 @@ import Synchronization
 /// Connected users and watchers, over all shards: the rules' `Presence`.
 final class PresenceBoard: Presence, Sendable {
     fileprivate struct State {
+        /// Users who share it, each with the number of their connections.
+        var connections: [UserID: Int] = [:]
         /// For each channel its connected members, each with the number of their connections.
         var online: [ChannelID: [UserID: Int]] = [:]
         /// The same of those who watch.
@@ -18,9 +20,13 @@ final class PresenceBoard: Presence, Sendable {
     private struct WatchListener {
         var tell: @Sendable (UserID, ChannelID) -> Void
     }
+    private struct ConnectionListener {
+        var tell: @Sendable (UserID, Bool) -> Void
+    }
     private let listener = Mutex<Listener?>(nil)
     private let watchListener = Mutex<WatchListener?>(nil)
     private let onlineListener = Mutex<WatchListener?>(nil)
+    private let connectionListener = Mutex<ConnectionListener?>(nil)
 
     /// Reports every change of a channel, to be shared with other nodes. Set once, before the first socket.
     func onChange(_ tell: @escaping @Sendable (ChannelID) -> Void) { listener.withLock { $0 = Listener(tell: tell) } }
@@ -33,6 +39,11 @@ final class PresenceBoard: Presence, Sendable {
     /// Reports that a member of a channel that is watched here came online on this node, or went offline. Set once, before the first socket.
     func onOnline(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) {
         onlineListener.withLock { $0 = WatchListener(tell: tell) }
+    }
+
+    /// Reports that the first connection of a user has begun here, or the last has ended. Set once, before the first socket.
+    func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) {
+        connectionListener.withLock { $0 = ConnectionListener(tell: tell) }
     }
 
     private func tellChange(in channels: some Sequence<ChannelID>) {
@@ -53,6 +64,21 @@ final class PresenceBoard: Presence, Sendable {
     }
 
     func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool { state.withLock { $0.watchers[channel]?[user] != nil } }
+
+    func isConnected(_ user: UserID) -> Bool { state.withLock { $0.connections[user] != nil } }
+
+    func connected(_ user: UserID) { countConnections(of: user, by: 1) }
+    func disconnected(_ user: UserID) { countConnections(of: user, by: -1) }
+
+    private func countConnections(of user: UserID, by step: Int) {
+        let (before, count) = state.withLock { state in
+            let before = state.connections[user] ?? 0
+            state.connections[user] = before + step > 0 ? before + step : nil
+            return (before, before + step)
+        }
+        guard (before > 0) != (count > 0), let listener = connectionListener.withLock({ $0 }) else { return }
+        listener.tell(user, count > 0)
+    }
 
     func cameOnline(_ user: UserID, in channels: some Sequence<ChannelID>) {
         tellOnline(user, channels, state.withLock { $0.countOnline(user, in: channels, by: 1) })

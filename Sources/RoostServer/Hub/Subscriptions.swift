@@ -26,7 +26,10 @@ struct Subscriptions<Socket> {
         case reply([UInt8], to: Socket)
         /// End the connection if these changes shut its caller out.
         case checkAccess([AccessSubject: AccessChange], of: Socket)
-        /// One connection more or less, in channels that its user is a member of.
+        /// One connection more or less of a user who shares their presence.
+        case connected(UserID)
+        case disconnected(UserID)
+        /// The same, in channels that its user is a member of.
         case cameOnline(UserID, Set<ChannelID>)
         case wentOffline(UserID, Set<ChannelID>)
         /// One connection more or less that watches channels.
@@ -296,12 +299,14 @@ extension Subscriptions {
 
     private func showPresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
         guard subscriber.sharesPresence else { return }
+        perform(.connected(subscriber.user))
         if !subscriber.joined.isEmpty { perform(.cameOnline(subscriber.user, subscriber.joined)) }
         for channel in subscriber.watched { perform(.startedWatching(subscriber.user, channel)) }
     }
 
     private func hidePresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
         guard subscriber.sharesPresence else { return }
+        perform(.disconnected(subscriber.user))
         if !subscriber.joined.isEmpty { perform(.wentOffline(subscriber.user, subscriber.joined)) }
         if !subscriber.watched.isEmpty { perform(.stoppedWatching(subscriber.user, subscriber.watched)) }
     }

@@ -84,7 +84,8 @@ struct SubscriptionsTests {
         var subscriptions = Recorder()
         let event = Self.message(2)
         #expect(
-            subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1])) == [.cameOnline("ann", ["general"])])
+            subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
+                == [.connected("ann"), .cameOnline("ann", ["general"])])
         #expect(subscriptions.deliver([Self.notice(event)]) == [Self.notification(event, to: "a")])
         #expect(
             subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2), Self.notice(event)])
@@ -123,7 +124,8 @@ struct SubscriptionsTests {
         let hidden = subscriptions.deliver([.presenceShared("ann", false)])
         #expect(
             hidden == [
-                .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .wentOffline("ann", ["general"]),
+                .disconnected("ann"), .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .disconnected("ann"),
+                .wentOffline("ann", ["general"]),
             ])
         #expect(subscriptions.deliver([.presenceShared("ann", false)]) == [])
         // All else goes on, unseen.
@@ -137,8 +139,8 @@ struct SubscriptionsTests {
         let shown = subscriptions.deliver([.presenceShared("ann", true)])
         #expect(
             shown == [
-                .cameOnline("ann", ["general", "other"]), .startedWatching("ann", "general"),
-                .cameOnline("ann", ["general", "other"]),
+                .connected("ann"), .cameOnline("ann", ["general", "other"]), .startedWatching("ann", "general"),
+                .connected("ann"), .cameOnline("ann", ["general", "other"]),
             ])
     }
 
@@ -255,7 +257,7 @@ struct SubscriptionsTests {
             ])
         #expect(
             subscriptions.remove("a") == [
-                .emptied(.user("ann")), .emptied(.channel("general")), .wentOffline("ann", ["general"]),
+                .emptied(.user("ann")), .emptied(.channel("general")), .disconnected("ann"), .wentOffline("ann", ["general"]),
                 .stoppedWatching("ann", ["general"]),
             ])
         #expect(subscriptions.remove("a") == [])

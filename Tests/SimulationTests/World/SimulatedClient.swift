@@ -200,7 +200,7 @@ final class SimulatedClient {
         case .settled(_, .success(let message)): acknowledged(self, message)
         case .startTimer(let timer, let delay): start(timer, delay)
         case .cancelTimer(let timer): timers[timer] = nil
-        case .event, .signal: break
+        case .event, .signal, .arrived: break
         case .status(let status): scheduler.note("\(name) is \(status.summary)")
         case .log(let level, let line): if level >= .error { logged(self, line) }
         case .cancelToken, .store, .settled: break

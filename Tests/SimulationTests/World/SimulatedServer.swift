@@ -63,6 +63,8 @@ final class SimulatedServer {
             case .send(let bytes, _, let socket): socket.send(event: bytes)
             case .signal(let signal, let socket): socket.send(signal: signal)
             case .reply(let payload, let socket): socket.send(reply: payload)
+            case .connected(let user): presence.connected(user)
+            case .disconnected(let user): presence.disconnected(user)
             case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
             case .wentOffline(let user, let channels): presence.wentOffline(user, in: channels)
             case .startedWatching(let user, let channel): presence.startedWatching(user, channel)

@@ -1,0 +1,72 @@
+import RoostAPI
+
+/// When the users of this node were online, as far as it is still to be stored. A value without a clock and without I/O; times are milliseconds.
+///
+/// It is stored when a user's last connection ends, and every quarter of an hour before that: of a server that is killed, that long is forgotten. Where
+/// thousands go at one moment they are stored a few at a time, since messages matter more.
+struct ActivityBoard {
+    struct Settings: Hashable, Sendable {
+        /// The time between two records of a user who stays.
+        var refresh: Int64 = 15 * 60 * 1000
+        /// The time between two looks for those who stay: a record for several costs less than one for each.
+        var pause: Int64 = 60_000
+        /// The most users in one record, and the time until the next.
+        var usersAtOnce = 100
+        var pauseInBacklog: Int64 = 100
+    }
+
+    private let settings: Settings
+    /// Those who are connected, each with the time of the next record, the next first.
+    private var staying = ArrivalOrder<UserID, Int64>()
+    /// Those who have gone, with the time.
+    private var gone = ArrivalOrder<UserID, Timestamp>()
+    private var lookedAt: Int64 = .min / 2
+
+    init(_ settings: Settings = Settings()) { self.settings = settings }
+
+    mutating func came(_ user: UserID, at now: Int64) {
+        gone[user] = nil
+        staying[user] = now + settings.refresh
+    }
+
+    mutating func went(_ user: UserID, at time: Timestamp) {
+        staying[user] = nil
+        gone[user] = time
+    }
+
+    /// Takes what is to be stored now.
+    ///
+    /// - Parameter time: The time of those who are still here.
+    mutating func takeDue(at now: Int64, _ time: Timestamp) -> [UserID: Timestamp] {
+        var due: [UserID: Timestamp] = [:]
+        for user in gone.elements(limit: settings.usersAtOnce) {
+            due[user] = gone[user]
+            gone[user] = nil
+        }
+        guard due.count < settings.usersAtOnce, now - lookedAt >= settings.pause else { return due }
+        for user in staying.elements(limit: settings.usersAtOnce - due.count) {
+            guard let at = staying[user], at <= now else { break }
+            due[user] = time
+            // Behind all others: their times come before its next.
+            staying[user] = nil
+            staying[user] = now + settings.refresh
+        }
+        if due.count < settings.usersAtOnce { lookedAt = now }
+        return due
+    }
+
+    /// Takes all that is known: the server ends.
+    mutating func takeAll(_ time: Timestamp) -> [UserID: Timestamp] {
+        var all = Dictionary(uniqueKeysWithValues: staying.elements().map { ($0, time) })
+        for user in gone.elements() { all[user] = gone[user] }
+        (staying, gone) = (ArrivalOrder(), ArrivalOrder())
+        return all
+    }
+
+    /// How long nothing is due, unless something happens; nil for ever.
+    func rest(at now: Int64) -> Int64? {
+        if !gone.isEmpty { return settings.pauseInBacklog }
+        guard let first = staying.elements(limit: 1).first.flatMap({ staying[$0] }) else { return nil }
+        return max(settings.pauseInBacklog, first - now, lookedAt + settings.pause - now)
+    }
+}
