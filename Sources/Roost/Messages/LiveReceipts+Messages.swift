@@ -7,4 +7,12 @@ extension LiveReceipts {
             .sorted { ($0.lastReadAt?.milliseconds ?? 0, $1.userId) > ($1.lastReadAt?.milliseconds ?? 0, $0.userId) }
             .map(\.userId)
     }
+
+    /// The members on whose devices a message has arrived, whether they have read it or not, without its sender: for a second tick. Only where the
+    /// channel's policy has `deliveryEvents` are there others than ``readers(of:)``.
+    public func recipients(of message: Message) -> Set<UserID> {
+        Set(
+            positions.values.filter { max($0.readSeq, $0.deliveredSeq ?? 0) >= message.seq && $0.userId != message.sender }
+                .map(\.userId))
+    }
 }

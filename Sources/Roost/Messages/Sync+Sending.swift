@@ -30,6 +30,7 @@ extension Sync {
     /// Rows of a channel came with its stream and are stored.
     mutating func arrived(_ rows: Rows) {
         for message in rows.sent(by: user) { arrived(message) }
+        noteArrivals(rows.messages ?? [])
     }
 
     /// Whether rows bring a message that this device has sent, and that wasn't known to have arrived.

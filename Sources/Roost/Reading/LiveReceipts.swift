@@ -4,7 +4,7 @@ public import RoostAPI
 /// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for who has seen it.
 ///
 /// It comes from the server, again after each reconnect, and follows what is told of the channel: to all members where there are up to
-/// `Limits.receiptMembers`, in a larger channel while it is watched (``LiveChannel/watch(limit:)``). Members who don't share their reading aren't in it. It is
+/// `Limits.receiptMembers`, in a larger channel while it is watched (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't in it. It is
 /// `refused` with `feature_disabled` where the channel's policy has no `readEvents`, and in a channel of more than `Limits.largeChannelMembers`.
 @MainActor @Observable
 public final class LiveReceipts {
@@ -65,17 +65,15 @@ public final class LiveReceipts {
                 question.cursor = page.nextCursor
             } while question.cursor != nil
             // Signals that came meanwhile may be newer than the page.
-            for (user, position) in positions where fresh[user].map({ $0.readSeq < position.readSeq }) ?? false {
-                fresh[user] = position
-            }
+            for (user, position) in positions { fresh[user] = fresh[user]?.merged(with: position) }
             show(fresh)
         }
     }
 
     private func take(_ update: ReadUpdate) {
         var changed = positions
-        for position in update.readers where changed[position.userId].map({ $0.readSeq < position.readSeq }) ?? true {
-            changed[position.userId] = position
+        for position in update.readers {
+            changed[position.userId] = changed[position.userId]?.merged(with: position) ?? position
         }
         if follower.hasAnswer || phase.error == nil { show(changed, isAnswer: false) }
         if !update.isWhole { askSoon() }

@@ -22,6 +22,13 @@ extension Chat {
         }
     }
 
+    /// Returns which of some users are online, and when the others were last: for people whom no open channel shows, such as a list of contacts (SB-64).
+    ///
+    /// Ask again after `pollSeconds`, not sooner. While a channel is watched, its members need no asking (``LiveChannel/presence()``).
+    /// - Parameter ids: At most `Limits.usersPerCall`.
+    /// - Throws: `RoostError` with `rate_limited` for more than 10 calls in a second, `overloaded` when the server has too much to do; as ``call(_:)`` does.
+    public func presence(of ids: [UserID]) async throws -> UserPresences { try await call(ListUserPresence(users: ids)) }
+
     /// Decides whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows it.
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible.
@@ -30,15 +37,16 @@ extension Chat {
         try await driver.enqueue(.preferences(UpdatePreferences(autoAcceptInvitations: accepts)))
     }
 
-    /// Decides what others are told of the user: that they type, how far they have read, and that they are online and watch a channel. Without the last they are invisible: offline to everybody
+    /// Decides what others are told of the user: that they type, how far they have read, how far messages have arrived, and that they are online and watch a channel. Without the last they are invisible: offline to everybody
     /// else, on all of their devices. What isn't given stays as it is; ``preferences`` follows it.
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public nonisolated(nonsending) func setSharing(
-        typing: Bool? = nil, reading: Bool? = nil, presence: Bool? = nil
+        typing: Bool? = nil, reading: Bool? = nil, delivery: Bool? = nil, presence: Bool? = nil
     ) async throws {
-        let update = UpdatePreferences(sharesTyping: typing, sharesReading: reading, sharesPresence: presence)
+        let update = UpdatePreferences(
+            sharesTyping: typing, sharesReading: reading, sharesDelivery: delivery, sharesPresence: presence)
         try await driver.enqueue(.preferences(update))
     }
 

@@ -10,6 +10,8 @@ public final class LivePreferences {
     public private(set) var sharesTyping = true
     /// Whether others are told how far the user has read. True until the user says otherwise.
     public private(set) var sharesReading = true
+    /// Whether others are told that messages have reached the user's devices, where a channel has that. True until the user says otherwise.
+    public private(set) var sharesDelivery = true
     /// Whether others see that the user is online and which channels they watch. True until the user says otherwise.
     public private(set) var sharesPresence = true
     /// How far the preferences have come.
@@ -34,7 +36,7 @@ public final class LivePreferences {
     public var preferences: Preferences {
         Preferences(
             autoAcceptInvitations: autoAcceptInvitations, sharesTyping: sharesTyping, sharesReading: sharesReading,
-            sharesPresence: sharesPresence)
+            sharesDelivery: sharesDelivery, sharesPresence: sharesPresence)
     }
 
     /// Every state from now on, the current one first.
@@ -54,6 +56,7 @@ public final class LivePreferences {
         autoAcceptInvitations = preferences.autoAcceptInvitations
         sharesTyping = preferences.sharesTyping
         sharesReading = preferences.sharesReading
+        sharesDelivery = preferences.sharesDelivery
         sharesPresence = preferences.sharesPresence
         observers.notify(preferences)
     }

@@ -112,6 +112,6 @@ extension UpdatePreferences {
             autoAcceptInvitations: later.autoAcceptInvitations ?? autoAcceptInvitations,
             sharesTyping: later.sharesTyping ?? sharesTyping,
             sharesReading: later.sharesReading ?? sharesReading,
-            sharesPresence: later.sharesPresence ?? sharesPresence)
+            sharesDelivery: later.sharesDelivery ?? sharesDelivery, sharesPresence: later.sharesPresence ?? sharesPresence)
     }
 }

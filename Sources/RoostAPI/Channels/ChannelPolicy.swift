@@ -99,6 +99,9 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     /// Whether the others are told, and may ask, how far each member has read (ST-05). In a channel with more than `Limits.largeChannelMembers`
     /// nobody may ask.
     public var readEvents: Bool = true
+    /// Whether members tell, and the others are told, that messages have reached a device; it needs ``readEvents``. Never in a channel with more than
+    /// `Limits.largeChannelMembers`.
+    public var deliveryEvents: Bool = false
     /// The rules in which no channel may differ from the type.
     public var fixed: [PolicyName]
 

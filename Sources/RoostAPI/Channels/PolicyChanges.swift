@@ -19,7 +19,8 @@ public struct PolicyChanges: Hashable, Sendable {
         moderate: ChannelPolicy.Audience? = nil, delete: ChannelPolicy.Audience? = nil, usersAtCreation: ChannelPolicy.Entry? = nil,
         invitationAudience: ChannelPolicy.InvitationAudience? = nil, distinct: ChannelPolicy.Distinctness? = nil,
         allowsEphemeral: Bool? = nil, maxMembers: Int? = nil, announcesJoins: Bool? = nil, announcesLeaves: Bool? = nil,
-        announcesNames: Bool? = nil, announcesInLargeChannels: Bool? = nil, typingEvents: Bool? = nil, readEvents: Bool? = nil
+        announcesNames: Bool? = nil, announcesInLargeChannels: Bool? = nil, typingEvents: Bool? = nil, readEvents: Bool? = nil,
+        deliveryEvents: Bool? = nil
     ) {
         self.create = create
         self.discovery = discovery
@@ -46,6 +47,7 @@ public struct PolicyChanges: Hashable, Sendable {
         self.announcesInLargeChannels = announcesInLargeChannels
         self.typingEvents = typingEvents
         self.readEvents = readEvents
+        self.deliveryEvents = deliveryEvents
     }
 
     /// The given value of a rule; nil if it stays unchanged.

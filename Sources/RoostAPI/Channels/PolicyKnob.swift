@@ -3,7 +3,7 @@ public enum PolicyName: String, Codable, CaseIterable, Sendable, WireEnumeration
     // derived: cases of ChannelPolicy, without type and fixed
     case create, discovery, join, leave, add, invite, remove, read, send, mention, update, updatePolicy, moderate, delete
     case usersAtCreation, invitationAudience, distinct, allowsEphemeral, maxMembers, announcesJoins, announcesLeaves
-    case announcesNames, announcesInLargeChannels, typingEvents, readEvents
+    case announcesNames, announcesInLargeChannels, typingEvents, readEvents, deliveryEvents
 }
 
 extension PolicyName {
@@ -37,6 +37,7 @@ extension PolicyName {
         case .announcesInLargeChannels: PolicyKnob(self, \.announcesInLargeChannels)
         case .typingEvents: PolicyKnob(self, \.typingEvents)
         case .readEvents: PolicyKnob(self, \.readEvents)
+        case .deliveryEvents: PolicyKnob(self, \.deliveryEvents)
         }
     }
 
@@ -48,7 +49,7 @@ extension PolicyName {
     /// Rules that policies were stored without before they existed.
     static let addedLater: Set<PolicyName> = [
         .updatePolicy, .mention, .announcesJoins, .announcesLeaves, .announcesNames, .announcesInLargeChannels, .typingEvents,
-        .readEvents,
+        .readEvents, .deliveryEvents,
     ]
 
     private static let rows = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.row) })

@@ -51,6 +51,35 @@ public struct MarkUnread: Operation {
     }
 }
 
+/// Tells that the messages of a channel up to one have reached a device of the caller's. The position only moves forward, and what is read has arrived.
+///
+/// A client calls it once for several messages, every few seconds at most, for messages of others that aren't replies in a thread, once they are stored.
+/// - Throws: `not_member`; `feature_disabled` where the policy's ``ChannelPolicy/deliveryEvents`` or ``ChannelPolicy/readEvents`` is off, and in a channel with
+///   more than ``Limits/largeChannelMembers``; `invalid_argument` for a seq that the channel hasn't reached.
+public struct MarkDelivered: Operation {
+    public typealias Response = Done
+    public static let name = "reading.markDelivered"
+    public static let method = HTTPMethod.post
+    public static let path = "/v1/channels/{channel}/delivered"
+    public static let permission = Permission.readingMark
+    public static let summary = "Tell that the messages of a channel up to a seq have arrived."
+
+    public var channel: ChannelID
+    /// The seq of the newest message that has arrived.
+    public var seq: Seq
+
+    // derived: init
+    public init(channel: ChannelID, seq: Seq) {
+        self.channel = channel
+        self.seq = seq
+    }
+
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(seq: seq, field: "seq")
+    }
+}
+
 /// How far the members of a channel have read, paged, those first who joined first (SB-02, R26). With a message, who has read it, without its sender.
 ///
 /// Members who don't share their reading (``Preferences/sharesReading``) are left out.
@@ -94,12 +123,30 @@ public struct ReadPosition: Codable, Hashable, Sendable {
     public var readSeq: Seq
     /// When they last marked something as read.
     public var lastReadAt: Timestamp?
+    /// The seq up to which messages have reached a device of theirs, where that is further than they have read and is told (``ChannelPolicy/deliveryEvents``).
+    public var deliveredSeq: Seq?
+    /// When they have told so.
+    public var lastDeliveredAt: Timestamp?
 
     // derived: init
-    public init(userId: UserID, readSeq: Seq, lastReadAt: Timestamp? = nil) {
+    public init(
+        userId: UserID, readSeq: Seq, lastReadAt: Timestamp? = nil, deliveredSeq: Seq? = nil, lastDeliveredAt: Timestamp? = nil
+    ) {
         self.userId = userId
         self.readSeq = readSeq
         self.lastReadAt = lastReadAt
+        self.deliveredSeq = deliveredSeq
+        self.lastDeliveredAt = lastDeliveredAt
+    }
+
+    /// This position and another one of the same member, told in any order.
+    package func merged(with other: ReadPosition) -> ReadPosition {
+        var merged = other.readSeq > readSeq ? other : self
+        let further = deliveredSeq ?? 0 >= other.deliveredSeq ?? 0 ? self : other
+        (merged.deliveredSeq, merged.lastDeliveredAt) = (further.deliveredSeq, further.lastDeliveredAt)
+        // What is read has arrived.
+        if merged.deliveredSeq ?? 0 <= merged.readSeq { (merged.deliveredSeq, merged.lastDeliveredAt) = (nil, nil) }
+        return merged
     }
 }
 

@@ -6,15 +6,20 @@ public struct Preferences: Codable, Hashable, Sendable {
     public var sharesTyping: Bool = true  // wire: may be absent
     /// Whether others are told, and may ask, how far the user has read. True unless the user changes it. Whoever doesn't share it still learns of others.
     public var sharesReading: Bool = true  // wire: may be absent
+    /// Whether others are told that messages have reached the user's devices, where a channel has that. True unless the user changes it; whoever doesn't share how far
+    /// they have read doesn't share this either.
+    public var sharesDelivery: Bool = true  // wire: may be absent
     /// Whether others see that the user is online and which channels they watch. True unless the user changes it; else they are invisible: offline to everybody else, on all of their devices.
     public var sharesPresence: Bool = true  // wire: may be absent
     // derived: init
     public init(
-        autoAcceptInvitations: Bool = true, sharesTyping: Bool = true, sharesReading: Bool = true, sharesPresence: Bool = true
+        autoAcceptInvitations: Bool = true, sharesTyping: Bool = true, sharesReading: Bool = true, sharesDelivery: Bool = true,
+        sharesPresence: Bool = true
     ) {
         self.autoAcceptInvitations = autoAcceptInvitations
         self.sharesTyping = sharesTyping
         self.sharesReading = sharesReading
+        self.sharesDelivery = sharesDelivery
         self.sharesPresence = sharesPresence
     }
 }
@@ -22,7 +27,7 @@ public struct Preferences: Codable, Hashable, Sendable {
 extension Preferences {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
-        case autoAcceptInvitations, sharesTyping, sharesReading, sharesPresence
+        case autoAcceptInvitations, sharesTyping, sharesReading, sharesDelivery, sharesPresence
     }
 
     // derived: encode(to:)
@@ -31,6 +36,7 @@ extension Preferences {
         try container.encode(autoAcceptInvitations, forKey: .autoAcceptInvitations)
         try container.encode(sharesTyping, forKey: .sharesTyping)
         try container.encode(sharesReading, forKey: .sharesReading)
+        try container.encode(sharesDelivery, forKey: .sharesDelivery)
         try container.encode(sharesPresence, forKey: .sharesPresence)
     }
 
@@ -40,6 +46,7 @@ extension Preferences {
         autoAcceptInvitations = try container.decode(Bool.self, forKey: .autoAcceptInvitations)
         sharesTyping = try container.decodeIfPresent(Bool.self, forKey: .sharesTyping) ?? true
         sharesReading = try container.decodeIfPresent(Bool.self, forKey: .sharesReading) ?? true
+        sharesDelivery = try container.decodeIfPresent(Bool.self, forKey: .sharesDelivery) ?? true
         sharesPresence = try container.decodeIfPresent(Bool.self, forKey: .sharesPresence) ?? true
     }
 }
@@ -50,6 +57,7 @@ extension Preferences {
         Preferences(
             autoAcceptInvitations: update.autoAcceptInvitations ?? autoAcceptInvitations,
             sharesTyping: update.sharesTyping ?? sharesTyping, sharesReading: update.sharesReading ?? sharesReading,
+            sharesDelivery: update.sharesDelivery ?? sharesDelivery,
             sharesPresence: update.sharesPresence ?? sharesPresence)
     }
 }
@@ -61,6 +69,7 @@ extension Preferences: WireWritable {
         json.member("autoAcceptInvitations", autoAcceptInvitations)
         json.member("sharesTyping", sharesTyping)
         json.member("sharesReading", sharesReading)
+        json.member("sharesDelivery", sharesDelivery)
         json.member("sharesPresence", sharesPresence)
         json.endObject()
     }
@@ -92,14 +101,17 @@ public struct UpdatePreferences: Operation {
     public var autoAcceptInvitations: Bool?
     public var sharesTyping: Bool?
     public var sharesReading: Bool?
+    public var sharesDelivery: Bool?
     public var sharesPresence: Bool?
     // derived: init
     public init(
-        autoAcceptInvitations: Bool? = nil, sharesTyping: Bool? = nil, sharesReading: Bool? = nil, sharesPresence: Bool? = nil
+        autoAcceptInvitations: Bool? = nil, sharesTyping: Bool? = nil, sharesReading: Bool? = nil, sharesDelivery: Bool? = nil,
+        sharesPresence: Bool? = nil
     ) {
         self.autoAcceptInvitations = autoAcceptInvitations
         self.sharesTyping = sharesTyping
         self.sharesReading = sharesReading
+        self.sharesDelivery = sharesDelivery
         self.sharesPresence = sharesPresence
     }
     public func validate() throws(RoostError) {}

@@ -15,14 +15,17 @@ public struct WatchChannel: Operation {
     /// The number of newest messages in the answer: 1 to 100, 30 when left out. With 0 it has no members and watchers either, but their numbers:
     /// for a client that has the channel already.
     public var limit: Int?
+    /// The most watchers in the answer: 0 to 300, 30 when left out (ST-11). Their number is in it in any case.
+    public var watchersLimit: Int?
     /// What the channel is created with if there is none: the fields of `channel.create` without `channel` and `idempotencyKey`. Its type is that of an id
     /// `type:id`, if it gives none.
     public var create: CreateChannel?
 
     // derived: init
-    public init(channel: ChannelID, limit: Int? = nil, create: CreateChannel? = nil) {
+    public init(channel: ChannelID, limit: Int? = nil, watchersLimit: Int? = nil, create: CreateChannel? = nil) {
         self.channel = channel
         self.limit = limit
+        self.watchersLimit = watchersLimit
         self.create = create
     }
 
@@ -36,6 +39,7 @@ public struct WatchChannel: Operation {
             try create.validate()
         }
         if limit != 0 { _ = try Limits.page(limit, Limits.historyPage) }
+        if watchersLimit != 0 { _ = try Limits.page(watchersLimit, Limits.watcherPage, field: "watchersLimit") }
     }
 }
 
@@ -134,10 +138,12 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     public var online: Int
     /// Connected users who watch the channel, members or not, the caller included (D-23).
     public var watcherCount: Int
-    /// Some of the watchers by id, at most 30.
+    /// Some of the watchers by id: as many as were asked for, unless their profiles would be more than 1,048,576 bytes.
     public var watchers: [String: User]
     /// Some of the members by id, at most 30; the rest with `member.list`.
     public var members: [String: Member]
+    /// What lists show of those members, each once, in the order of their ids. Absent where there are none.
+    public var users: [UserSummary]?
     /// How far those members have read (D-22), of those who share it, and always of the caller.
     public var read: [String: ReadState]
     /// The newest messages.
@@ -148,8 +154,8 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     // derived: init
     public init(
         config: ChannelPolicy, channel: Channel, membership: Membership? = nil, online: Int, watcherCount: Int,
-        watchers: [String: User], members: [String: Member], read: [String: ReadState], messages: MessagePage,
-        ownCapabilities: [Permission]
+        watchers: [String: User], members: [String: Member], users: [UserSummary]? = nil, read: [String: ReadState],
+        messages: MessagePage, ownCapabilities: [Permission]
     ) {
         self.config = config
         self.channel = channel
@@ -158,6 +164,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
         self.watcherCount = watcherCount
         self.watchers = watchers
         self.members = members
+        self.users = users
         self.read = read
         self.messages = messages
         self.ownCapabilities = ownCapabilities
@@ -172,11 +179,19 @@ public struct ReadState: Codable, Hashable, Sendable {
     public var lastReadAt: Timestamp?
     /// Messages that the member hasn't read.
     public var unreadCount: Int
+    /// The seq up to which messages have reached a device of theirs (``ReadPosition/deliveredSeq``).
+    public var deliveredSeq: Seq?
+    /// When they have told so.
+    public var lastDeliveredAt: Timestamp?
 
     // derived: init
-    public init(readSeq: Seq, lastReadAt: Timestamp? = nil, unreadCount: Int) {
+    public init(
+        readSeq: Seq, lastReadAt: Timestamp? = nil, unreadCount: Int, deliveredSeq: Seq? = nil, lastDeliveredAt: Timestamp? = nil
+    ) {
         self.readSeq = readSeq
         self.lastReadAt = lastReadAt
         self.unreadCount = unreadCount
+        self.deliveredSeq = deliveredSeq
+        self.lastDeliveredAt = lastDeliveredAt
     }
 }

@@ -143,6 +143,10 @@ public enum Limits {
     public static let typingUsers = 10
     /// Members up to which all of them are told how far the others have read. In a channel with more, only those who watch it.
     public static let receiptMembers = 10
+    /// Watchers above which who comes and goes is told every five seconds at most.
+    public static let manyWatchers = 100
+    /// Connections of a server above which what they read of one channel at this moment is stored every ten seconds.
+    public static let manyReaders = 100
     /// Members whose reading one signal tells.
     public static let readersPerSignal = 50
     /// Users whose new name or picture one signal tells.
@@ -231,10 +235,12 @@ extension Limits {
     }
 
     /// Returns the size of a page, or the default if none is given; throws if it is outside 1 to the most.
-    public static func page(_ limit: Int?, _ bounds: (standard: Int, max: Int)) throws(RoostError) -> Int {
+    public static func page(
+        _ limit: Int?, _ bounds: (standard: Int, max: Int), field: String = "limit"
+    ) throws(RoostError) -> Int {
         guard let limit else { return bounds.standard }
-        guard limit >= 1 else { throw .invalidArgument("limit", "must be 1 or more") }
-        guard limit <= bounds.max else { throw .limitExceeded("limit", limit: bounds.max, unit: "rows") }
+        guard limit >= 1 else { throw .invalidArgument(field, "must be 1 or more") }
+        guard limit <= bounds.max else { throw .limitExceeded(field, limit: bounds.max, unit: "rows") }
         return limit
     }
 
@@ -315,6 +321,7 @@ extension Limits {
         "channelTypes": channelTypes, "channelRoles": channelRoles, "filterValues": filterValues, "rolesPerQuery": rolesPerQuery,
         "watcherPage": watcherPage.max, "watcherOffset": watcherOffset, "typingSeconds": typingSeconds,
         "signalSizeBytes": signalSizeBytes, "signalsPerSecond": signalsPerSecond, "receiptMembers": receiptMembers,
+        "manyWatchers": manyWatchers, "manyReaders": manyReaders,
         "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,
         "frameSizeBytes": frameSizeBytes, "messageSizeBytes": messageSizeBytes, "bodySizeBytes": bodySizeBytes,
         "jsonValues": jsonValues, "jsonDepth": jsonDepth, "rateLimitMessages": rateLimitMessages,

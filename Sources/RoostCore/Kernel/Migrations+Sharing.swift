@@ -11,5 +11,31 @@ extension Migrations {
         ["ALTER TABLE users ADD COLUMN shares_presence BIGINT NOT NULL DEFAULT 1"]
     }
 
+    /// Apart from `users`, whose rows may be large and are locked by others: this changes for everybody who goes offline.
+    @Sendable static func lastActive(_ dialect: Dialect) -> [SQL] {
+        [
+            """
+            CREATE TABLE user_activity (user_id \(dialect.text) NOT NULL PRIMARY KEY, active_at BIGINT NOT NULL) \(dialect.clusteredTable)
+            """
+        ]
+    }
+
+    /// How far a member had read, as others were told, before they marked something as unread again.
+    @Sendable static func receipts(_ dialect: Dialect) -> [SQL] {
+        [
+            "ALTER TABLE members ADD COLUMN receipt_seq BIGINT NOT NULL DEFAULT 0",
+            "ALTER TABLE members ADD COLUMN receipt_count BIGINT NOT NULL DEFAULT 0",
+        ]
+    }
+
+    /// How far messages have reached a member's devices, where that is told.
+    @Sendable static func delivery(_ dialect: Dialect) -> [SQL] {
+        [
+            "ALTER TABLE members ADD COLUMN delivered_seq BIGINT NOT NULL DEFAULT 0",
+            "ALTER TABLE members ADD COLUMN delivered_at BIGINT",
+            "ALTER TABLE users ADD COLUMN shares_delivery BIGINT NOT NULL DEFAULT 1",
+        ]
+    }
+
     @Sendable static func status(_ dialect: Dialect) -> [SQL] { ["ALTER TABLE users ADD COLUMN status TEXT"] }
 }

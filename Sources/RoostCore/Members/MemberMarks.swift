@@ -21,6 +21,29 @@ extension Transaction {
             """, toMember: user, of: channel)
     }
 
+    /// Writes how far messages have reached a member's devices.
+    ///
+    /// - Returns: How far they had read for others before they marked something as unread; nil if the position is where it was, or further.
+    func noteDelivery(upTo seq: Seq, at time: Timestamp, of user: UserID, in channel: ChannelID) throws -> Seq? {
+        try besideBatchMemory {
+            let sql: SQL = """
+                UPDATE members SET delivered_seq = \(seq), delivered_at = \(time)
+                WHERE channel_id = \(channel) AND user_id = \(user) AND delivered_seq < \(seq) AND receipt_seq < \(seq)
+                RETURNING receipt_seq
+                """
+            return try first(sql) { $0.int64() }
+        }
+    }
+
+    /// Keeps how far a member has read for others, before they mark something as unread again.
+    func keepReceipt(of user: UserID, in channel: ChannelID) throws {
+        try write(
+            """
+            UPDATE members SET receipt_seq = read_seq, receipt_count = read_count
+            WHERE channel_id = \(channel) AND user_id = \(user) AND receipt_seq < read_seq
+            """, toMember: user, of: channel)
+    }
+
     /// Writes the newest mention of a member.
     func writeMention(_ row: Membership, of user: UserID, in channel: ChannelID) throws {
         try write(

@@ -6,21 +6,21 @@ extension ListReaders: Handled, PagedQuery {
         guard access.policy.readEvents else {
             throw RoostError(.featureDisabled, "Nobody is told who has read in this channel.", rule: PolicyName.readEvents.rawValue)
         }
-        guard access.counters.memberCount <= Limits.largeChannelMembers else {
-            throw RoostError(
-                .featureDisabled, "Nobody is told who has read in a channel of more than \(Limits.largeChannelMembers) members.",
-                limit: Int64(Limits.largeChannelMembers))
-        }
+        try context.requireReceipts(in: access, "who has read")
         let about = try message.map { try context.message($0, in: access) }
-        let further: SQL = about.map { " AND m.read_seq >= \($0.seq) AND m.user_id <> \($0.sender)" } ?? ""
+        // The caller has read as far as they have marked; of others it is what they were told.
+        let readSeq: SQL =
+            "(CASE WHEN m.user_id = \(context.caller.user) THEN m.read_seq ELSE \(Unread.receiptSeq(of: "m")) END)"
+        let further: SQL = about.map { " AND \(readSeq) >= \($0.seq) AND m.user_id <> \($0.sender)" } ?? ""
         let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: false)
         let columns: [SQL] = ["m.joined_seq", "m.user_id"]
         let (transaction, id) = (context.transaction, access.channelId)
+        let tellsDelivery = access.policy.deliveryEvents
         // As many rows as the channel has members are passed at most.
         var page = try walk.page(through: [
             { stretch in
                 let sql: SQL = """
-                    SELECT m.joined_seq, m.user_id, m.read_seq, m.last_read_at FROM members m
+                    SELECT m.joined_seq, m.user_id, \(readSeq), m.last_read_at, m.delivered_seq, m.delivered_at, u.shares_delivery FROM members m
                     JOIN users u ON u.user_id = m.user_id AND u.shares_reading = 1
                     WHERE m.channel_id = \(id) AND m.state = 'member'\(further)\(stretch.condition(on: columns))
                     ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
@@ -28,13 +28,24 @@ extension ListReaders: Handled, PagedQuery {
                 return try transaction.rows(sql) { row in
                     let joinedSeq = row.int64()
                     let position = ReadPosition(
-                        userId: UserID(row.string()), readSeq: row.int64(), lastReadAt: row.optionalTimestamp())
+                        userId: UserID(row.string()), readSeq: row.int64(), lastReadAt: row.optionalTimestamp()
+                    ).delivered(upTo: row.int64(), at: row.optionalTimestamp(), isTold: row.bool() && tellsDelivery)
                     return Walk.Entry(place: [.integer(joinedSeq), .text(position.userId.rawValue)], row: position)
                 }
             }
         ]) { $0 }
         page.users = try context.summaries(for: page.items)
         return page
+    }
+}
+
+extension ReadPosition {
+    /// The same with how far messages have arrived, if that is further.
+    fileprivate func delivered(upTo seq: Seq, at time: Timestamp?, isTold: Bool) -> ReadPosition {
+        guard isTold else { return self }
+        var position = self
+        (position.deliveredSeq, position.lastDeliveredAt) = (seq, time)
+        return merged(with: position)
     }
 }
 

@@ -38,6 +38,48 @@ extension MarkUnread: Handled {
     }
 }
 
+extension MarkDelivered: Handled {
+    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+
+    public func handle(in context: inout Context) throws -> Done {
+        let access = try context.require(.readingMark, in: channel)
+        let own = try access.requireOwn()
+        for (rule, isOn) in [
+            (PolicyName.readEvents, access.policy.readEvents), (.deliveryEvents, access.policy.deliveryEvents),
+        ] where !isOn {
+            throw RoostError(
+                .featureDisabled, "Nobody is told in this channel what has arrived.", rule: rule.rawValue)
+        }
+        try context.requireReceipts(in: access, "what has arrived")
+        guard seq <= access.counters.seq else {
+            throw RoostError.invalidArgument("seq", "must not be beyond the channel's newest, \(access.counters.seq)")
+        }
+        let user = context.caller.user
+        // What is read has arrived.
+        guard seq > own.row.readSeq,
+            let receiptSeq = try context.transaction.noteDelivery(upTo: seq, at: context.now, of: user, in: access.channelId)
+        else { return Done() }
+        if try context.transaction.sharesDelivery(user) {
+            let position = ReadPosition(
+                userId: user, readSeq: max(own.row.readSeq, receiptSeq), lastReadAt: own.row.lastReadAt, deliveredSeq: seq,
+                lastDeliveredAt: context.now)
+            context.tell(.read(position, access.channelId))
+        }
+        return Done()
+    }
+}
+
+extension Context {
+    /// Throws in a channel of so many members that nobody is told of each of them.
+    func requireReceipts(in access: ChannelAccess, _ what: String) throws {
+        guard access.counters.memberCount <= Limits.largeChannelMembers else {
+            throw RoostError(
+                .featureDisabled, "Nobody is told \(what) in a channel of more than \(Limits.largeChannelMembers) members.",
+                limit: Int64(Limits.largeChannelMembers))
+        }
+    }
+}
+
 extension GetUnread: Handled {
     public func handle(in context: inout Context) throws -> UnreadCount {
         try context.unreadCount(in: try context.require(.readingMark, in: channel))
@@ -98,6 +140,7 @@ extension Context {
         own.row.lastReadAt = time
         own.row.userSeq = userSeq
         if kind == .readingUnmarked {
+            try transaction.keepReceipt(of: caller.user, in: access.channelId)
             try renewMention(of: &own.row)
             try transaction.writeMention(own.row, of: caller.user, in: access.channelId)
         }
@@ -125,7 +168,8 @@ extension Transaction {
     fileprivate func readCounts(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> (stored: Int, now: Int) {
         if seq >= access.counters.seq { return (access.counters.ordinal, access.counters.ordinal) }
         var stored = try ordinal(upTo: seq, in: access)
-        if let own = access.own, own.lastSentSeq > seq {
+        // What was sent before joining isn't noted in the membership.
+        if let own = access.own, max(own.lastSentSeq, own.row.joinedSeq) > seq {
             let after: SQL = """
                 SELECT COUNT(*) FROM messages
                 WHERE channel_id = \(access.channelId) AND seq > \(seq) AND sender_id = \(user) AND counts = 1

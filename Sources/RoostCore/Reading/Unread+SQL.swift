@@ -16,6 +16,19 @@ extension Unread {
         """
     }
 
+    /// How far a member has read for all others, who aren't told that something was marked as unread again.
+    static func receiptSeq(of members: SQL) -> SQL {
+        "CASE WHEN \(members).receipt_seq > \(members).read_seq THEN \(members).receipt_seq ELSE \(members).read_seq END"
+    }
+
+    /// The read count that goes with ``receiptSeq(of:)``, as ``readCount(of:purgedSeq:)``.
+    static func receiptCount(of members: SQL, purgedSeq: SQL) -> SQL {
+        """
+        CASE WHEN \(members).receipt_seq <= \(members).read_seq THEN \(readCount(of: members, purgedSeq: purgedSeq))
+        ELSE \(members).receipt_count + \(purged(after: "\(members).receipt_seq", of: members)) END
+        """
+    }
+
     /// A member's unread count in a channel, along an index of `members` (`m`) without read positions: the row itself is only looked up if
     /// the channel (`h`) has messages that were deleted for good.
     static let count: SQL = "(h.ordinal - m.read_count - CASE WHEN h.purged_seq = 0 THEN 0 ELSE \(purgedAfterOwnPosition) END)"

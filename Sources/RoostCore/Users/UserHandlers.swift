@@ -97,7 +97,8 @@ extension UpdatePreferences: Handled {
         try context.transaction.perform(
             """
             UPDATE users SET auto_accept = \(after.autoAcceptInvitations), shares_typing = \(after.sharesTyping),
-                shares_reading = \(after.sharesReading), shares_presence = \(after.sharesPresence), user_seq = \(seq)
+                shares_reading = \(after.sharesReading),
+                shares_delivery = \(after.sharesDelivery), shares_presence = \(after.sharesPresence), user_seq = \(seq)
             WHERE user_id = \(user)
             """)
         if after.sharesPresence != before.sharesPresence { context.tell(.presenceShared(user, after.sharesPresence)) }

@@ -78,6 +78,12 @@ extension Transaction {
         try besideBatchMemory { try first("SELECT shares_reading FROM users WHERE user_id = \(user)") { $0.bool() } } ?? true
     }
 
+    /// Returns whether others may know that messages have reached a user's devices.
+    func sharesDelivery(_ user: UserID) throws -> Bool {
+        let sql: SQL = "SELECT 1 FROM users WHERE user_id = \(user) AND (shares_reading = 0 OR shares_delivery = 0)"
+        return try besideBatchMemory { try first(sql) { _ in false } } ?? true
+    }
+
     /// Returns whether others may know that a user is online.
     func sharesPresence(_ user: UserID) throws -> Bool {
         try first("SELECT shares_presence FROM users WHERE user_id = \(user)") { $0.bool() } ?? true
@@ -108,12 +114,13 @@ extension User: StoredRow {
 
 extension Preferences {
     // derived: columns, autoAcceptInvitations as auto_accept
-    static let columns: SQL = "auto_accept, shares_typing, shares_reading, shares_presence"
+    static let columns: SQL = "auto_accept, shares_typing, shares_reading, shares_delivery, shares_presence"
 
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
         try self.init(
-            autoAcceptInvitations: row.value(), sharesTyping: row.value(), sharesReading: row.value(), sharesPresence: row.value())
+            autoAcceptInvitations: row.value(), sharesTyping: row.value(), sharesReading: row.value(), sharesDelivery: row.value(),
+            sharesPresence: row.value())
     }
 }
 

@@ -1,6 +1,9 @@
 public import RoostAPI
 
 extension StartTyping: Handled {
+    public static var isTold: Bool { true }
+    public static var isLimitedByUser: Bool { true }
+
     public func handle(in context: inout Context) throws -> Done {
         let access = try context.require(.messageSend, in: channel)
         guard access.policy.typingEvents else {
@@ -14,6 +17,8 @@ extension StartTyping: Handled {
 }
 
 extension StopTyping: Handled {
+    public static var isTold: Bool { true }
+
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.streamRead)
         let typed = try context.transaction.access(to: channel, of: context.caller.user)?.channelId ?? channel
@@ -23,6 +28,7 @@ extension StopTyping: Handled {
 }
 
 extension SendSignal: Handled {
+    public static var isTold: Bool { true }
     public static var isLimitedByUser: Bool { true }
 
     public func handle(in context: inout Context) throws -> Done {

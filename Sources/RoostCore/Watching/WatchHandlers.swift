@@ -41,12 +41,18 @@ extension WatchChannel: Handled {
             watched.messages.hasOlder = access.counters.messageCount > 0
             return watched
         }
-        let watchers = context.presence.watchers(of: channel, offset: 0, limit: Limits.watchMembers)
-        for user in (isKnown ? watchers : [caller] + watchers).prefix(Limits.watchMembers) {
-            watched.watchers[user.rawValue] = try context.transaction.user(user)
+        let watchersMax = try watchersLimit == 0 ? 0 : Limits.page(watchersLimit, Limits.watcherPage, field: "watchersLimit")
+        let watchers = context.presence.watchers(of: channel, offset: 0, limit: watchersMax)
+        var sizeBytes = 0
+        for id in (isKnown ? watchers : [caller] + watchers).prefix(watchersMax) {
+            guard let user = try context.transaction.user(id) else { continue }
+            sizeBytes += user.contentSizeBytes
+            guard sizeBytes <= Limits.pageContentBytes else { break }
+            watched.watchers[id.rawValue] = user
         }
         let members = try context.someMembers(of: access)
         (watched.members, watched.read) = (members.mapValues(\.member), members.compactMapValues(\.read))
+        watched.users = try context.summaries(of: Set(members.keys.map(UserID.init(rawValue:))))
         watched.messages = try context.newestMessages(try Limits.page(limit, Limits.historyPage), in: access)
         return watched
     }
@@ -109,9 +115,13 @@ extension Context {
 
     /// Returns some members, each with how far they have read where they share that.
     fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState?)] {
+        let (purgedSeq, isOwn): (SQL, SQL) = ("\(access.purgedSeq)", "m.user_id = \(caller.user)")
         let sql: SQL = """
-            SELECT \(Member.columns), m.read_seq, m.last_read_at, \(Unread.readCount(of: "m", purgedSeq: "\(access.purgedSeq)")),
-                (SELECT u.shares_reading FROM users u WHERE u.user_id = m.user_id)
+            SELECT \(Member.columns), CASE WHEN \(isOwn) THEN m.read_seq ELSE \(Unread.receiptSeq(of: "m")) END, m.last_read_at,
+                CASE WHEN \(isOwn) THEN \(Unread.readCount(of: "m", purgedSeq: purgedSeq))
+                ELSE \(Unread.receiptCount(of: "m", purgedSeq: purgedSeq)) END,
+                (SELECT u.shares_reading FROM users u WHERE u.user_id = m.user_id),
+                m.delivered_seq, m.delivered_at, (SELECT u.shares_delivery FROM users u WHERE u.user_id = m.user_id)
             FROM members m
             WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member)
             ORDER BY m.user_id LIMIT \(Limits.watchMembers)
@@ -122,7 +132,12 @@ extension Context {
             let lastReadAt = row.optionalTimestamp()
             let unread = max(0, access.counters.ordinal - row.int())
             let isShared = row.bool() && access.policy.readEvents || member.userId == caller.user
-            let read = isShared ? ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread) : nil
+            var read = isShared ? ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread) : nil
+            let (deliveredSeq, deliveredAt, isTold) = (row.int64(), row.optionalTimestamp(), row.bool())
+            if isTold, access.policy.deliveryEvents, deliveredSeq > readSeq {
+                read?.deliveredSeq = deliveredSeq
+                read?.lastDeliveredAt = deliveredAt
+            }
             return (member.userId.rawValue, (member: member, read: read))
         }
         return Dictionary(uniqueKeysWithValues: pairs)

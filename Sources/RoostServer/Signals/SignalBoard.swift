@@ -11,7 +11,7 @@ struct SignalBoard {
         var pause: Int64 = 500
         /// The same about watchers where there are more than ``manyWatchers``.
         var longPause: Int64 = 5000
-        var manyWatchers = 100
+        var manyWatchers = Limits.manyWatchers
         /// After this time, who goes on typing is told again: without it a client believes that nobody does any more.
         var repetition: Int64 = 5000
         /// How long somebody types who hasn't said so again.
@@ -48,6 +48,8 @@ struct SignalBoard {
         var hasUnnamed = false
         var toldAt: Int64 = .min / 2
         var pause: Int64 = 0
+
+        mutating func touch(_ user: UserID?) { if let user { touched.insert(user) } else { hasUnnamed = true } }
     }
 
     private struct Reading {
@@ -92,23 +94,22 @@ struct SignalBoard {
     mutating func stopsTyping(_ user: UserID, in channel: ChannelID) { typing[channel]?.users[user] = nil }
 
     /// Whoever began and ended is told of too: a page of watchers that was read in between has them.
-    mutating func watchingChanged(of user: UserID, in channel: ChannelID) {
-        watching[channel, default: ComingAndGoing()].touched.insert(user)
+    ///
+    /// - Parameter user: Nil for some who aren't known by name.
+    mutating func watchingChanged(of user: UserID?, in channel: ChannelID) {
+        watching[channel, default: ComingAndGoing()].touch(user)
     }
 
     /// - Parameter user: Nil for some who aren't known by name.
     mutating func onlineChanged(of user: UserID?, in channel: ChannelID) {
-        if let user {
-            online[channel, default: ComingAndGoing()].touched.insert(user)
-        } else {
-            online[channel, default: ComingAndGoing()].hasUnnamed = true
-        }
+        online[channel, default: ComingAndGoing()].touch(user)
     }
 
     mutating func reads(_ position: ReadPosition, in channel: ChannelID) {
         // A board is told by several lanes and nodes, in no order.
-        if let known = reading[channel]?.positions[position.userId], known.readSeq >= position.readSeq { return }
-        reading[channel, default: Reading()].positions[position.userId] = position
+        let known = reading[channel]?.positions[position.userId]
+        let merged = known?.merged(with: position) ?? position
+        if merged != known { reading[channel, default: Reading()].positions[position.userId] = merged }
     }
 
     /// What is shown of a user has changed: those who see them are to be found.

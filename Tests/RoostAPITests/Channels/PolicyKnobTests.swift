@@ -11,7 +11,7 @@ struct PolicyKnobTests {
         delete: .admins,
         usersAtCreation: .invited, invitationAudience: .members, distinct: .optional, allowsEphemeral: true, maxMembers: 7,
         announcesJoins: true, announcesLeaves: true, announcesNames: true, announcesInLargeChannels: true, typingEvents: false,
-        readEvents: false)
+        readEvents: false, deliveryEvents: true)
 
     @Test("AM-14 every property of a policy but its type and what is fixed has a name in the table, and every name a property")
     func complete() {

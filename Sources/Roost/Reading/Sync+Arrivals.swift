@@ -1,0 +1,28 @@
+import RoostAPI
+
+/// Tells every few seconds which messages have arrived, where a channel wants to know. Which do, the driver knows: it has the store.
+extension Sync {
+    /// Of several messages of a channel the last one counts: those of others that aren't replies in a thread.
+    mutating func noteArrivals(_ messages: [Message]) {
+        var newest: [ChannelID: Seq] = [:]
+        for message in messages where message.sender != user && message.parentId == nil && Unread.counts(message) {
+            newest[message.channelId] = max(newest[message.channelId] ?? 0, message.seq)
+        }
+        if !newest.isEmpty { note(newest) }
+    }
+
+    mutating func note(_ newest: [ChannelID: Seq]) {
+        arrivals.merge(newest) { max($0, $1) }
+        guard !isTellingArrivals, !arrivals.isEmpty else { return }
+        isTellingArrivals = true
+        emit(.startTimer(.arrivals, settings.arrivalPause))
+    }
+
+    /// They are stored by now. Without a connection they are told with the next one.
+    mutating func tellArrivals() {
+        isTellingArrivals = false
+        guard phase == .online, !arrivals.isEmpty else { return }
+        emit(.arrived(arrivals))
+        arrivals = [:]
+    }
+}

@@ -1,0 +1,61 @@
+import Foundation
+import Roost
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// What has arrived on the devices of others, as the SDK tells and shows it.
+@Suite struct DeliveryReceiptTests {
+    @Test(
+        "X-33 a message that has arrived and isn't read has a second tick, without the app's doing, and after an absence of who sent it"
+    )
+    @MainActor func secondTick() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
+        for client in [ann, bob] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        try await general.update(policy: PolicyChanges(deliveryEvents: true))
+        let quiet = try await ann.createChannel("quiet", users: ["bob"])
+        let receipts = general.receipts()
+        try await receipts.loaded()
+        let message = try await general.sendConfirmed(MessageDraft(text: "hi"))
+        try await quiet.sendConfirmed(MessageDraft(text: "unheard"))
+        #expect(receipts.recipients(of: message).isEmpty)
+        try await wait("the second tick") { receipts.recipients(of: message) == ["bob"] }
+        #expect(receipts.readers(of: message).isEmpty)
+        // Bob goes, and hears of the next when he is back; meanwhile ann goes.
+        await bob.disconnect()
+        let next = try await general.sendConfirmed(MessageDraft(text: "there?"))
+        await ann.disconnect()
+        try await bob.connect()
+        let root = try await server.socket("root", role: .admin)
+        var told: Seq?
+        let deadline = ContinuousClock.now + .seconds(20)
+        while told != next.seq, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(50))
+            told = try await root.call(ListReaders(channel: "general")).items.first { $0.userId == "bob" }?.deliveredSeq
+        }
+        #expect(told == next.seq)
+        try await ann.connect()
+        try await wait("what was told meanwhile") { receipts.recipients(of: next) == ["bob"] }
+        // Reading takes its place.
+        try await bob.channel("general").markRead()
+        try await wait("the reading") { receipts.readers(of: next) == ["bob"] }
+        #expect(receipts.positions["bob"]?.deliveredSeq == nil)
+        // Whoever doesn't share it isn't told of.
+        try await bob.setSharing(delivery: false)
+        try await wait("the setting") { bob.preferences.sharesDelivery == false }
+        try await bob.outbox.loaded()
+        try await wait("the server to know") { bob.outbox.count == 0 }
+        let mine = bob.channel("general")
+        let last = try await general.sendConfirmed(MessageDraft(text: "and now?"))
+        try await wait("bob to have it") { mine.lastMessage?.text == "and now?" }
+        try await Task.sleep(for: .seconds(4))
+        #expect(receipts.recipients(of: last).isEmpty)
+        // Where it is off nothing was stored, and nobody was told an error.
+        let positions = try await root.call(ListReaders(channel: "quiet")).items
+        #expect(positions.allSatisfy { $0.deliveredSeq == nil })
+        for client in [ann, bob] { await client.disconnect() }
+        try await server.stop()
+    }
+}

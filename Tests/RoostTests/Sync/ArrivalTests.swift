@@ -1,0 +1,56 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// What has arrived, and is told to the server.
+@Suite("Sync: arrivals")
+struct ArrivalTests {
+    private func arrived(_ client: inout Harness) -> [[ChannelID: Seq]] {
+        client.take().compactMap { if case .arrived(let arrivals) = $0 { arrivals } else { nil } }
+    }
+
+    @Test(
+        "X-33 several messages of others are told together, after a while, by the last of them; own ones, answers in a thread and silent ones aren't"
+    )
+    func together() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.timer(.arrivals))
+        _ = client.take()
+        try await client.receive(sent(message(4, "a", by: "bob"), messages: 3))
+        let timers = client.take().compactMap { if case .startTimer(.arrivals, let pause) = $0 { pause } else { nil } }
+        #expect(timers == [.seconds(3)])
+        try await client.receive(sent(message(5, "b", by: "cid"), messages: 4))
+        var answer = message(6, "c", by: "bob")
+        answer.parentId = MessageID(rawValue: 4)
+        try await client.receive(sent(answer, messages: 5))
+        try await client.receive(sent(message(7, "d", by: Harness.user), messages: 6))
+        #expect(client.take().allSatisfy { if case .startTimer(.arrivals, _) = $0 { false } else { true } })
+        try await client.feed(.timer(.arrivals))
+        #expect(arrived(&client) == [[Harness.channel: 5]])
+        try await client.feed(.timer(.arrivals))
+        #expect(arrived(&client) == [])
+    }
+
+    @Test("X-33 what can't be told waits for the next connection")
+    func offline() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.timer(.arrivals))
+        try await client.receive(sent(message(4, "a", by: "bob"), messages: 3))
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        _ = client.take()
+        try await client.feed(.timer(.arrivals))
+        #expect(arrived(&client) == [])
+        client.forgetCalls()
+        try await client.connect()
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: client.sync.saved.userCursor), channels: [], hasMore: false))
+        try await client.feed(.timer(.arrivals))
+        #expect(arrived(&client) == [[Harness.channel: 4]])
+        try await client.feed(.untold([Harness.channel: 4]))
+        try await client.feed(.timer(.arrivals))
+        #expect(arrived(&client) == [[Harness.channel: 4]])
+    }
+}
