@@ -58,6 +58,7 @@
 @_exported public import enum RoostAPI.PushOption
 @_exported public import struct RoostAPI.Mentionee
 @_exported public import struct RoostAPI.MessagePage
+@_exported public import struct RoostAPI.PurgedMessage
 @_exported public import struct RoostAPI.ReadPosition
 @_exported public import struct RoostAPI.ReadState
 @_exported public import struct RoostAPI.TotalUnread
@@ -69,5 +70,7 @@
 @_exported public import struct RoostAPI.SignedOutDevice
 @_exported public import struct RoostAPI.SystemEvent
 @_exported public import struct RoostAPI.User
+@_exported public import struct RoostAPI.UserPresence
+@_exported public import struct RoostAPI.UserPresences
 @_exported public import struct RoostAPI.UserProfile
 @_exported public import struct RoostAPI.UserSummary

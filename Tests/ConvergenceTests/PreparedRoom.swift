@@ -34,7 +34,8 @@ struct PreparedRoom {
         (world.options.undeletionSeconds, world.options.versionSeconds) = (3600, 3600)
         try world.perform(
             UpdateChannel(
-                channel: "general", policy: PolicyChanges(announcesJoins: true, announcesLeaves: true, announcesNames: true)),
+                channel: "general",
+                policy: PolicyChanges(announcesJoins: true, announcesLeaves: true, announcesNames: true, deliveryEvents: true)),
             as: "root", role: .admin)
         messages = try [
             world.send("one", to: "general", as: "ann"),

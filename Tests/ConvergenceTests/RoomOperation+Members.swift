@@ -72,6 +72,7 @@ extension RoomOperation {
         RoomOperation("", as: "ann", GetUser(user: "bob")),
         RoomOperation("", as: "ann", GetUsers(users: ["bob"])),
         RoomOperation("", as: "ann", ListChangedUsers(versions: ["bob": 0])),
+        RoomOperation("", as: "ann", ListUserPresence(users: ["bob"])),
         RoomOperation("", as: "ann", GetMe()),
         RoomOperation("", as: "ann", ListDevices()),
         RoomOperation("", as: "bob", ListMentions()),

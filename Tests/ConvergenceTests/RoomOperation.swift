@@ -116,6 +116,7 @@ extension RoomOperation {
         RoomOperation("a new one", as: "ann", SetDraft(channel: "general", text: "so far", metadata: ["k": 1])),
         RoomOperation("another text", as: "bob", SetDraft(channel: "general", text: "so far")),
         RoomOperation("nothing", as: "bob", SetDraft(channel: "general", text: "")),
+        RoomOperation("reading.markDelivered", "", as: "cid") { MarkDelivered(channel: "general", seq: $0[2].seq) },
         RoomOperation("reading.markUnread", "", as: "ann") { MarkUnread(channel: "general", seq: $0[0].seq) },
         RoomOperation("message.purge", "of one that mentions", as: "ann") {
             PurgeMessage(channel: "general", message: $0[1].messageId)

@@ -785,6 +785,24 @@ async def names(world):
         await refused(client.call("user.listChanged", versions={bob_id: -1}), "invalid_argument", field="versions")
 
 
+@case("who is online of any users, and when the others were last")
+async def online(world):
+    ann, bob, http = await world.client("ann"), await world.client("bob"), await world.http("ann")
+    bob_id = world.user("bob")
+    for client in (ann, http):
+        answer = await client.call("user.listPresence", users=[bob_id, "nobody-" + RUN])
+        equal(answer, {"users": [{"userId": bob_id, "isOnline": True}], "pollSeconds": 60}, "bob is here")
+    await bob.connection.close()
+    async with asyncio.timeout(20):
+        while True:
+            answer = await http.call("user.listPresence", users=[bob_id])
+            if "lastActiveAt" in answer["users"][0]:
+                break
+            await asyncio.sleep(0.2)
+    equal(answer["users"][0]["isOnline"], False, "bob is gone")
+    await refused(ann.call("user.listPresence", users=["u"] * 101), "limit_exceeded", field="users")
+
+
 @case("ids are in normalization form C, and travel in paths")
 async def identifiers(world):
     ann, http = await world.client("ann"), await world.http("ann")

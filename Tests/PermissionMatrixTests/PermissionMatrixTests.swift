@@ -65,8 +65,10 @@ struct PermissionMatrixTests {
                 let fixture = matrix.fixture(cell.relation, cell.state)
                 let refusal = try attempts.refusal(of: cell.row.make(fixture), as: cell.relation.user, cell.role)
                 let outcome = refusal.map { Outcome.refused($0.code) } ?? .allowed
-                if outcome != cell.expected { wrong.append("\(cell): \(outcome) instead of \(cell.expected)") }
-                if let refusal, !cell.row.names(refusal) {
+                let isOff = cell.row.isOff && cell.expected == .allowed
+                let expected = isOff ? .refused(.featureDisabled) : cell.expected
+                if outcome != expected { wrong.append("\(cell): \(outcome) instead of \(expected)") }
+                if let refusal, !isOff, !cell.row.names(refusal) {
                     wrong.append("\(cell): \(refusal.rule ?? "no rule") isn't among its permissions")
                 }
                 if let decisive = cell.row.decisive {

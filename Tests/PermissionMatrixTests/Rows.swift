@@ -20,19 +20,22 @@ struct Row: Sendable {
     let permissions: [Permission]
     /// The one permission on which it depends alone whether the operation is allowed; nil where a rank or several permissions decide.
     let decisive: Permission?
+    /// Whether no type has it on, and those who might do it are refused with `feature_disabled`.
+    let isOff: Bool
     let make: @Sendable (Fixture) -> any Handled
 
     /// - Parameter variant: Which way it is, where an operation has several rows.
     init<O: Handled>(
         _ operation: O.Type, _ right: Right, _ variant: String? = nil, beside others: [Permission] = [],
         decisive: Permission? = nil,
-        dependsOnMore: Bool = false, _ make: @escaping @Sendable (Fixture) -> O
+        dependsOnMore: Bool = false, isOff: Bool = false, _ make: @escaping @Sendable (Fixture) -> O
     ) {
         name = O.name + (variant.map { " (\($0))" } ?? "")
         operationName = O.name
         self.right = right
         permissions = [O.permission] + others
-        self.decisive = dependsOnMore ? nil : decisive ?? O.permission
+        self.decisive = dependsOnMore || isOff ? nil : decisive ?? O.permission
+        self.isOff = isOff
         self.make = make
     }
 }
@@ -190,6 +193,8 @@ enum Rows {
         Row(StopReading.self, .nothing, dependsOnMore: true) { StopReading(channel: $0.channel) },
         Row(MarkUnread.self, .own) { MarkUnread(channel: $0.channel, seq: 1) },
         Row(GetUnread.self, .own) { GetUnread(channel: $0.channel) },
+        // Every type has it off: who may, is asked before.
+        Row(MarkDelivered.self, .own, isOff: true) { MarkDelivered(channel: $0.channel, seq: 1) },
         Row(ListReaders.self, .readHistory) { ListReaders(channel: $0.channel) },
         Row(ListReaders.self, .readHistory, "own") { ListReaders(channel: $0.channel, message: $0.own) },
         Row(ListReaders.self, .readHistory, "another's") { ListReaders(channel: $0.channel, message: $0.others) },
@@ -210,7 +215,7 @@ enum Rows {
         (PutRole(role: "new", rank: 1, permissions: []), false), (DeleteRole(role: "new"), false),
         (ListDeadEffects(), false), (RetryEffect(kind: "test.dead", key: "1"), false),
         (UpsertUser(user: "eve"), false), (GetUser(user: target), true), (GetUsers(users: [target]), true), (GetMe(), true),
-        (ListChangedUsers(versions: [target.rawValue: 0]), true),
+        (ListChangedUsers(versions: [target.rawValue: 0]), true), (ListUserPresence(users: [target]), true),
         (DeactivateUser(user: outsider), false), (ReactivateUser(user: outsider), false), (RevokeUserTokens(user: outsider), false),
         (RevokeToken(tokenId: "1"), false), (UpdateMe(displayName: "Me"), true), (GetPreferences(), true),
         (UpdatePreferences(autoAcceptInvitations: false), true),

@@ -119,7 +119,7 @@ struct MapTests {
             "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel",
             "name_skeletons": "Kernel",
             "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members", "settings": "Kernel",
-            "user_heads": "Streams", "users": "Users",
+            "user_heads": "Streams", "user_activity": "Users", "users": "Users",
         ],
         // Where two statements instead of a join would read a row for each row.
         readsOfOthers: [
@@ -127,8 +127,8 @@ struct MapTests {
             "Channels": ["channel_heads", "members"],
             // A scope locks streams before an operation begins.
             "Kernel": ["channel_heads", "user_heads"],
-            // Members are listed with their profiles; memberships of deleted channels don't count.
-            "Members": ["channel_heads", "users"],
+            // Members are listed with their profiles and when they were last online; memberships of deleted channels don't count.
+            "Members": ["channel_heads", "user_activity", "users"],
             // What is unread is the difference between a membership and its channel's counters, less what was purged after it.
             // Who doesn't share their reading is left out of who has read.
             "Reading": ["channel_heads", "members", "messages", "purged_messages", "users"],

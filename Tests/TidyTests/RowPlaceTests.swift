@@ -31,10 +31,11 @@ struct RowPlaceTests {
             ]
         ),
         (
-            "What is unread is a number of messages.",
+            "What is unread is a number of messages, and what has arrived are messages.",
             [
                 "RoostAPI/Reading/Unread.swift": ["ChannelMention", "Message", "PurgedMessage"],
                 "Roost/Members/Member+Cache.swift": ["Message"],
+                "Roost/Reading/Sync+Arrivals.swift": ["Message"],
             ]
         ),
         (
@@ -63,7 +64,7 @@ struct RowPlaceTests {
         ),
         (
             "The app is told of messages.",
-            ["Roost/Live/ChatEvent.swift": ["Message"]]
+            ["Roost/Live/ChatEvent.swift": ["Message", "PurgedMessage"], "Roost/Sync/Sync+Events.swift": ["PurgedMessage"]]
         ),
         (
             "Answers are weighed by their types.",

@@ -133,6 +133,12 @@ extension Database {
         return try rows.next().map { try ChannelRow($0, known: known, now: now) }
     }
 
+    /// A channel's type, and whether it has a policy of its own; nil when it isn't cached.
+    func typeOfChannel(_ channel: ChannelID) throws -> (type: ChannelType, hasPolicy: Bool)? {
+        let statement = try cachedStatement(sql: "SELECT type, policy IS NOT NULL FROM channel_attributes WHERE channel_id = ?")
+        return try Row.fetchOne(statement, arguments: [channel.rawValue]).map { (ChannelType($0[0] as String), $0[1]) }
+    }
+
     /// A channel's attributes and counters; nil when it isn't cached.
     func channel(_ id: ChannelID) throws -> Channel? {
         let sql = """

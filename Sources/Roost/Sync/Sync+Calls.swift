@@ -11,6 +11,7 @@ extension Sync {
         case app(CallToken, CacheEffect)
         case resume
         case watch(ChannelID)
+        case unwatch
         /// The caller waits for the beginning, not for the end or for a renewal.
         case reading(ChannelID, CallToken?)
         case send(Int64, of: ChannelID?, isMessage: Bool)
@@ -29,8 +30,12 @@ extension Sync {
         case users
         /// Invitations with the summaries of their channels.
         case invitations
-        /// The channel is watched from now on.
+        /// The channel of the answer is watched from now on, which may have been asked for by another of its names.
         case watch(ChannelID)
+        /// A live object watches the channel from now on.
+        case hold(Int64)
+        /// None: only others are told.
+        case arrival
         /// Channels are watched from now on, those that the user may watch.
         case watchAll
 
@@ -41,7 +46,7 @@ extension Sync {
         guard isAuthenticated else {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
-        if let operation = operation as? UnwatchChannel { watched.remove(operation.channel) }
+        if let operation = operation as? UnwatchChannel { endWatch(of: operation.channel) }
         if let channel = CacheEffect.channelJoined(by: operation) { giveUpLeaving(channel) }
         send(operation, for: .app(token, CacheEffect(operation)))
     }
@@ -99,9 +104,10 @@ extension Sync {
         switch (purpose, result) {
         case (.app(let token, let effect), _):
             if case .success(let bytes) = result { arrived(effect, bytes) }
+            if case .hold(let holder) = effect, case .failure = result { watchHolders[holder] = nil }
             emit(.reply(token, result))
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
-        case (.watch, .success): break
+        case (.watch, .success), (.unwatch, _): break
         case (.reading(let channel, let token), _): readingAnswered(channel, result, for: token)
         case (.resume, .success(let bytes)): resumed(bytes)
         case (.resume, .failure(let error)): resumeFailed(error)
@@ -113,7 +119,7 @@ extension Sync {
 
     private mutating func arrived(_ effect: CacheEffect, _ bytes: [UInt8]) {
         switch effect {
-        case .nothing: break
+        case .nothing, .arrival: break
         case .membership, .channel:
             guard let view = try? ReplyResult<ChannelView>.decode(bytes) else { return }
             channelArrived(view, mayHaveJoined: effect == .membership)
@@ -132,14 +138,24 @@ extension Sync {
                 channelArrived(view, mayHaveJoined: false)
             }
         case .watch(let channel):
-            watched.insert(channel)
+            let state = try? ReplyResult<WatchedChannel>.decode(bytes)
+            watched.insert(state?.channel.channelId ?? channel)
+            if let state { arrived(state) }
+        case .hold(let holder):
             guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
-            take((state.messages.users ?? []) + state.watchers.values.map(\.summary).sorted { $0.userId < $1.userId })
-            channelArrived(
-                ChannelView(
-                    channel: state.channel, membership: state.membership, lastMessage: state.messages.messages.last,
-                    ownCapabilities: state.ownCapabilities), mayHaveJoined: false)
+            if watchHolders[holder] != nil { watchHolders[holder] = state.channel.channelId }
+            arrived(state)
         }
+    }
+
+    private mutating func arrived(_ state: WatchedChannel) {
+        take(
+            (state.messages.users ?? []) + (state.users ?? [])
+                + state.watchers.values.map(\.summary).sorted { $0.userId < $1.userId })
+        channelArrived(
+            ChannelView(
+                channel: state.channel, membership: state.membership, lastMessage: state.messages.messages.last,
+                ownCapabilities: state.ownCapabilities), mayHaveJoined: false)
     }
 
     /// - Parameter mayHaveJoined: Whether the call may have made the user a member. The streams bring any other membership.

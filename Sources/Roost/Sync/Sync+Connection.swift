@@ -102,7 +102,7 @@ extension Sync {
         } else if let closing = frame.closing {
             retryAfter = Self.wait(milliseconds: closing.retryAfterMilliseconds)
         } else if let unwatched = frame.unwatched {
-            watched.remove(unwatched.channel)
+            endWatch(of: unwatched.channel)
             log(.notice, "\(unwatched.channel) isn't watched any more: the right to read it has ended.")
         } else if let signal = frame.signal {
             guard isAuthenticated else { return }

@@ -88,7 +88,7 @@ extension Sync {
     private mutating func membershipWrites(_ membership: Membership) -> [StoreWrite] {
         guard membership.state != .member else { return [.membership(membership)] }
         saved.channels[membership.channelId] = nil
-        watched.remove(membership.channelId)
+        endWatch(of: membership.channelId)
         reading.remove(membership.channelId)
         return overlayWrite(of: membership.channelId) + [.membership(membership), .leave(membership.channelId)]
     }

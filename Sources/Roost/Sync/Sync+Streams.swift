@@ -170,6 +170,8 @@ extension Sync {
         sendAll()
         renewWatches()
         askForUsersSoon()
+        // What arrived while there was no connection to tell it by.
+        note([:])
     }
 
     /// Drops the cache in another epoch, since it belongs to a history that the server no longer has. The outbox stays.

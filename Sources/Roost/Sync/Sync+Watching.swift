@@ -18,4 +18,34 @@ extension Sync {
         log(.notice, "\(channel) isn't watched any more: \(error.code.rawValue): \(error.message)")
         watched.remove(channel)
     }
+
+    /// Watches a channel as long as a live object is there.
+    mutating func hold(_ channel: ChannelID, by holder: Int64, for token: CallToken) {
+        guard isAuthenticated else {
+            return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
+        }
+        watchHolders[holder] = channel
+        send(WatchChannel(channel: channel, limit: 0), for: .app(token, .hold(holder)))
+    }
+
+    /// A live object is gone: the last one that watched a channel ends that, unless the app watches it too.
+    mutating func release(_ holder: Int64) {
+        guard let channel = watchHolders.removeValue(forKey: holder), !watched.contains(channel),
+            !watchHolders.values.contains(channel)
+        else {
+            return
+        }
+        if isAuthenticated { send(UnwatchChannel(channel: channel), for: .unwatch) }
+    }
+
+    /// The channel isn't watched any more, by the app or by live objects.
+    mutating func endWatch(of channel: ChannelID) {
+        var channel = channel
+        // One that is named `type:id` is known by its id alone.
+        if !watched.contains(channel), !watchHolders.values.contains(channel), let colon = channel.rawValue.firstIndex(of: ":") {
+            channel = ChannelID(String(channel.rawValue[channel.rawValue.index(after: colon)...]))
+        }
+        watched.remove(channel)
+        watchHolders = watchHolders.filter { $0.value != channel }
+    }
 }

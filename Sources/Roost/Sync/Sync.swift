@@ -38,6 +38,8 @@ struct Sync: Sendable {
         var internalErrorsMax = 8
         /// From a change of a draft until it is sent, with what was typed meanwhile.
         var draftPause: Duration = .seconds(1)
+        /// From the first message that arrives until it is told that it has, with those that come meanwhile.
+        var arrivalPause: Duration = .seconds(3)
         /// Whether a queue waits for the end of a refusal that has one, instead of going on with the next operation.
         var waitsForEndOfRefusal = true
         /// The kinds of rows that are read from the server's frames.
@@ -106,12 +108,19 @@ struct Sync: Sendable {
     // Watching.
     /// The channels that the app watches.
     var watched: Set<ChannelID> = []
+    /// What live objects watch as long as they are there, by their numbers. They ask anew with each connection.
+    var watchHolders: [Int64: ChannelID] = [:]
     /// Whether this connection watches none of them yet.
     var mustRenewWatches = false
 
     // Reading.
     /// The channels that the user reads at this moment.
     var reading: Set<ChannelID> = []
+
+    // What has arrived.
+    /// The newest messages that have arrived since it was told, by channel.
+    var arrivals: [ChannelID: Seq] = [:]
+    var isTellingArrivals = false
 
     // Outbox.
     var queues: [ChannelID?: OutboxQueue] = [:]
@@ -162,6 +171,9 @@ struct Sync: Sendable {
         case .cancel(let token): cancel(token)
         case .loadMessages(let token, let channel, let load, let limit): self.load(load, in: channel, limit: limit, for: token)
         case .show(let users): show(users)
+        case .hold(let token, let channel, let holder): hold(channel, by: holder, for: token)
+        case .release(let holder): release(holder)
+        case .untold(let arrivals): note(arrivals)
         case .enqueue(let token, let operation, let id, let time): enqueue(operation, id: id, at: time, for: token)
         case .startReading(let token, let channel): startReading(channel, for: token)
         case .stopReading(let token, let channel, let id, let time): stopReading(channel, id: id, at: time, for: token)
@@ -193,6 +205,7 @@ struct Sync: Sendable {
         case .outbox(let channel): sendAgain(in: channel)
         case .draft(let channel): releaseDraft(in: channel)
         case .users: askForUsers()
+        case .arrivals: tellArrivals()
         }
     }
 }

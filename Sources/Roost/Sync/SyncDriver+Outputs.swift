@@ -65,6 +65,7 @@ extension SyncDriver {
             }
             events.send(event, at: position)
         case .signal(let signal): signals.send(.signal(signal))
+        case .arrived(let arrivals): Task { await tell(arrivals) }
         case .startTimer(let timer, let delay): startTimer(timer, delay)
         case .cancelTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
         case .log(let level, let message): environment.logger.log(level: level, "\(message)")
@@ -112,12 +113,17 @@ extension SyncDriver {
     private func startTimer(_ timer: Sync.Timer, _ delay: Duration) {
         timers[timer]?.cancel()
         let clock = environment.clock
-        timers[timer] = Task {
+        // A chat that is gone doesn't stay for its timers.
+        timers[timer] = Task { [weak self] in
             do { try await clock.sleep(for: delay) } catch { return }
             guard !Task.isCancelled else { return }
-            timers[timer] = nil
-            await post(.timer(timer))
+            await self?.ended(timer)
         }
+    }
+
+    private func ended(_ timer: Sync.Timer) async {
+        timers[timer] = nil
+        await post(.timer(timer))
     }
 
     /// Returns whether the writes are in the file. If writing fails, the machine gets what is.
@@ -141,6 +147,7 @@ extension SyncDriver {
         if status != .online { signals.send(.disconnected) }
         switch status {
         case .online:
+            arrivalRules = ArrivalRules()
             statuses.send(.online)
             finishConnecting(.success(()))
         case .refused(let error):

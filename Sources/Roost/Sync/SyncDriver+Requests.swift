@@ -76,6 +76,11 @@ extension SyncDriver {
         return try await answer(turn) { .call($0, operation) }
     }
 
+    /// Watches a channel until the holder is released. Returns the frame of the reply.
+    nonisolated(nonsending) func hold(_ channel: ChannelID, by holder: Int64) async throws -> [UInt8] {
+        try await answer(order.take()) { .hold($0, channel, by: holder) }
+    }
+
     /// Adds a page to a channel's cached messages.
     func load(_ load: MessageLoad, in channel: ChannelID, limit: Int) async throws {
         _ = try await answer(order.take()) { .loadMessages($0, channel, load, limit: limit) }

@@ -67,6 +67,7 @@ actor SyncDriver {
 
     // The waiting callers.
     var lastToken: CallToken = 0
+    var arrivalRules = ArrivalRules()
     var replies: [CallToken: CheckedContinuation<[UInt8], any Error>] = [:]
     var connecting: [CallToken: CheckedContinuation<Void, any Error>] = [:]
     var confirmations: [MessageKey: [CallToken: CheckedContinuation<Message, any Error>]] = [:]

@@ -86,6 +86,7 @@ extension Sync {
         /// The draft that the user types in a channel.
         case draft(ChannelID)
         case users
+        case arrivals
     }
 
     /// All that can happen to a client.
@@ -104,6 +105,11 @@ extension Sync {
         case loadMessages(CallToken, ChannelID, MessageLoad, limit: Int)
         /// Users who are shown, each with the version that is known; 0 for one of whom only the id is known.
         case show([UserID: Int64])
+        /// A live object watches a channel as long as it is there, by its number.
+        case hold(CallToken, ChannelID, by: Int64)
+        case release(Int64)
+        /// What has arrived couldn't be told.
+        case untold([ChannelID: Seq])
         /// An operation to be kept until it is carried out, with an id drawn at random, and this device's time.
         case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp)
         case startReading(CallToken, ChannelID)
@@ -145,6 +151,8 @@ extension Sync {
         case event(ChatEvent, StreamPosition?)
         /// What happens at this moment, for whoever follows it.
         case signal(Signal)
+        /// Messages of others have arrived, up to a seq in each channel.
+        case arrived([ChannelID: Seq])
         case startTimer(Timer, Duration)
         case cancelTimer(Timer)
         case log(Logger.Level, String)

@@ -3,14 +3,16 @@ public import RoostAPI
 extension LiveChannel {
     /// Watches the channel on this connection, and answers with its state (ST-01, ST-05). A watch ends with the connection.
     ///
-    /// - Parameter limit: Messages in the answer, 1 to 100; 30 when it is nil. With 0 there are no members and watchers in it either, but their numbers.
+    /// - Parameters:
+    ///   - limit: Messages in the answer, 1 to 100; 30 when it is nil. With 0 there are no members and watchers in it either, but their numbers.
+    ///   - watchersLimit: The most watchers in it, 0 to 300; 30 when it is nil (ST-11).
     /// - Throws: `RoostError` with `not_member`, `not_found`, and as ``Chat/call(_:)`` does.
     @discardableResult
-    public func watch(limit: Int? = nil) async throws -> WatchedChannel {
-        try await chat.call(WatchChannel(channel: id, limit: limit))
+    public func watch(limit: Int? = nil, watchersLimit: Int? = nil) async throws -> WatchedChannel {
+        try await chat.call(WatchChannel(channel: id, limit: limit, watchersLimit: watchersLimit))
     }
 
-    /// Stops watching. Does nothing if the channel isn't watched (ST-10).
+    /// Stops watching, also what ``presence()`` watches. Does nothing if the channel isn't watched (ST-10).
     ///
     /// - Throws: `RoostError` as ``Chat/call(_:)`` does.
     public func unwatch() async throws { _ = try await chat.call(UnwatchChannel(channel: id)) }

@@ -3,7 +3,7 @@ import RoostAPI
 
 /// How many of a channel's members are online, as a live object (SB-63, D-38).
 ///
-/// It watches the channel, again after each reconnect: the server tells who comes and goes to those who watch. Who it is, a list of members follows
+/// It watches the channel as long as it is kept, again after each reconnect: the server tells who comes and goes to those who watch. Who it is, a list of members follows
 /// (``MemberList``, ``MemberItem/isOnline``). Members who don't share it are never online to others.
 @MainActor @Observable
 public final class LivePresence {
@@ -22,6 +22,7 @@ public final class LivePresence {
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<Int>()
     @ObservationIgnored private var following: ObservationToken?
+    @ObservationIgnored private let hold: WatchHold
     /// Counts the signals: an answer that was made before one is out of date.
     @ObservationIgnored private var signalCount = 0
 
@@ -29,6 +30,7 @@ public final class LivePresence {
         self.channel = channel
         self.chat = chat
         follower = Follower(chat.driver)
+        hold = WatchHold(chat.driver)
         follower.follow(.own, connected: { [weak self] in await self?.refresh() }, away: { true }, changed: { _ in })
         let news = chat.driver.signals.news(of: channel)
         following = ObservationToken(
@@ -55,7 +57,7 @@ public final class LivePresence {
         await follower.work { [weak self] in
             guard let self else { return }
             let before = signalCount
-            let state = try await chat.call(WatchChannel(channel: channel, limit: 0))
+            let state = try await hold.watch(channel)
             show(signalCount == before ? state.online : onlineCount)
         }
     }
@@ -71,4 +73,20 @@ public final class LivePresence {
 extension LiveChannel {
     /// How many of the members are online, as a live object, which watches the channel. Each call makes a new one; keep it while it is shown.
     public func presence() -> LivePresence { LivePresence(of: id, in: chat) }
+}
+
+/// Watches a channel as long as it is kept.
+private final class WatchHold: Sendable {
+    private let driver: SyncDriver
+    private let number = Int64.random(in: 1...Int64.max)
+
+    init(_ driver: SyncDriver) { self.driver = driver }
+
+    deinit {
+        Task { [driver, number] in await driver.submit(.release(number)) }
+    }
+
+    func watch(_ channel: ChannelID) async throws -> WatchedChannel {
+        try ReplyResult<WatchedChannel>.decode(try await driver.hold(channel, by: number))
+    }
 }

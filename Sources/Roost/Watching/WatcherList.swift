@@ -3,12 +3,14 @@ public import RoostAPI
 
 /// The connected users who watch a channel, members or not, as a live collection (ST-14).
 ///
-/// The pages come from the server, again after each reconnect. While the user watches the channel too (``LiveChannel/watch(limit:)``), the list follows who
+/// The pages come from the server, again after each reconnect. While the user watches the channel too (``LiveChannel/watch(limit:watchersLimit:)``), the list follows who
 /// begins and who stops; else it stays as it was when it was asked for.
 @MainActor @Observable
 public final class WatcherList {
     /// The watchers, those first who began first, as many pages as were loaded.
     public private(set) var items: [UserSummary] = []
+    /// The watchers who began last, of those that were loaded or have begun since: the last first (ST-15).
+    public var lastActiveWatchers: [UserSummary] { items.reversed() }
     /// All users who watch the channel, as the server last told.
     public private(set) var watcherCount = 0
     /// Whether ``loadMore()`` would add something.

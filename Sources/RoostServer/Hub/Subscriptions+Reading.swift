@@ -3,9 +3,6 @@ import RoostCore
 
 /// What connections are given while their users read (AM-45).
 extension Subscriptions {
-    /// In a channel with more reading connections than this, what they were given is taken every tenth time: with each message they would all write.
-    private static var manyReading: Int { 100 }
-
     mutating func stopReading(_ channel: ChannelID, _ connection: ConnectionID) {
         guard subscribers[connection]?.read.remove(channel) != nil, channels[channel]?.byConnection[connection] != nil else {
             return
@@ -26,7 +23,8 @@ extension Subscriptions {
         unconfirmed.insert(connection)
     }
 
-    /// Takes what connections have been given while their users read: the position moves once they say that they have it.
+    /// Takes what connections have been given while their users read: the position moves once they say that they have it. Of a channel with
+    /// ``Limits/manyReaders`` or more that is every tenth time: with each message they would all write.
     ///
     /// - Parameter turn: Counts the calls of this function, one a second.
     mutating func takeReadable(_ turn: Int) -> [(Socket, [ChannelID: Seq])] {
@@ -34,7 +32,7 @@ extension Subscriptions {
         for connection in unconfirmed {
             guard let readable = subscribers[connection]?.readable, let socket = sockets[connection] else { continue }
             let isTurn = (turn &+ Int(truncatingIfNeeded: connection.rawValue)) % 10 == 0
-            let due = isTurn ? readable : readable.filter { (channels[$0.key]?.reading.count ?? 0) <= Self.manyReading }
+            let due = isTurn ? readable : readable.filter { (channels[$0.key]?.reading.count ?? 0) <= Limits.manyReaders }
             guard !due.isEmpty else { continue }
             taken.append((socket, due))
             for channel in due.keys { subscribers[connection]?.readable[channel] = nil }

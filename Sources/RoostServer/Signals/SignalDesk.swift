@@ -53,7 +53,8 @@ final class SignalDesk: Sendable {
         }
     }
 
-    func watchingChanged(of user: UserID, in channel: ChannelID) { change { $0.watchingChanged(of: user, in: channel) } }
+    /// - Parameter user: Nil for some who aren't known by name.
+    func watchingChanged(of user: UserID?, in channel: ChannelID) { change { $0.watchingChanged(of: user, in: channel) } }
 
     /// - Parameter user: Nil for some who aren't known by name.
     func onlineChanged(of user: UserID?, in channel: ChannelID) { change { $0.onlineChanged(of: user, in: channel) } }
@@ -61,8 +62,8 @@ final class SignalDesk: Sendable {
     /// Counts one more thing that a user may do only so often.
     ///
     /// - Throws: `rate_limited`.
-    func admit(_ user: UserID) throws(RoostError) {
-        guard state.withLock({ $0.rates.admit(user, at: Self.now) }) else {
+    func admit(_ user: UserID, _ operation: String) throws(RoostError) {
+        guard state.withLock({ $0.rates.admit(user, operation, at: Self.now) }) else {
             throw RoostError(
                 .rateLimited, "A user may do this at most \(Limits.signalsPerSecond) times a second.",
                 limit: Int64(Limits.signalsPerSecond), retryAfterMilliseconds: 1000)

@@ -1,3 +1,4 @@
+import Foundation
 import Roost
 import RoostAPI
 import RoostTestSupport
@@ -5,6 +6,8 @@ import Testing
 
 /// Who is online, over real sockets and as the SDK shows it.
 @Suite struct PresenceTests {
+    private func now() -> Timestamp { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) }
+
     /// Follows who is online from signal to signal until they are some.
     private func follow(_ socket: RawSocket, from known: Set<UserID>, to wanted: Set<UserID>) async throws {
         var online = known
@@ -65,6 +68,159 @@ import Testing
         try await follow(ann, from: ["ann"], to: ["ann", "bob"])
         #expect(Set(try await ann.call(ListWatchers(channel: "general")).watchers.map(\.userId)) == ["ann", "bob"])
         try await server.stop()
+    }
+
+    @Test(
+        "ST-10 ST-16 SB-63 what a presence object watches isn't watched any more when it is gone, over reconnects too, unless the app watches it"
+    )
+    @MainActor func released() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        let general = try await ann.createChannel("general")
+        let bob = try await server.socket("bob")
+        try await bob.call(JoinChannel(channel: "general"))
+        func isWatching() async throws -> Bool {
+            try await bob.call(ListWatchers(channel: "general")).watchers.contains { $0.userId == "ann" }
+        }
+        func wait(for wanted: Bool) async throws {
+            let deadline = ContinuousClock.now + .seconds(20)
+            while try await isWatching() != wanted, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+            #expect(try await isWatching() == wanted)
+        }
+        var first: LivePresence? = general.presence()
+        var second: LivePresence? = general.presence()
+        try await first?.loaded()
+        try await second?.loaded()
+        #expect(try await isWatching())
+        first = nil
+        await ann.disconnect()
+        try await ann.connect()
+        try await wait(for: true)
+        second = nil
+        try await wait(for: false)
+        await ann.disconnect()
+        try await ann.connect()
+        _ = try await ann.me()
+        #expect(try await !isWatching())
+        // What the app itself watches stays.
+        try await general.watch()
+        first = general.presence()
+        try await first?.loaded()
+        first = nil
+        await ann.disconnect()
+        try await ann.connect()
+        try await wait(for: true)
+        try await general.unwatch()
+        #expect(try await !isWatching())
+        await ann.disconnect()
+        try await ann.connect()
+        _ = try await ann.me()
+        #expect(try await !isWatching())
+        await bob.close()
+        try await server.stop()
+    }
+
+    @Test(
+        "ST-01 ST-03 ST-10 a channel that was watched by another of its names isn't watched again after it was left alone by its own"
+    )
+    @MainActor func otherName() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        let watched = try await ann.watch("messaging:plans", creating: CreateChannel())
+        let id = watched.channel.channelId
+        let root = try await server.socket("root", role: .admin)
+        func watchers() async throws -> [UserID] { try await root.call(ListWatchers(channel: id)).watchers.map(\.userId) }
+        #expect(try await watchers() == ["ann"])
+        await ann.disconnect()
+        try await ann.connect()
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try await watchers() != ["ann"], ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(try await watchers() == ["ann"])
+        try await ann.channel(id).unwatch()
+        await ann.disconnect()
+        try await ann.connect()
+        _ = try await ann.me()
+        #expect(try await watchers() == [])
+        await root.close()
+        try await server.stop()
+    }
+
+    @Test(
+        "SB-64 X-37 whoever has gone was online last when their last device went, over sockets, HTTP and the SDK; a restart keeps it"
+    )
+    @MainActor func lastActive() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        let (phone, tablet) = (try await server.socket("bob"), try await server.socket("bob"))
+        let hidden = try await server.socket("cid")
+        try await hidden.call(UpdatePreferences(sharesPresence: false))
+        let general = try await ann.createChannel("general", users: ["bob", "cid"])
+        func bob() async throws -> UserPresence? {
+            let answer = try await ann.presence(of: ["bob", "cid", "nobody"])
+            #expect(answer.users.last == UserPresence(userId: "cid", isOnline: false) && answer.users.count == 2)
+            return answer.users.first
+        }
+        #expect(try await bob() == UserPresence(userId: "bob", isOnline: true))
+        await phone.close()
+        #expect(try await bob()?.isOnline == true)
+        let before = now()
+        await tablet.close()
+        await hidden.close()
+        var known = try await bob()
+        let deadline = ContinuousClock.now + .seconds(20)
+        while known?.lastActiveAt == nil, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(200))
+            known = try await bob()
+        }
+        let last = try #require(known?.lastActiveAt)
+        #expect(before.milliseconds - 1000...now().milliseconds ~= last.milliseconds)
+        let members = general.members()
+        try await members.loaded()
+        #expect(members.items.first { $0.id == "bob" }?.lastActiveAt == last)
+        #expect(members.items.filter { $0.id != "bob" }.allSatisfy { $0.lastActiveAt == nil })
+        // Back, and gone: the list follows while the channel is watched.
+        try await general.watch()
+        let back = try await server.socket("bob")
+        try await wait("bob to be back") { members.items.first { $0.id == "bob" }?.isOnline == true }
+        #expect(members.items.first { $0.id == "bob" }?.lastActiveAt == nil)
+        await back.close()
+        try await wait("bob to be gone") { members.items.first { $0.id == "bob" }?.isOnline == false }
+        #expect(members.items.first { $0.id == "bob" }?.lastActiveAt.map { $0 >= last } == true)
+        // Those who are connected when the server ends were online then.
+        let stayed = try await server.socket("bob")
+        #expect(try await bob()?.isOnline == true)
+        let ending = now()
+        await ann.disconnect()
+        try await server.stop()
+        let again = try await TestServer(directory: server.directory)
+        let cid = try await again.socket("cid")
+        let answer = try await cid.call(ListUserPresence(users: ["ann", "bob"]))
+        #expect(
+            answer.users.map(\.userId) == ["ann", "bob"] && answer.users.allSatisfy { $0.lastActiveAt.map { $0 >= ending } == true }
+        )
+        await stayed.close()
+        try await again.stop()
+    }
+
+    @Test("SB-64 D-38 whoever asks who is online more often than ten times a second is refused, and nobody else is")
+    func rate() async throws {
+        let server = try await TestServer.shared()
+        let (ann, bob) = (try await server.socket("rate-ann"), try await server.socket("rate-bob"))
+        var refusals = 0
+        for _ in 0..<30 {
+            do {
+                try await ann.call(ListUserPresence(users: ["rate-bob"]))
+            } catch let error as RoostError {
+                #expect(error.code == .rateLimited && error.retryAfterMilliseconds == 1000)
+                refusals += 1
+            }
+        }
+        #expect(refusals >= 10)
+        #expect(try await bob.call(ListUserPresence(users: ["rate-ann"])).users.first?.isOnline == true)
+        for socket in [ann, bob] { await socket.close() }
     }
 
     @Test("SB-61 SB-62 SB-63 D-38 with the SDK a watched channel shows who is online, live and after a reconnect")

@@ -34,6 +34,47 @@ import Testing
         try await server.stop()
     }
 
+    @Test(
+        "SB-02 X-28 nobody is seen to type who has stopped, however fast they did; and somebody says ten times a second that they type, no more"
+    )
+    func order() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        var others: [RawSocket] = []
+        for number in 0..<8 {
+            others.append(try await server.socket(UserID("u\(number)")))
+            try await others[number].call(JoinChannel(channel: "general"))
+        }
+        // Each begins and stops in one go, without waiting for an answer.
+        for socket in others {
+            var calls: [Int64] = []
+            for _ in 0..<5 {
+                calls.append(try await socket.post(StartTyping(channel: "general")))
+                calls.append(try await socket.post(StopTyping(channel: "general")))
+            }
+            for call in calls { _ = try await socket.reply(to: call, as: Done.self) }
+        }
+        try await bob.call(StartTyping(channel: "general"))
+        var typing: [UserID] = []
+        while !typing.contains("bob") { typing = try await ann.nextSignal().typing?.users ?? [] }
+        #expect(typing == ["bob"])
+        for socket in others { await socket.close() }
+        var refusals = 0
+        for _ in 0..<30 {
+            do {
+                try await bob.call(StartTyping(channel: "general"))
+            } catch let error as RoostError {
+                #expect(error.code == .rateLimited)
+                refusals += 1
+            }
+        }
+        #expect(refusals >= 10)
+        // What was refused of one kind doesn't keep from others.
+        try await bob.call(SendSignal(channel: "general", type: "wave"))
+        try await server.stop()
+    }
+
     @Test("ST-10 ST-13 ST-16 watchers hear who begins and who stops, by a call or by the end of the connection; others don't")
     func watching() async throws {
         let server = try await TestServer()

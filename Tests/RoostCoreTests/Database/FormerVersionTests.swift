@@ -95,11 +95,8 @@ struct FormerVersionTests {
     #if Cluster
     @Test(
         "A migration that ends in any of its steps leaves a PostgreSQL database as it was, and the next start does all of it",
-        arguments: [
-            "0012 one version at a time", "0009 what counts", "0010 purged messages", "0011 names of permissions",
-            "0013 kinds of rows", "0014 operation keys", "0015 messages of every kind", "0016 earlier versions",
-            "0017 own deletions",
-        ])
+        // Those before it were made by the version that the dump is of.
+        arguments: Migrations.steps.map(\.name).drop { $0 != "0012 one version at a time" })
     func brokenOff(step: String) throws {
         let server = try PostgreSQLServer.shared
         let dump = try String(contentsOf: Self.fixtures.appending(path: "2026-11/postgresql.sql"), encoding: .utf8)

@@ -198,6 +198,12 @@ extension AudienceTests {
             after: [.by("ann/1", UpdatePreferences(sharesReading: false))], .by("ann/2", MarkRead(channel: "room")),
             [("ann", "reading.marked user:ann")]),
         HeardOperation(
+            "X-33 X-31 what has arrived is told to all members and watchers where that is on",
+            after: [
+                .by("ann/1", UpdateChannel(channel: "room", policy: PolicyChanges(deliveryEvents: true))),
+                .by("bob/1", SendMessage(channel: "room", clientId: "new", text: "new")),
+            ], .by("ann/2", MarkDelivered(channel: "room", seq: 6)), [("members wes", "read.updated signal")]),
+        HeardOperation(
             "AM-45 X-31 EM-35 beginning to read goes to one's own devices, and all members and watchers are told how far",
             .by("ann/2", StartReading(channel: "room")),
             [("ann", "reading.marked user:ann"), ("members wes", "read.updated signal")]

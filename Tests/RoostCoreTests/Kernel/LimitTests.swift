@@ -76,6 +76,7 @@ struct LimitTests {
         LimitedField("user.updateMe metadata bytes", Limits.metadataSizeBytes) { n, _ in UpdateMe(metadata: object(bytes: n)) },
         LimitedField("user.updateMe metadata levels", Limits.metadataDepth) { n, _ in UpdateMe(metadata: object(levels: n)) },
         LimitedField("user.getMany users", Limits.usersPerCall) { n, _ in GetUsers(users: users(n)) },
+        LimitedField("user.listPresence users", Limits.usersPerCall) { n, _ in ListUserPresence(users: users(n)) },
         LimitedField("user.listChanged versions", Limits.changedUsersPerCall) { n, _ in
             ListChangedUsers(versions: Dictionary(uniqueKeysWithValues: (0..<n).map { ("u\($0)", Int64($0)) }))
         },

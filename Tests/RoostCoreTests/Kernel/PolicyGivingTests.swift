@@ -112,7 +112,7 @@ struct PolicyGivingTests {
         let decidedByType = PolicyName.allCases.filter { $0.knob.isDecidedByType }
         #expect(Set(decidedByType) == Self.ofTypes)
         let others = PolicyName.allCases.filter {
-            $0 == .maxMembers || $0.rawValue.hasPrefix("announces") || [.typingEvents, .readEvents].contains($0)
+            $0 == .maxMembers || $0.rawValue.hasPrefix("announces") || [.typingEvents, .readEvents, .deliveryEvents].contains($0)
         }
         let names = Self.fields.map { $0.name } + (Array(Self.ofTypes) + others).map(\.rawValue)
         #expect(names.sorted() == PolicyName.allCases.map(\.rawValue).sorted())

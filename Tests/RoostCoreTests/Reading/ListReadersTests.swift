@@ -40,6 +40,33 @@ struct ListReadersTests {
         #expect(try world.code(list, as: "ann") == .invalidArgument, "another query's cursor")
     }
 
+    @Test("SB-02 R26 marking as unread changes nothing of what others are told: who asks later learns what who listened was told")
+    func unmarked() throws {
+        let world = try world()
+        let sent = try ["1", "2", "3"].map { try world.send($0, to: "general", as: "ann") }
+        try world.perform(MarkRead(channel: "general"), as: "cid")
+        let told = try positions(world)
+        func read(as user: UserID) throws -> ReadState? {
+            try world.perform(WatchChannel(channel: "general"), as: user, connection: 1).read["cid"]
+        }
+        let seen = try read(as: "ann")
+        try world.perform(MarkUnread(channel: "general", seq: sent[1].seq), as: "cid")
+        #expect(try positions(world) == told && positions(world, of: sent[2]) == ["cid \(sent[2].seq)"])
+        #expect(try read(as: "ann") == seen)
+        // The one who did it sees it.
+        #expect(try positions(world, as: "cid").contains("cid \(sent[0].seq)"))
+        #expect(try read(as: "cid")?.unreadCount == 2)
+        // Reading a part of it again takes nothing back either, and reading more goes on.
+        try world.perform(MarkRead(channel: "general", seq: sent[1].seq), as: "cid")
+        #expect(try read(as: "ann") == seen?.readAt(world.now))
+        let last = try world.send("4", to: "general", as: "ann")
+        #expect(try read(as: "ann")?.unreadCount == 1)
+        try world.perform(PurgeMessage(channel: "general", message: last.messageId), as: "ann")
+        #expect(try read(as: "ann")?.unreadCount == 0)
+        try world.perform(MarkRead(channel: "general"), as: "cid")
+        #expect(try read(as: "ann")?.readSeq == read(as: "cid")?.readSeq)
+    }
+
     @Test("a user's reading is told to nobody who isn't them once they don't share it, and again when they do")
     func sharing() throws {
         let world = try world()
@@ -99,5 +126,13 @@ struct ListReadersTests {
         #expect(try world.notices { try world.perform(StartTyping(channel: "general"), as: "bob") } == [])
         #expect(
             try world.notices { try world.perform(StartTyping(channel: "general"), as: "cid") } == [.typing("cid", "general")])
+    }
+}
+
+extension ReadState {
+    fileprivate func readAt(_ time: Timestamp) -> ReadState {
+        var state = self
+        state.lastReadAt = time
+        return state
     }
 }

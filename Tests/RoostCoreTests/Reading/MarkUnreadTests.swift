@@ -14,6 +14,18 @@ struct MarkUnreadTests {
         return world
     }
 
+    @Test("R25 X-34 what somebody sent before they joined isn't unread for them either when they mark as unread from before it")
+    func sentBeforeJoining() throws {
+        let world = try CoreWorld()
+        try world.channel("stage", type: .livestream, owner: "ann")
+        try world.user("zoe")
+        for text in ["a", "b"] { try world.send(text, to: "stage", as: "ann") }
+        try world.send("mine", to: "stage", as: "zoe")
+        try world.perform(JoinChannel(channel: "stage"), as: "zoe")
+        try world.send("c", to: "stage", as: "ann")
+        #expect(try world.perform(MarkUnread(channel: "stage", seq: 2), as: "zoe").unreadCount == 3)
+    }
+
     @Test("R25 the messages from a seq on are unread again, but for one's own; only the reader is told, and the others see no less")
     func marks() throws {
         let world = try world()

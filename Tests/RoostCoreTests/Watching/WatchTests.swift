@@ -20,7 +20,7 @@ struct WatchTests {
         let expected = WatchedChannel(
             config: policy, channel: view.channel, membership: view.membership, online: 7, watcherCount: 3,
             watchers: Dictionary(uniqueKeysWithValues: users.map { ($0.userId.rawValue, $0) }),
-            members: Dictionary(uniqueKeysWithValues: members.map { ($0.userId.rawValue, $0) }),
+            members: Dictionary(uniqueKeysWithValues: members.map { ($0.userId.rawValue, $0) }), users: users.map(\.summary),
             read: [
                 "ann": ReadState(readSeq: 1, lastReadAt: nil, unreadCount: 0),
                 "bob": ReadState(readSeq: 1, lastReadAt: nil, unreadCount: 1),
@@ -31,6 +31,28 @@ struct WatchTests {
             ownCapabilities: view.ownCapabilities)
         #expect(watched == expected)
         #expect(world.notices.last == .watching(ConnectionID(rawValue: 3), "ann", "general", at: 2))
+    }
+
+    @Test("ST-11 ST-12 it shows as many watchers as are asked for, up to 300, and as fit into a page; their number in any case")
+    func watchersLimit() throws {
+        let world = try CoreWorld()
+        let crowd = (0..<400).map { UserID("u\($0)") }
+        world.presence = KnownPresence(watching: crowd)
+        try world.channel("general", owner: "ann")
+        for user in crowd { try world.user(user) }
+        func watchers(_ limit: Int?) throws -> Int {
+            let watched = try world.perform(WatchChannel(channel: "general", watchersLimit: limit), as: "ann", connection: 1)
+            #expect(watched.watcherCount == 401)
+            return watched.watchers.count
+        }
+        #expect(try [watchers(0), watchers(25), watchers(300), watchers(nil)] == [0, 25, 300, 30])
+        let over = try world.refusal(WatchChannel(channel: "general", watchersLimit: 301), as: "ann", connection: 1)
+        #expect(over?.code == .limitExceeded && over?.field == "watchersLimit" && over?.limit == 300)
+        let under = try world.refusal(WatchChannel(channel: "general", watchersLimit: -1), as: "ann", connection: 1)
+        #expect(under?.code == .invalidArgument && under?.field == "watchersLimit")
+        let large: JSONValue = ["text": .string(String(repeating: "x", count: 95_000))]
+        for user in crowd.prefix(20) { _ = try world.perform(UpsertUser(user: user, metadata: large), as: "root", role: .admin) }
+        #expect(try watchers(300) < 20)
     }
 
     @Test("ST-05 the answer shows 30 members and 30 watchers at most")

@@ -145,9 +145,12 @@ import Testing
     @Test("a user sends 10 signals a second, whoever else sends, and nothing is remembered of them later")
     func rates() {
         var rates = UserRates()
-        let admitted = (0..<25).map { _ in rates.admit("ann", at: 5000) }
+        let admitted = (0..<25).map { _ in rates.admit("ann", "signal.send", at: 5000) }
         #expect(admitted.count { $0 } == Limits.signalsPerSecond && admitted.prefix(10).allSatisfy { $0 })
-        let later = [rates.admit("bob", at: 5999), rates.admit("ann", at: 5999), rates.admit("ann", at: 6000)]
+        let later = [
+            rates.admit("bob", "signal.send", at: 5999), rates.admit("ann", "signal.send", at: 5999),
+            rates.admit("ann", "signal.send", at: 6000),
+        ]
         #expect(later == [true, false, true])
     }
 

@@ -125,6 +125,7 @@ final class ScreenChat {
         list = room.channel.messages(pageSize: 50)
         typing = room.channel.typing()
         receipts = room.channel.receipts()
+        presence = room.channel.presence()
         items = []
         (goal, leftUnread) = (nil, 0)
         (hasEntered, isMember, isMarkingRead, isFollowing, isRead) = (false, false, false, false, true)
