@@ -30,7 +30,9 @@ package struct BenchPart {
     package static var history: BenchPart { .init(HistoryBenchmark()) }
     package static var messages: BenchPart { .init(MessageFieldsBenchmark(), MessagePagesBenchmark()) }
     package static func live(sockets: Int = Standard.idleSockets) -> BenchPart {
-        .init(LiveBenchmark(), WatchingBenchmark(socketCount: sockets), NamesBenchmark())
+        .init(
+            LiveBenchmark(), WatchingBenchmark(socketCount: sockets), NamesBenchmark(),
+            CrowdBenchmark(socketCount: sockets))
     }
     package static var resume: BenchPart { .init(ResumeBenchmark()) }
     package static var channels: BenchPart { .init(LargeChannelBenchmark(), ChannelListBenchmark()) }

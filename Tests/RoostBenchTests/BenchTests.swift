@@ -37,7 +37,7 @@ import Testing
         arguments: [
             ("fanout", 11, 3), ("send", 9, 2), ("latency", 7, 0), ("spread", 8, 4), ("mixed", 12, 0), ("storm", 5, 0),
             ("idle", 6, 0), ("start", 3, 0),
-            ("history", 8, 2), ("messages", 11, 6), ("live", 14, 4), ("resume", 5, 0),
+            ("history", 8, 2), ("messages", 11, 6), ("live", 18, 7), ("resume", 5, 0),
             ("channels", 11, 4), ("sdk", 15, 0), ("effects", 10, 3), ("hostile", 36, 0), ("backup", 7, 2),
         ])
     func parts(part: String, count: Int, floors: Int) async throws {

@@ -1,0 +1,149 @@
+import Foundation
+import RoostAPI
+import RoostCore
+
+/// Measures what watching, presence and receipts cost in a channel of very many members, beside one of a thousand.
+struct CrowdBenchmark: Benchmark {
+    static let name = "crowd"
+    /// Connected members of the large channel.
+    let socketCount: Int
+    /// A member of the small channel who comes and goes.
+    private let visitor = UserID("visitor")
+
+    init(socketCount: Int) { self.socketCount = socketCount }
+
+    private struct Crowd {
+        let channel: ChannelID
+        /// The members who are connected, and the numbers of their sockets.
+        let sockets: Range<Int>
+
+        /// Those who watch, and the members who do something: as many in each channel.
+        var watchers: Range<Int> { sockets.prefix(min(50, sockets.count / 4)) }
+        var actors: Range<Int> { sockets.dropFirst(watchers.count).prefix(500) }
+    }
+
+    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
+        let smallCount = scale.pick(1000, quick: 1000, smoke: 40)
+        try OpenFiles.require(sockets: socketCount + smallCount)
+        let online = scale.pick(socketCount, quick: min(4000, socketCount), smoke: 60)
+        let members = scale.pick(Limits.membersPerChannel, quick: 30_000, smoke: 100)
+        let users = (0..<(smallCount + members)).map { UserID("user-\($0)") }
+        let small = Crowd(channel: "small", sockets: 0..<smallCount)
+        let large = Crowd(channel: "large", sockets: smallCount..<(smallCount + online))
+        try Seed.fill(directory) { seed in
+            try seed.addUsers(users + [visitor])
+            for (crowd, all) in [(small, users[..<smallCount]), (large, users[smallCount...])] {
+                try seed.forEach([0]) { batch, _ in
+                    try batch.perform(CreateChannel(channel: crowd.channel), as: all[all.startIndex])
+                }
+                try seed.forEach(Array(stride(from: all.startIndex + 1, to: all.endIndex, by: Limits.membersPerCall))) {
+                    batch, start in
+                    let part = Array(all[start..<min(start + Limits.membersPerCall, all.endIndex)])
+                    try batch.perform(AddMembers(channel: crowd.channel, users: part), as: all[all.startIndex])
+                }
+            }
+            try seed.forEach([0]) { batch, _ in
+                try batch.perform(AddMembers(channel: small.channel, users: [visitor]), as: users[0])
+            }
+        }
+        let tokens = try await BenchTokens(directory: directory).tokens(for: users[..<large.sockets.upperBound] + [visitor])
+        let server = try BenchServer(directory: directory)
+        defer { server.end() }
+        let loop = LoadLoop()
+        try loop.connect(port: server.port, tokens: Array(tokens.dropLast()))
+
+        let rounds = scale.pick(20, quick: 10, smoke: 2)
+        let watching = try each(small, large) { try watch($0, loop, server, rounds: rounds) }
+        for crowd in [small, large] {
+            try all(loop, crowd.watchers) { try $0.call(WatchChannel(channel: crowd.channel, limit: 0)) }
+        }
+        // What is told of that is told.
+        try loop.run(for: scale == .smoke ? 0.3 : 6)
+        let presence = try each(small, large) { try comeAndGo($0, loop, server, rounds: rounds) }
+        let marks = try each(small, large) { try mark($0, loop, server, rounds: rounds) }
+        let ends = try end(small, loop, server, token: tokens[tokens.count - 1], count: scale.pick(20, quick: 10, smoke: 2))
+        loop.closeAll()
+        let what = "\(members) members, \(online) of them online"
+        func figure(_ name: String, _ pair: (small: Double, large: Double)) -> Figure {
+            Figure(name, pair.large, "µs", floor: pair.small, goals: [.ratioAtMost(1.2)])
+        }
+        return [
+            figure("server CPU per start and stop of watching, \(what)", watching),
+            figure("server CPU per member who goes and comes, told to 50 watchers, \(what)", presence),
+            figure("server CPU per mark, told to 50 watchers, \(what)", marks),
+            Figure("a watcher is told that a connection has ended, after p99", ends, "ms", goals: [.atMost(1000)]),
+        ]
+    }
+
+    private func each(_ small: Crowd, _ large: Crowd, _ measure: (Crowd) throws -> Double) throws -> (small: Double, large: Double)
+    {
+        (try measure(small), try measure(large))
+    }
+
+    private func watch(_ crowd: Crowd, _ loop: LoadLoop, _ server: BenchServer, rounds: Int) throws -> Double {
+        let actors = crowd.actors
+        let before = server.usage
+        for _ in 0..<rounds {
+            try all(loop, actors) { try $0.call(WatchChannel(channel: crowd.channel, limit: 0)) }
+            try all(loop, actors) { try $0.call(UnwatchChannel(channel: crowd.channel)) }
+        }
+        return server.usage.cpuMicroseconds(since: before) / Double(rounds * actors.count)
+    }
+
+    /// Has members become invisible and visible again, which others see as going and coming.
+    private func comeAndGo(_ crowd: Crowd, _ loop: LoadLoop, _ server: BenchServer, rounds: Int) throws -> Double {
+        let actors = crowd.actors
+        let before = server.usage
+        for _ in 0..<rounds {
+            for isShared in [false, true] {
+                try all(loop, actors) { try $0.call(UpdatePreferences(sharesPresence: isShared)) }
+            }
+        }
+        return server.usage.cpuMicroseconds(since: before) / Double(rounds * actors.count)
+    }
+
+    private func mark(_ crowd: Crowd, _ loop: LoadLoop, _ server: BenchServer, rounds: Int) throws -> Double {
+        let actors = crowd.actors
+        var microseconds = 0.0
+        for _ in 0..<rounds {
+            let sender = loop.sockets[crowd.sockets.lowerBound]
+            let last = loop.sockets[crowd.sockets.upperBound - 1]
+            let count = last.eventCount
+            _ = sender.sendMessage(to: crowd.channel.rawValue, text: SampleText.message)
+            try loop.run(timeout: 60) { last.eventCount > count }
+            try loop.run(for: 0.2)
+            let before = server.usage
+            try all(loop, actors) { try $0.call(MarkRead(channel: crowd.channel)) }
+            microseconds += server.usage.cpuMicroseconds(since: before)
+        }
+        return microseconds / Double(rounds * actors.count)
+    }
+
+    /// Ends the connection of a member again and again.
+    ///
+    /// - Returns: Milliseconds until a watcher has been told.
+    private func end(_ crowd: Crowd, _ loop: LoadLoop, _ server: BenchServer, token: String, count: Int) throws -> Double {
+        var times = Histogram()
+        let watcher = loop.sockets[crowd.sockets.lowerBound]
+        for _ in 0..<count {
+            let other = LoadLoop()
+            try other.connect(port: server.port, tokens: [token])
+            try loop.run(for: 1.2)
+            watcher.signalCount = 0
+            let start = Clock.now()
+            other.closeAll()
+            try loop.run(timeout: 10) { watcher.signalCount > 0 }
+            times.record(Clock.now() - start)
+        }
+        return times.microseconds(0.99) / 1000
+    }
+
+    /// Has sockets make a call, some at a time, and waits for the answers.
+    private func all(_ loop: LoadLoop, _ sockets: some Collection<Int>, _ call: (LoadSocket) throws -> Int) throws {
+        var answered = 0
+        loop.onFrame = { _, frame, _ in if case .reply = frame { answered += 1 } }
+        defer { loop.onFrame = { _, _, _ in } }
+        for number in sockets { _ = try call(loop.sockets[number]) }
+        try loop.run(timeout: 60) { answered >= sockets.count }
+    }
+}
