@@ -1,3 +1,4 @@
+import Foundation
 import Roost
 import RoostAPI
 import RoostTestSupport
@@ -6,6 +7,9 @@ import Testing
 
 @MainActor @Suite("A long random run of messages with the SDK", .timeLimit(.minutes(5)))
 struct MessageRunTests {
+    /// ROOST_STEPS=10000 takes twenty times the 2,000 of both seeds.
+    private static let steps = ProcessInfo.processInfo.environment["ROOST_STEPS"].flatMap(Int.init) ?? 1000
+
     @Test(
         "AM-43 AM-44 MN-16 R35 I5 I7 a device that is cut off at random shows what a recount says whenever it has caught up",
         arguments: Seeds.first(2))
@@ -15,7 +19,7 @@ struct MessageRunTests {
         var run = try await MessageRun(seed: seed, by: devices)
         try await devices.connectPhones(showing: run.channels)
         var steps: [String] = []
-        for number in 1...1000 {
+        for number in 1...Self.steps {
             let step = try await run.step(by: devices)
             steps.append(step.text)
             if let wrong = step.wrongAnswer { Issue.record("seed \(seed), step \(number): \(wrong) answers \(step.text)") }

@@ -96,16 +96,19 @@ extension LiveChannel {
     /// Mutes the channel for the user alone, on all of their devices (D-29): what arrives is counted on, and left out of ``Chat/unread`` and of the totals of
     /// lists; a message doesn't bring the channel back if the user has hidden it. Others learn nothing of it.
     ///
-    /// - Parameter duration: Rounded up to whole seconds; nil for until ``unmuteNotifications()``.
-    /// - Throws: `RoostError` with `invalid_argument` for a duration that isn't more than 0, and as ``Chat/call(_:)`` does.
+    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible.
+    /// - Parameter duration: Rounded up to whole seconds; nil for until ``unmuteNotifications()``. It counts from when the server has it.
+    /// - Throws: `RoostError` with `invalid_argument` for a duration that isn't more than 0, `unavailable` when this device can't store it.
     public func muteNotifications(for duration: Duration? = nil) async throws {
-        _ = try await chat.call(MuteNotifications(channel: id, seconds: duration?.wholeSeconds))
+        let operation = MuteNotifications(channel: id, seconds: duration?.wholeSeconds)
+        try operation.validate()
+        try await chat.driver.enqueue(.mute(operation))
     }
 
     /// Ends what ``muteNotifications(for:)`` has begun: the channel counts again, with all that is unread. Does nothing if there is nothing to end.
     ///
-    /// - Throws: `RoostError` as ``Chat/call(_:)`` does.
-    public func unmuteNotifications() async throws { _ = try await chat.call(UnmuteNotifications(channel: id)) }
+    /// - Throws: As ``muteNotifications(for:)``.
+    public func unmuteNotifications() async throws { try await chat.driver.enqueue(.unmute(UnmuteNotifications(channel: id))) }
 
     /// Asks the server whether the user may do something here, and if not, which rule refuses and until when (AM-48).
     ///

@@ -46,8 +46,10 @@ extension SyncDriver {
                 _ = try await call(MarkDelivered(channel: id, seq: seq))
             } catch let error as RoostError where error.isRetryable {
                 untold[id] = seq
-            } catch {
+            } catch let error as RoostError where error.code == .featureDisabled {
                 arrivalRules.refused(view.channel)
+            } catch {
+                // Such as the end of the membership: nobody is to be told any more.
             }
         }
         if !untold.isEmpty { submit(.untold(untold)) }

@@ -215,6 +215,8 @@ extension OutboxOperation {
         case MarkUnread.name: self = .unread(try StoredJSON.decode(from: fields))
         case HideChannel.name: self = .hide(try StoredJSON.decode(from: fields))
         case UnhideChannel.name: self = .unhide(try StoredJSON.decode(from: fields))
+        case MuteNotifications.name: self = .mute(try StoredJSON.decode(from: fields))
+        case UnmuteNotifications.name: self = .unmute(try StoredJSON.decode(from: fields))
         case ResetHistory.name: self = .reset(try StoredJSON.decode(from: fields))
         case LeaveChannel.name: self = .leave(try StoredJSON.decode(from: fields))
         case SetDraft.name: self = .draft(try StoredJSON.decode(from: fields))

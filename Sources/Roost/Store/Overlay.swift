@@ -9,6 +9,9 @@ struct Overlay: Codable, Hashable, Sendable {
     /// Before that, it was marked as unread: it is read up to here at most.
     var unreadAfterSeq: Seq?
     var hiddenState: HiddenState?
+    /// Whether the channel is muted for the user, and until when; nil if nothing is asked for.
+    var isMuted: Bool?
+    var mutedUntil: Timestamp?
     /// The user has left the channel.
     var isLeaving = false
     var preferences: UpdatePreferences?
@@ -34,6 +37,11 @@ struct Overlay: Codable, Hashable, Sendable {
                 concealedSeq = item.concealedSeq ?? concealedSeq
                 hiddenState = operation.allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
             case .unhide: hiddenState = .unhidden
+            case .mute(let operation):
+                (isMuted, mutedUntil) = (
+                    true, operation.seconds.flatMap { $0 > 0 ? item.createdAt.adding(.seconds($0)) : nil } ?? .forever
+                )
+            case .unmute: (isMuted, mutedUntil) = (false, nil)
             case .leave: isLeaving = true
             case .draft(let operation): draft = DraftOverlay(operation: operation, createdAt: item.createdAt)
             case .preferences(let operation): preferences = preferences?.followed(by: operation) ?? operation
@@ -82,6 +90,7 @@ struct Overlay: Codable, Hashable, Sendable {
             shown.hiddenState = hiddenState
             shown.hiddenOrdinal = hiddenState == .unhidden ? 0 : counters?.ordinal ?? shown.hiddenOrdinal
         }
+        if let isMuted { shown.notificationsMutedUntil = isMuted ? mutedUntil : nil }
         if isLeaving { shown.state = .none }
         return shown
     }

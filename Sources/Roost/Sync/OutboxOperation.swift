@@ -15,6 +15,8 @@ enum OutboxOperation: Hashable, Sendable {
     case unread(MarkUnread)
     case hide(HideChannel)
     case unhide(UnhideChannel)
+    case mute(MuteNotifications)
+    case unmute(UnmuteNotifications)
     case reset(ResetHistory)
     case leave(LeaveChannel)
     case draft(SetDraft)
@@ -35,6 +37,8 @@ enum OutboxOperation: Hashable, Sendable {
         case .unread(let operation): operation
         case .hide(let operation): operation
         case .unhide(let operation): operation
+        case .mute(let operation): operation
+        case .unmute(let operation): operation
         case .reset(let operation): operation
         case .leave(let operation): operation
         case .draft(let operation): operation
@@ -57,6 +61,8 @@ enum OutboxOperation: Hashable, Sendable {
         case .unread(let operation): operation.channel
         case .hide(let operation): operation.channel
         case .unhide(let operation): operation.channel
+        case .mute(let operation): operation.channel
+        case .unmute(let operation): operation.channel
         case .reset(let operation): operation.channel
         case .leave(let operation): operation.channel
         case .draft(let operation): operation.channel
@@ -107,6 +113,14 @@ enum OutboxOperation: Hashable, Sendable {
     var isVisibility: Bool {
         switch self {
         case .hide, .unhide: true
+        default: false
+        }
+    }
+
+    /// Whether it mutes the channel for the user, or ends that.
+    var isMuting: Bool {
+        switch self {
+        case .mute, .unmute: true
         default: false
         }
     }

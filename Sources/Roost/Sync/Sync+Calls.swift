@@ -46,7 +46,7 @@ extension Sync {
         guard isAuthenticated else {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
-        if let operation = operation as? UnwatchChannel { endWatch(of: operation.channel) }
+        if let operation = operation as? UnwatchChannel { unwatch(operation.channel) }
         if let channel = CacheEffect.channelJoined(by: operation) { giveUpLeaving(channel) }
         send(operation, for: .app(token, CacheEffect(operation)))
     }

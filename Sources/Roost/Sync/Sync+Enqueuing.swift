@@ -35,6 +35,9 @@ extension Sync {
                 return isConcealing || earlier.isRefused || !earlier.operation.isConcealing
             }
             keep(item, removing: superseded, for: token)
+        case .mute, .unmute:
+            let superseded = pending(in: item.channel) { $0.operation.isMuting && $0.isUnsent && !isInFlight($0) }
+            keep(item, removing: superseded, for: token)
         case .leave:
             let same = pending(in: item.channel) { if case .leave = $0.operation { true } else { false } }
             guard same.allSatisfy(\.isRefused) else { return reply(token) }

@@ -40,12 +40,14 @@ extension Sync {
 
     /// The channel isn't watched any more, by the app or by live objects.
     mutating func endWatch(of channel: ChannelID) {
-        var channel = channel
-        // One that is named `type:id` is known by its id alone.
-        if !watched.contains(channel), !watchHolders.values.contains(channel), let colon = channel.rawValue.firstIndex(of: ":") {
-            channel = ChannelID(String(channel.rawValue[channel.rawValue.index(after: colon)...]))
-        }
         watched.remove(channel)
         watchHolders = watchHolders.filter { $0.value != channel }
+    }
+
+    /// The app doesn't want to watch a channel any more. One that it names `type:id` is known by its id alone.
+    mutating func unwatch(_ channel: ChannelID) {
+        guard !watched.contains(channel), !watchHolders.values.contains(channel), let colon = channel.rawValue.firstIndex(of: ":")
+        else { return endWatch(of: channel) }
+        endWatch(of: ChannelID(String(channel.rawValue[channel.rawValue.index(after: colon)...])))
     }
 }

@@ -6,7 +6,7 @@ public struct PurgedMessage: Codable, Hashable, Sendable {
     public var seq: Seq
     /// The seq at which the message was deleted for good.
     public var changeSeq: Seq
-    /// Whether the message counted (``Unread/counts(_:)``). If so, it is no longer unread for anybody.
+    /// Whether the message counted as unread. If so, it is no longer unread for anybody.
     public var counts: Bool
 
     // derived: init

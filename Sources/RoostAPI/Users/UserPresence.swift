@@ -24,7 +24,7 @@ public struct ListUserPresence: Operation {
     }
 }
 
-/// The answer to ``ListUserPresence``.
+/// Which of some users are online, and when the others were last.
 public struct UserPresences: Codable, Hashable, Sendable {
     /// The users, each once, in the order of their ids. Unknown ids are left out.
     public var users: [UserPresence]

@@ -49,6 +49,8 @@ import Testing
         try await list.loaded()
         try await room.hide()
         try await room.muteNotifications(for: .seconds(2))
+        try await bob.outbox.loaded()
+        try await wait("the server to have it") { bob.outbox.count == 0 }
         try await general.sendConfirmed(MessageDraft(text: "1"))
         try await wait("the message") { room.unreadCount == 1 }
         #expect(room.hiddenState == .hiddenAllowAutoUnhide || room.membership?.isNotificationsMuted == false)
