@@ -83,8 +83,9 @@ private final class Devices: OperationPerformer {
         _ operation: O, as user: UserID, role: AppRole
     ) async throws -> O.Response {
         guard let chat = await device(of: user) else { throw Missed("a device of \(user)") }
-        // An app sends a new message with the live channel, which gives it an id of its own in the place of the run's number.
-        if let send = operation as? SendMessage, Int(send.clientId.rawValue) != nil {
+        // An app sends a new message with the live channel, which gives it an id of its own in the place of the run's number. An answer to a message that is
+        // deleted by now is refused, and would stay in the list.
+        if let send = operation as? SendMessage, Int(send.clientId.rawValue) != nil, send.content.parentId == nil {
             let answer = try await chat.channel(send.channel).sendConfirmed(MessageDraft(content: send.content))
             if let answer = answer as? O.Response { return answer }
         }

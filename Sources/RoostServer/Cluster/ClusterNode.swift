@@ -90,6 +90,8 @@ final class ClusterNode: Delivery {
         publish(newsIn: notices)
     }
 
+    func publish(_ notices: [Notice]) { publish(newsIn: notices) }
+
     /// Tells the other nodes what isn't stored.
     private func publish(newsIn notices: some Sequence<Notice>) {
         for notice in notices {

@@ -84,7 +84,7 @@ final class Engine: Sendable {
         delivering.onOnline { signals.onlineChanged(of: $0, in: $1) }
         delivering.onTold { notices in
             signals.take(notices)
-            let told = notices.compactMap { if case .signal(let signal, _) = $0 { signal } else { nil } }
+            let told = signals.takeCrowded(notices).now.compactMap { if case .signal(let signal, _) = $0 { signal } else { nil } }
             if !told.isEmpty { Self.send(told, through: telling) }
         }
         let lanes = (0..<max(1, database.laneCount)).map { _ in
@@ -393,7 +393,10 @@ final class Engine: Sendable {
     /// Tells what an operation has told without storing anything. What the server has made itself, every node makes for its own sockets.
     private func tell(_ notices: [Notice], of job: Job) {
         signals.take(notices)
-        if job.isForAllNodes || job.operation != OperationName.none { delivery.tell(notices) } else { hub.tell(notices) }
+        guard job.isForAllNodes || job.operation != OperationName.none else { return hub.tell(notices) }
+        let (now, taken) = signals.takeCrowded(notices)
+        delivery.tell(now)
+        delivery.publish(taken)
     }
 
     /// Sends signals to those who may have them by now. While the server has too much to do, they are dropped.

@@ -15,6 +15,9 @@ protocol Delivery: Sendable {
     /// Tells what an operation has told that stores nothing: signals.
     func tell(_ notices: [Notice])
 
+    /// Tells the other nodes alone.
+    func publish(_ notices: [Notice])
+
     /// Has told what operations of other nodes have told. Set once, before the first socket.
     func onTold(_ take: @escaping @Sendable ([Notice]) -> Void)
 

@@ -90,6 +90,9 @@ final class Hub: Delivery {
     }
 
     /// There is no other node.
+    func publish(_ notices: [Notice]) {}
+
+    /// There is no other node.
     func onTold(_ take: @escaping @Sendable ([Notice]) -> Void) {}
 
     func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) { board.onWatching { tell($0, $1) } }

@@ -25,6 +25,9 @@ struct SignalBoard {
         var profilesPerChannel = 1000
         /// The most channels that are told of names at once: who is there, only each signal finds out.
         var profileChannelsAtOnce = 100
+        /// The most signals of an app's own that are told of one channel at once, where it has many watchers, and that wait for it.
+        var customAtOnce = 10
+        var customMax = 20
         /// The most users typing in one channel that are remembered. More of them change nothing that is shown.
         var typingMax = 1000
     }
@@ -58,6 +61,17 @@ struct SignalBoard {
         var toldAt: Int64 = .min / 2
     }
 
+    private struct Customs {
+        struct Key: Hashable {
+            let sender: UserID
+            let type: String
+        }
+
+        /// The newest of each sender and type, of those first who have begun first.
+        var signals = ArrivalOrder<Key, Signal>()
+        var toldAt: Int64 = .min / 2
+    }
+
     private struct Profiles {
         /// What is shown of users and wasn't told yet, of those first who have changed first.
         var users = ArrivalOrder<UserID, UserSummary>()
@@ -71,6 +85,7 @@ struct SignalBoard {
     private var watching: [ChannelID: ComingAndGoing] = [:]
     private var online: [ChannelID: ComingAndGoing] = [:]
     private var reading: [ChannelID: Reading] = [:]
+    private var customs: [ChannelID: Customs] = [:]
     /// Of those channels first in which somebody has changed first.
     private var profiles = ArrivalOrder<ChannelID, Profiles>()
     /// Users whose name or picture has changed, each with the time before which nobody is looked for.
@@ -82,7 +97,7 @@ struct SignalBoard {
 
     /// Whether nothing is to be told, until something happens.
     var isEmpty: Bool {
-        typing.isEmpty && watching.isEmpty && online.isEmpty && reading.isEmpty && profiles.isEmpty
+        typing.isEmpty && watching.isEmpty && online.isEmpty && reading.isEmpty && customs.isEmpty && profiles.isEmpty
             && changedProfiles.isEmpty && toldProfiles.isEmpty
     }
 
@@ -110,6 +125,14 @@ struct SignalBoard {
         let known = reading[channel]?.positions[position.userId]
         let merged = known?.merged(with: position) ?? position
         if merged != known { reading[channel, default: Reading()].positions[position.userId] = merged }
+    }
+
+    /// An app's own signal in a channel with many watchers. Where more wait than are told soon, it is left out.
+    mutating func sends(_ signal: Signal) {
+        guard let sender = signal.sender, let custom = signal.custom else { return }
+        let key = Customs.Key(sender: sender, type: custom.type)
+        if let waiting = customs[signal.channel]?.signals, waiting[key] == nil, waiting.count >= settings.customMax { return }
+        customs[signal.channel, default: Customs()].signals[key] = signal
     }
 
     /// What is shown of a user has changed: those who see them are to be found.
@@ -156,6 +179,7 @@ struct SignalBoard {
         var signals: [Signal] = []
         for channel in Array(typing.keys) { tellTyping(in: channel, at: now, &signals) }
         for channel in Array(reading.keys) { tellReading(in: channel, at: now, &signals) }
+        for channel in Array(customs.keys) { tellCustoms(in: channel, at: now, &signals) }
         tellProfiles(at: now, &signals)
         for channel in Array(watching.keys) {
             watching[channel] = tell(watching[channel], in: channel, at: now, presence, presence.isWatching) {
@@ -195,6 +219,17 @@ struct SignalBoard {
         let update = ReadUpdate(readers: readers, isWhole: readers.count == state.positions.count)
         signals.append(Signal(kind: .readUpdated, channel: channel, read: update))
         reading[channel] = Reading(toldAt: now)
+    }
+
+    private mutating func tellCustoms(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
+        guard var state = customs[channel], now - state.toldAt >= settings.pause else { return }
+        guard !state.signals.isEmpty else { return customs[channel] = nil }
+        for key in state.signals.elements(limit: settings.customAtOnce) {
+            if let signal = state.signals[key] { signals.append(signal) }
+            state.signals[key] = nil
+        }
+        state.toldAt = now
+        customs[channel] = state
     }
 
     private mutating func tellProfiles(at now: Int64, _ signals: inout [Signal]) {

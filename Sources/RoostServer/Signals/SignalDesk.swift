@@ -53,6 +53,25 @@ final class SignalDesk: Sendable {
         }
     }
 
+    /// Takes an app's own signals of channels with many watchers, which are told with others, or left out: else a thousand people would flood all that
+    /// look.
+    ///
+    /// - Returns: What is told at once, and what was taken.
+    func takeCrowded(_ notices: [Notice]) -> (now: [Notice], taken: [Notice]) {
+        var (now, taken): ([Notice], [Notice]) = ([], [])
+        for notice in notices {
+            guard case .signal(let signal, _) = notice, signal.kind == .custom,
+                presence.watcherCount(of: signal.channel) > Limits.manyWatchers
+            else {
+                now.append(notice)
+                continue
+            }
+            change { $0.sends(signal) }
+            taken.append(notice)
+        }
+        return (now, taken)
+    }
+
     /// - Parameter user: Nil for some who aren't known by name.
     func watchingChanged(of user: UserID?, in channel: ChannelID) { change { $0.watchingChanged(of: user, in: channel) } }
 

@@ -75,6 +75,43 @@ import Testing
         try await server.stop()
     }
 
+    @Test(
+        "an app's own signals don't flood a channel with more than 100 watchers: of each sender and type the newest comes, twice a second"
+    )
+    func crowd() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        try await ann.call(CreateChannel(channel: "stage", type: .livestream))
+        var crowd: [RawSocket] = []
+        for number in 0..<101 {
+            crowd.append(try await server.socket(UserID("u\(number)")))
+            try await crowd[number].call(WatchChannel(channel: "stage", limit: 0))
+        }
+        for number in 1...10 {
+            try await ann.call(SendSignal(channel: "stage", type: "cursor", metadata: ["n": .integer(Int64(number))]))
+        }
+        var seen: [JSONValue?] = []
+        while seen.last != .some(["n": 10]) {
+            let signal = try await crowd[100].nextSignal()
+            if let custom = signal.custom { seen.append(custom.metadata) }
+        }
+        #expect(seen.count <= 4)
+        // A channel with fewer gets each.
+        for socket in crowd.dropFirst(5) { try await socket.call(UnwatchChannel(channel: "stage")) }
+        try await Task.sleep(for: .seconds(1))
+        for number in 11...15 {
+            try await ann.call(SendSignal(channel: "stage", type: "cursor", metadata: ["n": .integer(Int64(number))]))
+        }
+        seen = []
+        while seen.last != .some(["n": 15]) {
+            let signal = try await crowd[0].nextSignal()
+            if let custom = signal.custom { seen.append(custom.metadata) }
+        }
+        #expect(seen.suffix(5) == (11...15).map { ["n": .integer(Int64($0))] })
+        for socket in crowd + [ann] { await socket.close() }
+        try await server.stop()
+    }
+
     @Test("ST-10 ST-13 ST-16 watchers hear who begins and who stops, by a call or by the end of the connection; others don't")
     func watching() async throws {
         let server = try await TestServer()

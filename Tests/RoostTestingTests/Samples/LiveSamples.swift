@@ -27,6 +27,21 @@ private func hide(_ chat: Chat) async throws {
     // sample.end
 }
 
+private func contacts(_ chat: Chat) async throws {
+    // sample.begin
+    let contacts = try await chat.presence(of: ["ann", "bob"])
+    for user in contacts.users { print(user.userId, user.isOnline, user.lastActiveAt as Any) }
+    try await Task.sleep(for: .seconds(contacts.pollSeconds))
+    // sample.end
+}
+
+@MainActor private func showRecipients(_ receipts: LiveReceipts, _ message: Message, _ chat: Chat) async throws {
+    // sample.begin
+    print(receipts.recipients(of: message))
+    try await chat.setSharing(delivery: false)
+    // sample.end
+}
+
 private func sayAway(_ chat: Chat) async throws {
     // sample.begin
     try await chat.updateMe(status: "on holiday")

@@ -142,6 +142,29 @@ import Testing
         #expect(update == nil && board.isEmpty)
     }
 
+    @Test(
+        "an app's own signals in a crowd are told twice a second, ten at a time, of each sender and type the newest; of very many, some are left out"
+    )
+    func customs() {
+        func signal(_ sender: UserID, _ type: String, _ number: Double) -> Signal {
+            Signal(
+                kind: .custom, channel: "general", sender: sender,
+                custom: CustomSignal(type: type, metadata: ["n": .number(number)]))
+        }
+        var board = SignalBoard()
+        for number in 0..<5 { board.sends(signal("ann", "wave", Double(number))) }
+        board.sends(signal("ann", "turn", 1))
+        board.sends(signal("bob", "wave", 1))
+        let first = board.takeDue(at: 0, presence: KnownPresence())
+        #expect(first == [signal("ann", "wave", 4), signal("ann", "turn", 1), signal("bob", "wave", 1)])
+        board.sends(signal("ann", "wave", 5))
+        #expect(board.takeDue(at: 499, presence: KnownPresence()) == [])
+        #expect(board.takeDue(at: 500, presence: KnownPresence()) == [signal("ann", "wave", 5)])
+        for number in 0..<1000 { board.sends(signal(UserID("u\(number)"), "wave", 0)) }
+        let counts = (2...5).map { board.takeDue(at: Int64($0) * 500, presence: KnownPresence()).count }
+        #expect(counts == [10, 10, 0, 0] && board.isEmpty)
+    }
+
     @Test("a user sends 10 signals a second, whoever else sends, and nothing is remembered of them later")
     func rates() {
         var rates = UserRates()
