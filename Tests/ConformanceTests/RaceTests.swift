@@ -72,6 +72,44 @@ import Testing
         try await server.stop()
     }
 
+    @Test("SB-58 SB-59 R24 an edit and a deletion at once leave a deleted message, and the refusal of what came too late")
+    func editsAndDeletions() async throws {
+        let server = try await TestServer()
+        let (phone, tablet) = (try await server.socket("ann"), try await server.socket("ann"))
+        let bob = try await server.socket("bob")
+        try await phone.call(CreateChannel(channel: "general"))
+        try await bob.call(JoinChannel(channel: "general"))
+        for round in 1...30 {
+            let message = try await phone.send("general", "message-\(round)")
+            async let edited = code { try await phone.call(EditMessage(channel: "general", message: message.messageId, text: "x")) }
+            async let deleted = code { try await tablet.call(DeleteMessage(channel: "general", message: message.messageId)) }
+            let codes = await [edited, deleted]
+            #expect(codes[1] == nil && (codes[0] == nil || codes[0] == .notFound), "\(codes)")
+            let left = try await bob.call(GetMessage(channel: "general", message: message.messageId))
+            #expect(left.text == "" && left.deletedAt != nil)
+            #expect(try await bob.call(GetChannel(channel: "general")).lastMessage == left)
+        }
+        try await server.stop()
+    }
+
+    @Test("SB-60 I10 a reset among messages that are being sent conceals those before it and none after it, for the one who asked")
+    func resetsAndSends() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "general"))
+        try await bob.call(JoinChannel(channel: "general"))
+        for round in 1...20 {
+            async let reset = bob.call(ResetHistory(channel: "general"))
+            async let sent = [ann.send("general", "a-\(round)"), ann.send("general", "b-\(round)")]
+            let (membership, messages) = try await (reset, sent)
+            let seen = try await bob.call(ListMessages(channel: "general")).messages.map(\.seq)
+            #expect(seen == messages.map(\.seq).filter { $0 > membership.historyFloor }, "round \(round)")
+            #expect(try await bob.call(GetUnread(channel: "general")).unreadCount == seen.count)
+            #expect(try await ann.call(ListMessages(channel: "general", limit: 100)).messages.count == round * 2)
+        }
+        try await server.stop()
+    }
+
     @Test("SB-01 R13 of many who join at once as many come in as there is room for, and the counter is what a recount gives")
     func lastPlaces() async throws {
         let server = try await TestServer()

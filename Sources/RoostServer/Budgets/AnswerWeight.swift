@@ -23,7 +23,7 @@ enum AnswerWeight {
             self = .row
         } else if Operation.isReadOnly {
             self = .page
-        } else if answer == WatchedChannel.self {
+        } else if answer == WatchedChannel.self || answer == MessageResults.self {
             self = .pageOfWrite
         } else {
             self = .row

@@ -71,6 +71,18 @@ import Testing
         #expect(!budget.mayDecode)
     }
 
+    @Test("I18 a write that answers with up to a hundred messages is under way alone")
+    func writesOfMany() {
+        for operation in [
+            SendAdminMessage(channels: ["general"], clientId: "1", text: "x"),
+            DeleteMessages(channel: "general", messages: [MessageID(rawValue: 1)]),
+        ] as [any Handled] {
+            var budget = SocketBudget(limits: .init())
+            budget.begin(call: 0, asked: 80, AnswerWeight(of: operation))
+            #expect(!budget.mayDecode)
+        }
+    }
+
     @Test("I18 calls with one number twice are all counted, and all let go")
     func doubledNumbers() {
         var budget = SocketBudget(limits: .init())

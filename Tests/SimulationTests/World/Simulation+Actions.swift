@@ -60,7 +60,7 @@ extension Simulation {
     /// Nobody hides the messages of before: the checker holds every client to all of them.
     private func changeMembership(by client: SimulatedClient, of channel: ChannelID) {
         let other = scheduler.random.pick(Set(clients.map(\.user)).sorted())
-        switch scheduler.random.number(1...20) {
+        switch scheduler.random.number(1...22) {
         case 1...3: client.call(InviteMembers(channel: channel, users: [other]))
         case 4...5: answerInvitation(by: client)
         case 6: client.call(WithdrawInvitations(channel: channel, users: [other]))
@@ -77,7 +77,18 @@ extension Simulation {
         case 18...19:
             let seq = Seq(scheduler.random.number(0...Int(client.store.channels[channel]?.counters.seq ?? 0)))
             request(.unread(MarkUnread(channel: channel, seq: seq)), by: client)
-        default: request(.preferences(UpdatePreferences(autoAcceptInvitations: scheduler.random.once(in: 2))), by: client)
+        case 21: request(.mute(MuteNotifications(channel: channel)), by: client)
+        case 22: request(.unmute(UnmuteNotifications(channel: channel)), by: client)
+        default:
+            var update = UpdatePreferences()
+            switch scheduler.random.number(1...5) {
+            case 1: update.sharesTyping = scheduler.random.once(in: 2)
+            case 2: update.sharesReading = scheduler.random.once(in: 2)
+            case 3: update.sharesDelivery = scheduler.random.once(in: 2)
+            case 4: update.sharesPresence = scheduler.random.once(in: 2)
+            default: update.autoAcceptInvitations = scheduler.random.once(in: 2)
+            }
+            request(.preferences(update), by: client)
         }
     }
 
