@@ -26,7 +26,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("SB-02 R26 typing, receipts and an app's own signals reach the people on three nodes, and nobody twice")
+        @Test("SB-02 R26 X-33 typing, receipts and an app's own signals reach the people on three nodes, and nobody twice")
         func threeNodes() async throws {
             try await TestCluster.run(3) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -51,6 +51,15 @@ extension RealClusterTests {
                 for socket in [ann, cid] {
                     let read = try await Self.next(.readUpdated, socket).read
                     #expect(read?.readers.map(\.userId) == ["bob"] && read?.readers.first?.readSeq == sent.seq)
+                }
+                // What has arrived on a device of another node.
+                try await ann.call(UpdateChannel(channel: "general", policy: PolicyChanges(deliveryEvents: true)))
+                let next = try await ann.send("general", "2")
+                try await cid.call(MarkDelivered(channel: "general", seq: next.seq))
+                for socket in [ann, bob] {
+                    var delivered: ReadPosition?
+                    while delivered?.userId != "cid" { delivered = try await Self.next(.readUpdated, socket).read?.readers.first }
+                    #expect(delivered?.deliveredSeq == next.seq)
                 }
                 for number: Int64 in 1...5 {
                     try await bob.call(SendSignal(channel: "general", type: "move", metadata: ["number": .integer(number)]))
