@@ -41,6 +41,15 @@ struct DraftOverlay: Codable, Hashable, Sendable {
 }
 
 extension Database {
+    /// All that the user has begun to write, by channel.
+    func drafts() throws -> [ChannelID: ChannelDraft] {
+        let ids = try String.fetchAll(
+            self, sql: "SELECT channel_id FROM drafts UNION SELECT channel_id FROM overlays WHERE channel_id <> ''")
+        var drafts: [ChannelID: ChannelDraft] = [:]
+        for id in ids { drafts[ChannelID(id)] = try draft(of: ChannelID(id)) }
+        return drafts
+    }
+
     /// What the user has begun to write in a channel, as it will be with what is on its way; nil for nothing, and in a deleted channel.
     func draft(of channel: ChannelID) throws -> ChannelDraft? {
         let statement = try cachedStatement(sql: "SELECT json FROM drafts WHERE channel_id = ?")

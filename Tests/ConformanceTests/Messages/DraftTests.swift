@@ -103,4 +103,47 @@ import Testing
         for client in [ann, bob] { await client.disconnect() }
         try await server.stop()
     }
+
+    @Test("EM-35 all of a user's drafts are one list, the last one first, on each device, offline too, and after a restart")
+    func list() async throws {
+        let server = try await TestServer()
+        let folder = TemporaryDirectory.make()
+        let phone = chat("bob", at: server)
+        var laptop = chat("bob", at: server, in: folder)
+        for client in [phone, laptop] { try await client.connect() }
+        for name in ["a", "b", "c"] as [ChannelID] { _ = try await phone.createChannel(name) }
+        var there = laptop.drafts()
+        let here = phone.drafts()
+        for list in [here, there] {
+            try await list.loaded()
+            #expect(list.items == [])
+        }
+        var changes: [Int] = []
+        let token = there.observe { changes.append($0.items.count) }
+        for name in ["a", "b", "c"] as [ChannelID] {
+            try await phone.channel(name).setDraft("to \(name)")
+            // The order is that of their times.
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        try await wait("them here, at once") { here.items.map(\.text) == ["to c", "to b", "to a"] }
+        try await wait("them there") { Set(there.items.map(\.text)) == ["to a", "to b", "to c"] }
+        token.invalidate()
+        #expect(changes.first == 0 && changes.last == 3)
+        await laptop.disconnect()
+        try await laptop.channel("a").setDraft("to a, again")
+        try await laptop.channel("b").setDraft("")
+        try await wait("what is kept offline") { there.items.map(\.text) == ["to a, again", "to c"] }
+        laptop = chat("bob", at: server, in: folder)
+        there = laptop.drafts()
+        try await there.loaded()
+        #expect(there.items.map(\.text) == ["to a, again", "to c"])
+        try await laptop.connect()
+        try await wait("the same on the other device") { here.items.map(\.text) == ["to a, again", "to c"] }
+        _ = try await phone.call(DeleteChannel(channel: "c"))
+        try await wait("the draft of a channel that is gone to be gone") {
+            there.items.map(\.id) == ["a"] && here.items.map(\.id) == ["a"]
+        }
+        for client in [phone, laptop] { await client.disconnect() }
+        try await server.stop()
+    }
 }

@@ -111,6 +111,14 @@ func highlighted(_ message: Message) -> AttributedString {
     // sample.end
 }
 
+@MainActor private func listDrafts(_ chat: Chat) async throws {
+    // sample.begin
+    let drafts = chat.drafts()
+    try await drafts.loaded()
+    for draft in drafts.items { print(draft.channelId, draft.text) }
+    // sample.end
+}
+
 @MainActor private func keepDraft(_ channel: LiveChannel) async throws {
     // sample.begin
     let draft = channel.draft()
