@@ -127,8 +127,15 @@ struct ShownUserTests {
         let bob = User(
             userId: "bob", displayName: "Bob", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
         let server = ScriptedServer { call in
-            call.operation == "user.listChanged"
-                ? .result(ChangedUsers(users: [bob.summary], hasMore: false)) : .error(.notFound("operation"))
+            guard call.operation == "user.listChanged" else { return .error(.notFound("operation")) }
+            // Whom it wasn't asked about, a server doesn't tell of.
+            let isAboutBob =
+                if case .object(let fields) = call.with, case .object(let versions) = fields["versions"] {
+                    versions["bob"] != nil
+                } else {
+                    false
+                }
+            return .result(ChangedUsers(users: isAboutBob ? [bob.summary] : [], hasMore: false))
         }
         let chat = chat(server)
         try await chat.connect()
