@@ -32,7 +32,8 @@ extension Sync {
         let isOwn = event.actor == user
         let happening = ChatEvent.Happening(
             kind: kind, channel: channel, actor: event.actor, isOwn: isOwn,
-            isFromOtherDevice: isOwn ? isFromOtherDevice(rows) : false, message: rows.newestMessage, purged: rows.purged?.last)
+            isFromOtherDevice: isOwn ? isFromOtherDevice(rows) : false,
+            message: event.stream.channel == nil ? nil : rows.newestMessage, purged: rows.purged?.last)
         return .event(.happened(happening), event.stream.channel.map { StreamPosition(channel: $0, seq: event.seq) })
     }
 

@@ -66,7 +66,7 @@ extension Sync {
                 if let cursor = saved.channels[channel.channelId]?.cursor, cursor < membership.joinedSeq {
                     writes += membershipWrites(membership.left)
                 }
-                writes += adopt(channel, with: Rows())
+                writes += adopt(channel, with: own)
             }
             writes += membershipWrites(membership)
         }
@@ -96,7 +96,7 @@ extension Sync {
     /// A channel that became ours while connected: its stream begins here. One that is followed already isn't touched, for its
     /// stream knows better.
     ///
-    /// - Parameter rows: The newest rows that came with it.
+    /// - Parameter rows: The rows that came with it: its newest message, and what is kept of it beside messages.
     mutating func adopt(_ channel: Channel, with rows: Rows) -> [StoreWrite] {
         let id = channel.channelId
         guard saved.channels[id] == nil else { return [] }

@@ -145,11 +145,12 @@ extension Context {
             let known = isOrdinary ? byRole[own.row.role] : nil
             let capabilities = known ?? capabilities(of: newcomer.user, in: updated)
             if isOrdinary { byRole[own.row.role] = capabilities }
-            tell(
-                .memberJoined, user: newcomer.user, seq: own.row.userSeq,
-                Rows(
-                    channel: whole, ownCapabilities: [channel.rawValue: capabilities], updated.membership.map { [$0] },
-                    ended.map { [$0] }))
+            var rows = try arrivingRows(in: updated, for: newcomer.user, capabilities)
+            rows.channel = whole
+            rows.ownCapabilities = [channel.rawValue: capabilities]
+            rows.memberships = updated.membership.map { [$0] }
+            rows.invitations = ended.map { [$0] }
+            tell(.memberJoined, user: newcomer.user, seq: own.row.userSeq, rows)
             if let ended { try tellInviter(of: ended, .invitationAccepted) }
         }
         try announce(SystemEvent(.memberJoined, newcomers.map(\.user)), in: &access)

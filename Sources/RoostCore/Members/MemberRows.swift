@@ -117,7 +117,8 @@ extension Membership: StoredRow {
         return ChangedRows(stamped, upTo: stamped.count > limit ? stamped[limit - 1].stamp : nil)
     }
 
-    /// Adds the channel of a membership that began after this position, and the user's capabilities in it for every membership.
+    /// Adds the channel of a membership that began after this position with its first rows, and the user's capabilities in it for every
+    /// membership.
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] {
@@ -128,12 +129,15 @@ extension Membership: StoredRow {
         if membership.historyFloor > 0 { notices.append(.floor(user, channel, membership.historyFloor)) }
         guard membership.state == .member else { return notices }
         // Followers of the user's stream already know older memberships.
-        if try context.transaction.joinedUserSeq(of: user, in: channel) > seq {
+        let isNew = try context.transaction.joinedUserSeq(of: user, in: channel) > seq
+        if isNew {
             rows.channel = try context.channel(channel)
             notices.append(.joined(user, channel, at: membership.joinedSeq, as: membership.role))
         }
         if let access = try context.transaction.access(to: channel, of: user) {
-            rows.ownCapabilities = [channel.rawValue: context.capabilities(in: access)]
+            let capabilities = context.capabilities(in: access)
+            rows.ownCapabilities = [channel.rawValue: capabilities]
+            if isNew { rows.append(try context.arrivingRows(in: access, for: user, capabilities)) }
         }
         return notices
     }

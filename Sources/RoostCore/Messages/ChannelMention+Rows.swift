@@ -30,7 +30,7 @@ extension ChannelMention: StoredRow {
 
     /// The newest of those that hold, and the newest of these that may be unread. One before them matters only once all of these were taken back.
     package static func fresh(
-        in channel: ChannelID, for user: UserID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
+        in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction
     ) throws -> [ChannelMention] {
         let sql: SQL = """
             SELECT \(columns) FROM channel_mentions WHERE channel_id = \(channel) AND mention_seq > 0 AND seq > \(floor)

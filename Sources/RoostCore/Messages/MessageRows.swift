@@ -198,9 +198,9 @@ extension Message: StoredRow {
     }
 
     package static func fresh(
-        in channel: ChannelID, for user: UserID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
+        in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction
     ) throws -> [Message] {
-        try transaction.messages(before: .max, above: floor, in: channel, limit: Limits.freshMessages).messages
+        try transaction.messages(before: .max, above: floor, in: channel, limit: messages).messages
     }
 
     // The message itself is replaced by its place.

@@ -35,11 +35,11 @@ extension Context {
     /// Returns messages of a channel as the caller sees them: without the content of those that the caller has deleted for themselves.
     ///
     /// A channel in which nobody ever did that takes no look-up.
-    func shown(_ messages: [Message], in access: ChannelAccess) throws -> [Message] {
+    func shown(_ messages: [Message], in access: ChannelAccess, to user: UserID? = nil) throws -> [Message] {
         guard access.rowKinds.mayContain(OwnDeletion.self), let lowest = messages.lazy.map(\.seq).min(),
             let highest = messages.lazy.map(\.seq).max()
         else { return messages }
-        let deletions = try transaction.ownDeletions(of: caller.user, in: access.channelId, lowest...highest)
+        let deletions = try transaction.ownDeletions(of: user ?? caller.user, in: access.channelId, lowest...highest)
         guard !deletions.isEmpty else { return messages }
         return messages.map { message in deletions[message.seq].map { message.deletedForMe(at: $0) } ?? message }
     }
@@ -47,11 +47,11 @@ extension Context {
     /// Returns a message of a channel as the caller sees it.
     func shown(_ message: Message, in access: ChannelAccess) throws -> Message { try shown([message], in: access).first ?? message }
 
-    /// Returns rows of a channel as the caller sees them.
-    func shown(_ rows: Rows, in access: ChannelAccess) throws -> Rows {
+    /// Returns rows of a channel as a user sees them, the caller by default.
+    func shown(_ rows: Rows, in access: ChannelAccess, to user: UserID? = nil) throws -> Rows {
         guard access.rowKinds.mayContain(OwnDeletion.self), let messages = rows.messages else { return rows }
         var rows = rows
-        rows.messages = try shown(messages, in: access)
+        rows.messages = try shown(messages, in: access, to: user)
         return rows
     }
 

@@ -60,7 +60,8 @@ extension Context {
     func freshChanges(
         in access: ChannelAccess, _ channel: Channel, _ cache: inout Permissions.CapabilityCache
     ) throws -> Changes {
-        var rows = try shown(freshRows(in: access, above: readingFloor(in: access)), in: access)
+        var rows = try freshRows(
+            in: access, for: caller.user, above: readingFloor(in: access), messages: Limits.freshMessages)
         rows.channel = channel
         rows[Membership.self] = access.membership.map { [$0] }
         rows.ownCapabilities = [access.channelId.rawValue: cache.capabilities(in: access.facts)]
@@ -70,6 +71,16 @@ extension Context {
 }
 
 extension Context {
+    /// Returns what a member sees of a channel as soon as it becomes theirs while they are connected: the newest message, which their list of
+    /// channels shows, and the rows that belong to no message on the client. Older messages come with pages of history.
+    ///
+    /// - Parameter capabilities: The member's.
+    func arrivingRows(in access: ChannelAccess, for user: UserID, _ capabilities: [Permission]) throws -> Rows {
+        // What an ephemeral channel brought before is nobody's any more.
+        guard !access.isEphemeral, access.counters.messageCount > 0, capabilities.contains(.historyRead) else { return Rows() }
+        return try freshRows(in: access, for: user, above: access.historyFloor, messages: 1)
+    }
+
     /// Returns the seq up to which messages are hidden from the caller: all of them for callers without the right to read.
     func readingFloor(in access: ChannelAccess) -> Seq {
         refusal(of: .historyRead, in: access) == nil ? access.historyFloor : .max

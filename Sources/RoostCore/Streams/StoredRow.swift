@@ -25,9 +25,10 @@ package protocol StoredRow: StreamRow {
     ///
     /// - Parameters:
     ///   - user: The follower.
+    ///   - messages: The most messages that the follower gets.
     ///   - rows: The rows of the kinds before this one; their oldest message is the oldest that the follower gets.
     static func fresh(
-        in channel: ChannelID, for user: UserID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
+        in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction
     ) throws -> [Self]
 
     /// Adds the rows that must accompany those of this kind when a node replaces missed events.
@@ -49,7 +50,7 @@ extension StoredRow {
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<Self> { ChangedRows() }
     package static func fresh(
-        in channel: ChannelID, for user: UserID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
+        in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction
     ) throws -> [Self] { [] }
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
@@ -190,14 +191,15 @@ extension Context {
         return changed
     }
 
-    /// Returns the rows of all kinds for a new follower of a channel.
-    func freshRows(in access: ChannelAccess, above floor: Seq) throws -> Rows {
+    /// Returns the rows of all kinds for a new follower of a channel, as that user sees them.
+    func freshRows(in access: ChannelAccess, for user: UserID, above floor: Seq, messages: Int) throws -> Rows {
         var rows = Rows()
         func add<Row: StoredRow>(_ kind: Row.Type) throws {
-            rows[kind] = try kind.fresh(in: access.channelId, for: caller.user, above: floor, beside: rows, in: transaction)
+            rows[kind] = try kind.fresh(
+                in: access.channelId, for: user, above: floor, messages: messages, beside: rows, in: transaction)
         }
         for kind in rowKinds.all where access.rowKinds.mayContain(kind) { try add(kind) }
-        return rows
+        return try shown(rows, in: access, to: user)
     }
 
     /// Adds the rows that must accompany those of any kind (``StoredRow/accompany(_:of:after:in:)``).

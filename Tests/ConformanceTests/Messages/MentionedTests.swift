@@ -201,4 +201,26 @@ import Testing
         for client in [ann, bob] { await client.disconnect() }
         try await server.stop()
     }
+
+    @Test("AM-41 MN-12 a channel that one joins while connected shows its newest message, and what is marked as unread in it")
+    func joined() async throws {
+        let server = try await TestServer()
+        let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
+        for client in [ann, bob, cid] { try await client.connect() }
+        let general = try await ann.createChannel("general")
+        let mention = try await general.sendConfirmed(MessageDraft(text: "all of you", mentionees: [.channel]))
+        let newest = try await general.sendConfirmed("newest")
+        let (atBob, listed) = (try await bob.joinChannel("general"), cid.channels())
+        try await general.addMembers(["cid"])
+        try await wait("the list") { listed.items.first?.lastMessage == newest }
+        #expect(listed.items.first?.unreadCount == 0)
+        for (client, channel) in [(bob, atBob), (cid, cid.channel("general"))] {
+            try await wait("the message") { channel.lastMessage == newest }
+            #expect(!channel.hasMention && channel.unreadCount == 0)
+            try await channel.markUnread(from: mention.seq)
+            try await wait("it to be unread") { channel.hasMention && channel.unreadCount == 2 }
+            #expect(try await client.call(GetUnread(channel: "general")).hasMention)
+        }
+        try await server.stop()
+    }
 }

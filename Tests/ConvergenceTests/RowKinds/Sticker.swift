@@ -59,7 +59,7 @@ extension Sticker: StoredRow {
     }
 
     static func fresh(
-        in channel: ChannelID, for user: UserID, above floor: Seq, beside rows: Rows, in transaction: any Transaction
+        in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction
     ) throws -> [Sticker] {
         guard let oldest = rows.oldestMessage else { return [] }
         let sql: SQL = "SELECT \(columns) FROM stickers WHERE channel_id = \(channel) AND message_seq >= \(max(oldest, floor + 1))"
