@@ -23,6 +23,8 @@ public final class CoreWorld {
     public var presence: any Presence = NobodyPresent()
     /// The operator's options.
     public var options = AppOptions()
+    /// Whether operations ask for pushes.
+    public var handsOffPushes = false
     /// The kinds of rows that streams carry.
     package var rowKinds = StoredRowKinds.standard
     /// The notices of all operations so far, in the order of their commits.
@@ -68,6 +70,7 @@ public final class CoreWorld {
             var context = Context(
                 transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,
                 rowKinds: rowKinds, scope: scope)
+            context.handsOffPushes = handsOffPushes
             defer { ids = context.ids }
             try context.requireAccess()
             let response = try operation.handle(in: &context)

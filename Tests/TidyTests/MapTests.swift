@@ -129,6 +129,8 @@ struct MapTests {
             "Kernel": ["channel_heads", "user_heads"],
             // Members are listed with their profiles and when they were last online; memberships of deleted channels don't count.
             "Members": ["channel_heads", "user_activity", "users"],
+            // Whom a message is pushed is one statement, for members who aren't deactivated.
+            "Notifications": ["members", "users"],
             // What is unread is the difference between a membership and its channel's counters, less what was purged after it.
             // Who doesn't share their reading is left out of who has read.
             "Reading": ["channel_heads", "members", "messages", "purged_messages", "users"],

@@ -39,6 +39,13 @@ struct RowPlaceTests {
             ]
         ),
         (
+            "What is pushed are messages.",
+            [
+                "RoostAPI/Notifications/PushNotification.swift": ["Message"],
+                "RoostCore/Notifications/Pushes.swift": ["Message"],
+            ]
+        ),
+        (
             "Members are listed with their profiles.",
             [
                 "RoostAPI/Members/Member.swift": ["User"],

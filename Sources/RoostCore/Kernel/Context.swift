@@ -93,7 +93,7 @@ public protocol Presence {
     /// - Parameter offset: How many of them are passed by.
     func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID]
     func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool
-    /// Whether a user who shares it has a connection to this server; of other nodes, the ``Context`` knows.
+    /// Whether a user has a connection to this server, also one who hides it from others; of other nodes, the ``Context`` knows.
     func isConnected(_ user: UserID) -> Bool
 }
 
@@ -120,6 +120,8 @@ public struct Context {
     public let presence: any Presence
     /// Those of ``Handled/presenceUsers`` who have a connection to another node.
     public var connectedElsewhere: Set<UserID> = []
+    /// Whether there is somebody to hand pushes to. If not, nobody asks for them.
+    public var handsOffPushes = false
     /// The operator's options for the whole app.
     public let options: AppOptions
     /// The kinds of rows that streams carry.

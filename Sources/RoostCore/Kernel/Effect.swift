@@ -54,7 +54,7 @@ public struct EffectKind: Sendable {
 
 /// The kinds that this server knows. An effect of another kind, which a newer version has written, waits for that one.
 public enum EffectKinds {
-    public static let all: [EffectKind] = [.expireIdempotencyKeys, .forgetVersions, .unmuteNotifications]
+    public static let all: [EffectKind] = [.expireIdempotencyKeys, .forgetVersions, .push, .unmuteNotifications]
 }
 
 // MARK: Asking for effects
@@ -72,9 +72,14 @@ extension Context {
                 """)
     }
 
-    /// Schedules an effect unless one of the kind and key already waits, which stays unchanged.
+    /// Schedules an effect unless one of the kind and key already waits, which stays unchanged. A dead one is replaced.
     public mutating func laterUnlessWaiting(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
-        try insertEffect(kind, key, payload, at: time, orElse: "ON CONFLICT (kind, effect_key) DO NOTHING")
+        try insertEffect(
+            kind, key, payload, at: time,
+            orElse: """
+                ON CONFLICT (kind, effect_key) DO UPDATE SET payload = excluded.payload, due_at = excluded.due_at, revision = excluded.revision, attempts = 0,
+                failure = NULL, dead_at = NULL WHERE effects.dead_at IS NOT NULL
+                """)
     }
 
     /// Schedules an effect for a time, unless one of the kind and key waits for an earlier one, which stays unchanged.

@@ -42,6 +42,7 @@ extension Context {
         try tell(.messageNew, in: access, seq: seq, rows)
         try tellOwnMessage(message, in: access)
         if !access.isEphemeral { try mention(mentions.users, in: message, at: seq) }
+        try requestPush(of: message, in: access)
         message.droppedMentions = mentions.dropped.isEmpty ? nil : mentions.dropped
         return message
     }

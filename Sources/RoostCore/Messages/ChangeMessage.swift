@@ -98,6 +98,7 @@ extension Context {
         try moveStream(byChangeIn: access)
         try tell(kind, in: access, seq: after.changeSeq, rows)
         try moveMentions(from: before, to: after)
+        try requestPush(ofChanged: before, to: after, in: access)
     }
 
     /// Empties a message. Its place stays, so that the order has no hole. One that is deleted stays as it is.

@@ -186,6 +186,26 @@ extension Transaction {
             """)
     }
 
+    /// Returns whom a message mentions since a position, by sending or by an edit: those by name, in the order of the message, and whether the whole
+    /// channel.
+    func mentioned(in message: Message, since seq: Seq) throws -> (users: [UserID], isOfChannel: Bool) {
+        guard let mentionees = message.mentionees else { return ([], false) }
+        var found: Set<UserID> = []
+        if !mentionees.mentionedUsers.isEmpty {
+            let sql: SQL = """
+                SELECT user_id FROM mentions
+                WHERE user_id IN (\(list: mentionees.mentionedUsers.map(\.rawValue).sorted())) AND message_id = \(message.messageId)
+                      AND channel_id = \(message.channelId) AND mention_seq > \(seq)
+                """
+            found = Set(try rows(sql) { try $0.value() as UserID })
+        }
+        let ofChannel: SQL = """
+            SELECT mention_seq FROM channel_mentions WHERE channel_id = \(message.channelId) AND seq = \(message.seq)
+            """
+        let isOfChannel = try mentionees.mentionsChannel && first(ofChannel) { $0.optionalInt64() ?? 0 } ?? 0 > seq
+        return (mentionees.mentionedUsers.filter(found.contains), isOfChannel)
+    }
+
     /// Returns a member's newest mention by name, of a message above a floor.
     fileprivate func newestMention(
         of user: UserID, in channel: ChannelID, above floor: Seq

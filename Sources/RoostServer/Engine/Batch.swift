@@ -17,6 +17,7 @@ struct BatchSettings: Sendable {
     let access: AccessGate
     let presence: any Presence & Sendable
     var options = AppOptions()
+    var handsOffPushes = false
     /// The bytes held for all clients: while there are too many, operations that would add to them are refused. Nil if nothing is counted.
     var memory: ByteLedger?
     /// The monotonic clock that patience is measured by.
@@ -64,6 +65,7 @@ extension Job {
                     transaction: transaction, caller: caller, now: now, ids: ids, presence: settings.presence,
                     options: settings.options, scope: scope)
                 context.connectedElsewhere = connectedElsewhere
+                context.handsOffPushes = settings.handsOffPushes
                 defer { ids = context.ids }
                 try settings.access.requireAccess(context)
                 let payload = try run(&context)

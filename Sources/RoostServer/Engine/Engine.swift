@@ -27,6 +27,13 @@ final class Engine: Sendable {
         var batchSizeMax = 512
         /// How long an operation waits for another transaction's lock before it is refused.
         var lockPatience = Duration.seconds(10)
+        /// Whether there is somebody to hand pushes to.
+        var handsOffPushes = false
+
+        init(_ server: RoostServer.Configuration) {
+            lockPatience = server.lockTimeout
+            handsOffPushes = server.pushSender != nil
+        }
     }
 
     let database: any Database
@@ -58,7 +65,7 @@ final class Engine: Sendable {
     ///   - options: The app's options, for every rule.
     init(
         database: any Database, hub: Hub, delivery: (any Delivery)? = nil, options: AppOptions = .init(),
-        configuration: Configuration = .init(), metrics: ServerMetrics = .init(), security: SecurityLog? = nil,
+        configuration: Configuration, metrics: ServerMetrics = .init(), security: SecurityLog? = nil,
         memory: ByteLedger? = nil, alarm: EffectAlarm? = nil, logger: Logger
     ) throws {
         self.database = database
@@ -66,7 +73,8 @@ final class Engine: Sendable {
         let delivering = delivery ?? hub
         self.delivery = delivering
         settings = BatchSettings(
-            access: try AccessGate(database), presence: delivering.presence, options: options, memory: memory)
+            access: try AccessGate(database), presence: delivering.presence, options: options,
+            handsOffPushes: configuration.handsOffPushes, memory: memory)
         self.metrics = metrics
         self.security = security ?? SecurityLog(logger: logger)
         self.alarm = alarm

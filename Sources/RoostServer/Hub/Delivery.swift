@@ -38,7 +38,8 @@ protocol Delivery: Sendable {
     /// - Returns: False, without calling back, while too many such questions wait.
     func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool
 
-    /// Has told that the first connection of a user to this node has begun, or the last has ended. Set once, before the first socket.
+    /// Has told that the first connection to this node of a user who shares it has begun, or the last has ended. Set once, before the first
+    /// socket.
     func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void)
 }
 

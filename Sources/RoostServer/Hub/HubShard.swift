@@ -101,6 +101,8 @@ final class HubShard {
         case .checkAccess(let changes, let socket): if socket.endIfRefused(by: changes) { noteEnding(socket) }
         case .connected(let user): presence.connected(user)
         case .disconnected(let user): presence.disconnected(user)
+        case .appeared(let user): presence.appeared(user)
+        case .disappeared(let user): presence.disappeared(user)
         case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
         case .wentOffline(let user, let channels): presence.wentOffline(user, in: channels)
         case .startedWatching(let user, let channel): presence.startedWatching(user, channel)

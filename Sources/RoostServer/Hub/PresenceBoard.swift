@@ -5,8 +5,10 @@ import Synchronization
 /// Connected users and watchers, over all shards: the rules' `Presence`.
 final class PresenceBoard: Presence, Sendable {
     fileprivate struct State {
-        /// Users who share it, each with the number of their connections.
+        /// Users with a connection, each with the number of their connections.
         var connections: [UserID: Int] = [:]
+        /// The same of those who share that they are online.
+        var shown: [UserID: Int] = [:]
         /// For each channel its connected members, each with the number of their connections.
         var online: [ChannelID: [UserID: Int]] = [:]
         /// The same of those who watch.
@@ -41,7 +43,7 @@ final class PresenceBoard: Presence, Sendable {
         onlineListener.withLock { $0 = WatchListener(tell: tell) }
     }
 
-    /// Reports that the first connection of a user has begun here, or the last has ended. Set once, before the first socket.
+    /// Reports that the first connection of a user who shares it has begun here, or the last has ended. Set once, before the first socket.
     func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) {
         connectionListener.withLock { $0 = ConnectionListener(tell: tell) }
     }
@@ -67,15 +69,15 @@ final class PresenceBoard: Presence, Sendable {
 
     func isConnected(_ user: UserID) -> Bool { state.withLock { $0.connections[user] != nil } }
 
-    func connected(_ user: UserID) { countConnections(of: user, by: 1) }
-    func disconnected(_ user: UserID) { countConnections(of: user, by: -1) }
+    func connected(_ user: UserID) { _ = state.withLock { $0.count(user, in: \.connections, by: 1) } }
+    func disconnected(_ user: UserID) { _ = state.withLock { $0.count(user, in: \.connections, by: -1) } }
 
-    private func countConnections(of user: UserID, by step: Int) {
-        let (before, count) = state.withLock { state in
-            let before = state.connections[user] ?? 0
-            state.connections[user] = before + step > 0 ? before + step : nil
-            return (before, before + step)
-        }
+    /// A connection of a user who shares that they are online has begun, or the user shares it from now on.
+    func appeared(_ user: UserID) { countShown(user, by: 1) }
+    func disappeared(_ user: UserID) { countShown(user, by: -1) }
+
+    private func countShown(_ user: UserID, by step: Int) {
+        let (before, count) = state.withLock { $0.count(user, in: \.shown, by: step) }
         guard (before > 0) != (count > 0), let listener = connectionListener.withLock({ $0 }) else { return }
         listener.tell(user, count > 0)
     }
@@ -111,6 +113,17 @@ final class PresenceBoard: Presence, Sendable {
 }
 
 extension PresenceBoard.State {
+    /// Counts a user's connections.
+    ///
+    /// - Returns: Their number before and after.
+    fileprivate mutating func count(
+        _ user: UserID, in counts: WritableKeyPath<Self, [UserID: Int]>, by step: Int
+    ) -> (before: Int, after: Int) {
+        let before = self[keyPath: counts][user] ?? 0
+        self[keyPath: counts][user] = before + step > 0 ? before + step : nil
+        return (before, before + step)
+    }
+
     /// Counts connections of a user in channels that they are a member of.
     ///
     /// - Returns: The channels with watchers in which the user came online by it, or went offline.

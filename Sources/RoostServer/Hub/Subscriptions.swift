@@ -26,10 +26,13 @@ struct Subscriptions<Socket> {
         case reply([UInt8], to: Socket)
         /// End the connection if these changes shut its caller out.
         case checkAccess([AccessSubject: AccessChange], of: Socket)
-        /// One connection more or less of a user who shares their presence.
+        /// One connection more or less of a user.
         case connected(UserID)
         case disconnected(UserID)
-        /// The same, in channels that its user is a member of.
+        /// The same of a user who shares their presence.
+        case appeared(UserID)
+        case disappeared(UserID)
+        /// The same of them, in channels that its user is a member of.
         case cameOnline(UserID, Set<ChannelID>)
         case wentOffline(UserID, Set<ChannelID>)
         /// One connection more or less that watches channels.
@@ -66,6 +69,7 @@ struct Subscriptions<Socket> {
         }
         for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, from: channel, perform) }
         hidePresence(of: subscriber, perform)
+        perform(.disconnected(user))
     }
 
     /// Returns the streams that a connection needs.
@@ -294,19 +298,20 @@ extension Subscriptions {
         subscribers[connection] = subscriber
         connectionsOfUser[user, default: []].append((connection, socket))
         for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
+        perform(.connected(user))
         showPresence(of: subscriber, perform)
     }
 
     private func showPresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
         guard subscriber.sharesPresence else { return }
-        perform(.connected(subscriber.user))
+        perform(.appeared(subscriber.user))
         if !subscriber.joined.isEmpty { perform(.cameOnline(subscriber.user, subscriber.joined)) }
         for channel in subscriber.watched { perform(.startedWatching(subscriber.user, channel)) }
     }
 
     private func hidePresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
         guard subscriber.sharesPresence else { return }
-        perform(.disconnected(subscriber.user))
+        perform(.disappeared(subscriber.user))
         if !subscriber.joined.isEmpty { perform(.wentOffline(subscriber.user, subscriber.joined)) }
         if !subscriber.watched.isEmpty { perform(.stoppedWatching(subscriber.user, subscriber.watched)) }
     }

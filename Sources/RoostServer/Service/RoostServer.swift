@@ -79,6 +79,9 @@ public struct RoostServer: Service {
         public var authenticationTimeout: Duration = .seconds(10)
         /// Silence after which a socket's client is considered gone.
         public var idleTimeout: Duration = .seconds(60)
+        /// What is handed the pushes for members who aren't connected; nil, the default, for nothing: then none are asked for. The same on all nodes of
+        /// a cluster.
+        package var pushSender: PushSender?
         /// Effects that run when they are due. The tests have kinds of their own.
         package var effects = EffectSettings()
         /// The time by which rules go, where the database is in the data directory: the machine's. Tokens expire by the machine's in any case.
@@ -172,10 +175,12 @@ public struct RoostServer: Service {
         let alarm = EffectAlarm()
         engine = try Engine(
             database: database, hub: hub, delivery: cluster, options: configuration.options,
-            configuration: .init(lockPatience: configuration.lockTimeout), metrics: counters, security: security,
-            memory: connections.memory, alarm: alarm, logger: logger)
+            configuration: .init(configuration), metrics: counters, security: security, memory: connections.memory, alarm: alarm,
+            logger: logger)
         effects = EffectRunner(
-            engine: engine, database: database, alarm: alarm, settings: configuration.effects, metrics: counters, logger: logger)
+            engine: engine, database: database, alarm: alarm,
+            settings: configuration.effects.handingPushes(to: configuration.pushSender, through: engine), metrics: counters,
+            logger: logger)
 
         let limits = SocketSession.Configuration(configuration)
         let services = SocketHandler.Services(

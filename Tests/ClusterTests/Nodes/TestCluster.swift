@@ -16,10 +16,10 @@ final class TestCluster: Sendable {
 
     /// Runs a test with nodes, and ends them whatever becomes of it.
     static func run(
-        _ count: Int, on postgres: PostgreSQLServer? = nil, effects: EffectSettings? = nil,
+        _ count: Int, on postgres: PostgreSQLServer? = nil, effects: EffectSettings? = nil, pushes: PushSender? = nil,
         _ body: (TestCluster) async throws -> Void
     ) async throws {
-        let cluster = try await TestCluster(count, on: postgres ?? .shared, effects)
+        let cluster = try await TestCluster(count, on: postgres ?? .shared, effects, pushes)
         do {
             try await body(cluster)
         } catch {
@@ -29,23 +29,25 @@ final class TestCluster: Sendable {
         await cluster.end()
     }
 
-    private init(_ count: Int, on postgres: PostgreSQLServer, _ effects: EffectSettings?) async throws {
+    private init(_ count: Int, on postgres: PostgreSQLServer, _ effects: EffectSettings?, _ pushes: PushSender?) async throws {
         self.postgres = postgres
         nats = try await NATSServer.start()
         database = try postgres.makeDatabase()
         directory = TemporaryDirectory.make()
         var servers: [TestServer] = []
-        for _ in 0..<count { servers.append(try await Self.node(directory, database, nats, effects)) }
+        for _ in 0..<count { servers.append(try await Self.node(directory, database, nats, effects, pushes)) }
         self.servers = servers
     }
 
     static func node(
-        _ directory: URL, _ database: String, _ nats: NATSServer, _ effects: EffectSettings? = nil
+        _ directory: URL, _ database: String, _ nats: NATSServer, _ effects: EffectSettings? = nil,
+        _ pushes: PushSender? = nil
     ) async throws -> TestServer {
         try await TestServer(directory: directory) {
             $0.database = database
             $0.bus = nats.url
             $0.effects = effects ?? $0.effects
+            $0.pushSender = pushes
         }
     }
 

@@ -65,6 +65,8 @@ final class SimulatedServer {
             case .reply(let payload, let socket): socket.send(reply: payload)
             case .connected(let user): presence.connected(user)
             case .disconnected(let user): presence.disconnected(user)
+            case .appeared(let user): presence.appeared(user)
+            case .disappeared(let user): presence.disappeared(user)
             case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
             case .wentOffline(let user, let channels): presence.wentOffline(user, in: channels)
             case .startedWatching(let user, let channel): presence.startedWatching(user, channel)

@@ -1,0 +1,35 @@
+/// A message that members are to be pushed, and whom: what is handed to whatever sends pushes (ST-07).
+///
+/// It may be handed over more than once, with the same message.
+public struct PushNotification: Hashable, Sendable {
+    /// The message as members see it. Of an ephemeral channel's, which isn't stored, it has everything but the content.
+    public let message: Message
+    /// The channel's name, which a push shows (AM-12); nil if it has none.
+    public let channelName: String?
+    /// Who sent the message; nil for a user who isn't there any more.
+    public let sender: UserSummary?
+    /// The members to be pushed, by their ids.
+    public var recipients: [Recipient]
+
+    /// A member to be pushed.
+    public struct Recipient: Hashable, Sendable {
+        /// The member.
+        public let user: UserID
+        /// Whether the message mentions them, by name or with the whole channel (MN-19).
+        public let isMentioned: Bool
+
+        // derived: init
+        public init(user: UserID, isMentioned: Bool) {
+            self.user = user
+            self.isMentioned = isMentioned
+        }
+    }
+
+    // derived: init
+    public init(message: Message, channelName: String?, sender: UserSummary?, recipients: [Recipient]) {
+        self.message = message
+        self.channelName = channelName
+        self.sender = sender
+        self.recipients = recipients
+    }
+}

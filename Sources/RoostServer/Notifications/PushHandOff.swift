@@ -1,0 +1,72 @@
+package import RoostAPI
+import RoostCore
+import Synchronization
+
+/// Takes pushes to those who send them. Called at least once for each: one whose outcome is lost is handed over again, with the same message.
+package typealias PushSender = @Sendable (_ notifications: [PushNotification]) async throws -> Void
+
+/// Hands the pushes of a channel over: to members without a connection to any node, since whoever has one gets the event (ST-07).
+struct PushHandOff: Sendable {
+    let engine: Engine
+    let send: PushSender
+
+    /// - Returns: The position of the channel up to which that is done.
+    func perform(_ effect: Effect) async throws -> String {
+        let found = try await read { try $0.pushes(for: effect) }
+        let connected = try await connected(among: Set(found.notifications.flatMap { $0.recipients.map(\.user) }))
+        let notifications = found.notifications.compactMap { found in
+            var notification = found
+            notification.recipients.removeAll { connected.contains($0.user) }
+            return notification.recipients.isEmpty ? nil : notification
+        }
+        if !notifications.isEmpty { try await send(notifications) }
+        return String(found.upTo)
+    }
+
+    /// Returns those of some users who have a connection to any node. Nodes that don't answer in time are left out: a push too many is better than none.
+    private func connected(among users: Set<UserID>) async throws -> Set<UserID> {
+        var connected: Set<UserID> = []
+        for part in users.map(\.rawValue).sorted().chunked(by: Limits.usersPerCall) {
+            let asked = part.map { UserID($0) }
+            connected.formUnion(
+                try await read(presenceUsers: asked) { context in
+                    asked.filter { context.presence.isConnected($0) || context.connectedElsewhere.contains($0) }
+                })
+        }
+        return connected
+    }
+
+    /// Reads with the server's own rights.
+    private func read<Value: Sendable>(
+        presenceUsers: [UserID] = [], _ run: @escaping @Sendable (Context) throws -> Value
+    ) async throws -> Value {
+        let found = Found<Value>()
+        try await engine.perform(
+            OperationName.effect, for: .server, scope: Scope(), presenceUsers: presenceUsers, isReadOnly: true
+        ) { context in
+            found.value = try run(context)
+            return []
+        }
+        guard let value = found.value else { throw RoostError(.internalError, "A read came to no end.") }
+        return value
+    }
+
+    /// The result of a rule, which may run more than once: the last run counts.
+    private final class Found<Value: Sendable>: Sendable {
+        private let held = Mutex<Value?>(nil)
+        var value: Value? {
+            get { held.withLock { $0 } }
+            set { held.withLock { $0 = newValue } }
+        }
+    }
+}
+
+extension EffectSettings {
+    /// These settings, with pushes handed to a sender if there is one.
+    func handingPushes(to sender: PushSender?, through engine: Engine) -> EffectSettings {
+        guard let sender else { return self }
+        var settings = self
+        settings.performers[.push] = PushHandOff(engine: engine, send: sender).perform
+        return settings
+    }
+}

@@ -1,0 +1,41 @@
+#if Cluster
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+extension RealClusterTests {
+    /// Whom nodes hand over to be pushed.
+    @Suite struct Pushing {
+        @Test(
+            "ST-07 whoever is connected to any node isn't pushed; once that node is gone they are; each message is handed over by one node"
+        )
+        func anyNode() async throws {
+            let pushed = Mailbox<PushNotification>()
+            try await TestCluster.run(3, pushes: { for push in $0 { pushed.put(push) } }) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob", "cid", "dan"])
+                let ann = try await cluster.socket("ann", at: 0)
+                let bob = try await cluster.socket("bob", at: 1)
+                let cid = try await cluster.socket("cid", at: 2)
+                try await cid.call(UpdatePreferences(sharesPresence: false))
+                try await ann.call(SendMessage(channel: "general", clientId: "1", text: "1"))
+                let first = try #require(await pushed.next())
+                #expect(first.message.text == "1" && first.recipients.map(\.user) == ["dan"])
+
+                await bob.close()
+                try await eventually("bob to be gone") {
+                    (try? await ann.call(ListUserPresence(users: ["bob"])).users.first?.isOnline) == false
+                }
+                for number in 2...20 {
+                    try await ann.call(SendMessage(channel: "general", clientId: ClientID("\(number)"), text: "\(number)"))
+                }
+                var later: [PushNotification] = []
+                while later.count < 19 { later.append(try #require(await pushed.next())) }
+                #expect(later.map(\.message.text).sorted() == (2...20).map { "\($0)" }.sorted())
+                #expect(later.allSatisfy { $0.recipients.map(\.user) == ["bob", "dan"] })
+            }
+        }
+    }
+}
+#endif

@@ -1,0 +1,216 @@
+import RoostAPI
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@testable import RoostCore
+
+/// Whom a message is to be pushed, and when that is asked for.
+@Suite("Pushes")
+struct PushTests {
+    private static func world(members: [UserID] = ["ben", "cid"]) throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.channel("room", owner: "ann", members: members)
+        world.handsOffPushes = true
+        return world
+    }
+
+    private static func waiting(in world: CoreWorld) throws -> [Effect] {
+        try world.database.read { try $0.effectsDue(of: [.push], at: world.now, limit: 100).due }
+    }
+
+    /// Hands over what waits, as the runner does.
+    private static func handOver(in world: CoreWorld) throws -> [PushNotification] {
+        var all: [PushNotification] = []
+        while let effect = try waiting(in: world).first {
+            let pushes = try world.inContext { try $0.pushes(for: effect) }
+            all += pushes.notifications
+            let ended = try world.inContext(scope: EffectKind.push.scope(effect)) {
+                try $0.finish(effect, String(pushes.upTo), as: .push)
+            }
+            #expect(ended)
+        }
+        return all
+    }
+
+    private func users(_ pushes: [PushNotification]) -> [[UserID]] { pushes.map { $0.recipients.map(\.user) } }
+
+    @discardableResult
+    private func send(_ message: SendMessage, in world: CoreWorld, as user: UserID = "ann") throws -> Message {
+        world.advance(milliseconds: 1)
+        return try world.perform(message, as: user)
+    }
+
+    @Test("ST-07 SB-02 every other member is pushed what counts as unread, with the names that a push shows")
+    func members() throws {
+        let world = try Self.world()
+        try world.perform(UpdateChannel(channel: "room", displayName: "The room"), as: "ann")
+        try world.perform(UpdateMe(displayName: "Ann"), as: "ann")
+        let sent = try send(SendMessage(channel: "room", clientId: "1", text: "hi"), in: world)
+        let pushes = try Self.handOver(in: world)
+        #expect(pushes.map(\.message) == [sent])
+        #expect(pushes.first?.channelName == "The room" && pushes.first?.sender?.displayName == "Ann")
+        #expect(users(pushes) == [["ben", "cid"]])
+        #expect(pushes.first?.recipients.contains(where: \.isMentioned) == false)
+        // It is done.
+        #expect(try Self.waiting(in: world).isEmpty)
+    }
+
+    /// What keeps ben, or everybody, from being pushed the message "hi" that ann sends then.
+    private static let reasons:
+        [(name: String, before: @Sendable (CoreWorld) throws -> Void, after: @Sendable (CoreWorld) throws -> Void)] = [
+            ("read", { _ in }, { try $0.perform(MarkRead(channel: "room"), as: "ben") }),
+            ("muted for himself", { try $0.perform(MuteNotifications(channel: "room"), as: "ben") }, { _ in }),
+            (
+                "banned", { try $0.execute("UPDATE members SET banned_until = \(Timestamp.forever) WHERE user_id = 'ben'") },
+                { _ in }
+            ),
+            ("deactivated", { _ in }, { try $0.perform(DeactivateUser(user: "ben"), as: "root", role: .admin) }),
+            ("left", { _ in }, { try $0.perform(LeaveChannel(channel: "room"), as: "ben") }),
+            (
+                "joined after it", { try $0.perform(LeaveChannel(channel: "room"), as: "ben") },
+                { try $0.perform(JoinChannel(channel: "room"), as: "ben") }
+            ),
+            ("emptied", { _ in }, { try $0.perform(ResetHistory(channel: "room"), as: "ben") }),
+            (
+                "no reader", { _ in },
+                {
+                    try $0.perform(
+                        UpdateChannel(channel: "room", policy: PolicyChanges(read: .operators)), as: "root", role: .admin)
+                    try $0.setRole(.operator, of: "cid", in: "room")
+                }
+            ),
+            (
+                "deleted for himself", { _ in },
+                { world in
+                    let page = try world.perform(ListMessages(channel: "room"), as: "ben")
+                    try world.perform(DeleteMessagesForMe(channel: "room", messages: page.messages.map(\.messageId)), as: "ben")
+                }
+            ),
+        ]
+
+    @Test("ST-07 D-29 SB-14 who can't see it, has read it or doesn't want it isn't pushed", arguments: reasons.indices)
+    func left(reason: Int) throws {
+        let world = try Self.world()
+        try Self.reasons[reason].before(world)
+        try send(SendMessage(channel: "room", clientId: "1", text: "hi"), in: world)
+        try Self.reasons[reason].after(world)
+        #expect(users(try Self.handOver(in: world)) == [["cid"]], "\(Self.reasons[reason].name)")
+    }
+
+    @Test("SB-39 X-24 the sender says whether it is pushed: to nobody, or also to those who have muted the channel")
+    func option() throws {
+        let world = try Self.world()
+        try world.perform(MuteNotifications(channel: "room"), as: "ben")
+        try send(SendMessage(channel: "room", clientId: "1", text: "hi", pushOption: .suppress), in: world)
+        try send(SendMessage(channel: "room", clientId: "2", text: "hi", isSilent: true), in: world)
+        #expect(try Self.waiting(in: world).isEmpty)
+        try send(SendMessage(channel: "room", clientId: "3", text: "hi", pushOption: .force), in: world)
+        #expect(users(try Self.handOver(in: world)) == [["ben", "cid"]])
+    }
+
+    @Test("MN-19 D-25 who is mentioned is marked, as many by name as are told")
+    func mentions() throws {
+        let world = try Self.world()
+        world.options.mentionNotifyCap = 1
+        try send(SendMessage(channel: "room", clientId: "1", text: "hi", mentionees: [.users(["cid", "ben"])]), in: world)
+        try send(SendMessage(channel: "room", clientId: "2", text: "hi", mentionees: [.channel]), in: world)
+        let pushes = try Self.handOver(in: world)
+        #expect(users(pushes) == [["ben", "cid"], ["ben", "cid"]])
+        #expect(pushes.map { $0.recipients.filter(\.isMentioned).map(\.user) } == [["cid"], ["ben", "cid"]])
+    }
+
+    @Test("MN-19 an edit is pushed to those whom it newly mentions, also if they had read the message")
+    func edits() throws {
+        let world = try Self.world()
+        let sent = try send(SendMessage(channel: "room", clientId: "1", text: "hi", mentionees: [.users(["ben"])]), in: world)
+        _ = try Self.handOver(in: world)
+        for user: UserID in ["ben", "cid"] { try world.perform(MarkRead(channel: "room"), as: user) }
+        try world.perform(EditMessage(channel: "room", message: sent.messageId, text: "ho"), as: "ann")
+        #expect(try Self.waiting(in: world).isEmpty)
+        try world.perform(
+            EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["ben", "cid"])]), as: "ann")
+        let named = try Self.handOver(in: world)
+        #expect(users(named) == [["cid"]] && named.first?.message.text == "ho")
+        try world.perform(MarkRead(channel: "room"), as: "cid")
+        try world.perform(
+            EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["cid"]), .channel]), as: "ann")
+        #expect(users(try Self.handOver(in: world)) == [["ben", "cid"]])
+    }
+
+    @Test("One row waits for each channel; what comes while it is handed over is the next one's, and what was deleted is nobody's")
+    func merging() throws {
+        let world = try Self.world()
+        try world.channel("other", owner: "ann", members: ["ben"])
+        var sent: [Message] = []
+        for number in 1...3 {
+            sent.append(try send(SendMessage(channel: "room", clientId: "\(number)", text: "\(number)"), in: world))
+        }
+        try send(SendMessage(channel: "other", clientId: "1", text: "other"), in: world)
+        let effects = try Self.waiting(in: world)
+        #expect(effects.count == 2)
+        let effect = try #require(effects.first)
+        let pushes = try world.inContext { try $0.pushes(for: effect) }
+        #expect(pushes.notifications.map(\.message) == sent)
+        // Somebody else's runner has it now, and two more messages come.
+        for number in 4...5 {
+            sent.append(try send(SendMessage(channel: "room", clientId: "\(number)", text: "\(number)"), in: world))
+        }
+        try world.perform(DeleteMessage(channel: "room", message: sent[4].messageId), as: "ann")
+        let ended = try world.inContext(scope: EffectKind.push.scope(effect)) {
+            try $0.finish(effect, String(pushes.upTo), as: .push)
+        }
+        #expect(ended)
+        let rest = try Self.handOver(in: world)
+        #expect(Set(rest.map(\.message.text)) == ["other", "4"] && rest.count == 2)
+    }
+
+    @Test("A hundred messages are handed over at once, and the others after them")
+    func pages() throws {
+        let world = try Self.world()
+        for number in 1...250 { try send(SendMessage(channel: "room", clientId: "\(number)", text: "\(number)"), in: world) }
+        let first = try #require(try Self.waiting(in: world).first)
+        #expect(try world.inContext { try $0.pushes(for: first) }.notifications.count == 100)
+        #expect(try Self.handOver(in: world).map(\.message.text) == (1...250).map { "\($0)" })
+    }
+
+    @Test("In a channel of very many members only those are pushed whom a message mentions by name")
+    func large() throws {
+        let world = try Self.world()
+        try world.execute("UPDATE channel_heads SET member_count = \(Int64(Limits.largeChannelMembers) + 1)")
+        try send(SendMessage(channel: "room", clientId: "1", text: "hi", mentionees: [.channel]), in: world)
+        #expect(try Self.waiting(in: world).isEmpty)
+        try send(SendMessage(channel: "room", clientId: "2", text: "hi", mentionees: [.users(["cid"])]), in: world)
+        try send(SendMessage(channel: "room", clientId: "3", text: "hi"), in: world)
+        let pushes = try Self.handOver(in: world)
+        #expect(users(pushes) == [["cid"]] && pushes.first?.message.clientId == "2")
+    }
+
+    @Test("SB-04 a message of an ephemeral channel is pushed without what it says, which is stored nowhere")
+    func ephemeral() throws {
+        let world = try Self.world()
+        try world.perform(CreateChannel(channel: "talk", type: .group, users: ["ben", "cid"], isEphemeral: true), as: "ann")
+        for number in 1...2 {
+            try send(
+                SendMessage(channel: "talk", clientId: "\(number)", text: "secret \(number)", mentionees: [.users(["ben"])]),
+                in: world)
+        }
+        #expect(try world.dump().contains { $0.contains("secret") } == false)
+        let pushes = try Self.handOver(in: world)
+        #expect(Set(pushes.map(\.message.clientId)) == ["1", "2"])
+        #expect(pushes.allSatisfy { $0.message.text.isEmpty && $0.message.channelId == "talk" })
+        #expect(pushes.allSatisfy { $0.recipients.filter(\.isMentioned).map(\.user) == ["ben"] && $0.recipients.count == 2 })
+    }
+
+    @Test("Without anybody to hand them to nothing is written; of a deleted channel nothing is handed over")
+    func nobody() throws {
+        let world = try Self.world()
+        world.handsOffPushes = false
+        try send(SendMessage(channel: "room", clientId: "1", text: "hi"), in: world)
+        #expect(try Self.waiting(in: world).isEmpty)
+        world.handsOffPushes = true
+        try send(SendMessage(channel: "room", clientId: "2", text: "hi"), in: world)
+        try world.perform(DeleteChannel(channel: "room"), as: "ann")
+        #expect(try Self.handOver(in: world).isEmpty && Self.waiting(in: world).isEmpty)
+    }
+}
