@@ -20,7 +20,7 @@ public final class RoostTestServer: Sendable {
     /// The address for an app's `Chat`.
     public let url: URL
     private let directory: URL
-    private let options: AppOptions
+    private let settings: Settings
     private let logger: Logger
     private let keys: TokenKeys
     private let time: TestTime
@@ -30,16 +30,19 @@ public final class RoostTestServer: Sendable {
     ///
     /// - Parameters:
     ///   - options: The options of the whole app; the defaults are those of `roost serve`.
+    ///   - onPush: Called with each message for members who aren't connected, as whatever sends pushes would be; nil, the default, for none.
     ///   - logger: For what the server logs; nil for nothing but critical failures.
     /// - Throws: `RoostError` for options outside their limits, and what the file system and the network throw.
-    public init(options: AppOptions = AppOptions(), logger: Logger? = nil) async throws {
+    public init(
+        options: AppOptions = AppOptions(), onPush: (@Sendable (PushNotification) -> Void)? = nil, logger: Logger? = nil
+    ) async throws {
         directory = Self.memory.appending(component: "roost-test-\(UUID().uuidString)", directoryHint: .isDirectory)
-        self.options = options
+        settings = Settings(options: options, onPush: onPush)
         var quiet = Logger(label: "roost-test")
         quiet.logLevel = .critical
         self.logger = logger ?? quiet
         time = TestTime()
-        let run = try await Run(in: directory, port: 0, options: options, time: time, logger: self.logger)
+        let run = try await Run(in: directory, port: 0, settings, time: time, logger: self.logger)
         runs = Runs(run)
         var components = URLComponents()
         components.scheme = "http"
@@ -134,8 +137,8 @@ public final class RoostTestServer: Sendable {
     ///
     /// - Throws: What the file system and the network throw, also if something else took the port meanwhile.
     public func comeBack() async throws {
-        let (directory, options, time, logger, port) = (directory, options, time, logger, url.port ?? 0)
-        try await runs.start { try await Run(in: directory, port: port, options: options, time: time, logger: logger) }
+        let (directory, settings, time, logger, port) = (directory, settings, time, logger, url.port ?? 0)
+        try await runs.start { try await Run(in: directory, port: port, settings, time: time, logger: logger) }
     }
 
     /// Stops the server and deletes its data. Chats of it wait for it for ever: disconnect them, or let go of them.
@@ -148,17 +151,26 @@ public final class RoostTestServer: Sendable {
     }
 }
 
+/// What every start of a server has.
+private struct Settings: Sendable {
+    let options: AppOptions
+    let onPush: (@Sendable (PushNotification) -> Void)?
+}
+
 /// One start of the server, until it is stopped.
 private struct Run: Sendable {
     let port: Int
     private let group: ServiceGroup
     private let running: Task<Void, any Error>
 
-    init(in directory: URL, port: Int, options: AppOptions, time: TestTime, logger: Logger) async throws {
+    init(in directory: URL, port: Int, _ settings: Settings, time: TestTime, logger: Logger) async throws {
         try await Self.waitUntilFree(directory)
         var configuration = RoostServer.Configuration(dataDirectory: directory)
         configuration.port = port
-        configuration.options = options
+        configuration.options = settings.options
+        if let onPush = settings.onPush {
+            configuration.pushSender = { $0.forEach(onPush) }
+        }
         configuration.drainWindow = .zero
         configuration.eventLoopCount = 1
         configuration.clock = { time.timestamp }

@@ -70,6 +70,26 @@ import Testing
 }
 // sample.end
 
+// sample.begin
+@MainActor @Test func push() async throws {
+    let (pushes, pushed) = AsyncStream.makeStream(of: PushNotification.self)
+    let server = try await RoostTestServer(onPush: { pushed.yield($0) })
+    try await server.call(UpsertUser(user: "bob"), as: "backend", role: .admin)
+    let ann = server.chat(as: "ann")
+    try await ann.connect()
+    let general = try await ann.createChannel("general", users: ["bob"])
+
+    try await general.sendConfirmed("Are you there?")
+    for await push in pushes {
+        #expect(push.message.text == "Are you there?" && push.recipients.map(\.user) == ["bob"])
+        break
+    }
+
+    await ann.disconnect()
+    try await server.stop()
+}
+// sample.end
+
 private func preparing(server: RoostTestServer) async throws {
     // sample.begin
     try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
