@@ -19,8 +19,8 @@ public struct ChannelCaller: Hashable, Sendable {
 /// 1. Only a message adds to it, new (``Context/moveStream(to:byMessageThatCounts:)``) or changed (``Context/moveStream(byChangeIn:)``), and only to a
 ///    channel that the transaction has locked.
 /// 2. Before any other statement reads or writes, what is due is written. One that writes has everything read anew.
-/// 3. Statements that touch neither heads nor memberships say so (``Transaction/besideBatchMemory(_:)``), and so do those that write one
-///    member's row (``Transaction/write(_:toMember:of:)``).
+/// 3. Statements that touch neither heads nor memberships say so (``Transaction/besideBatchMemory(_:)``), and so do those that read or write one
+///    member's row (``Transaction/write(_:toMember:of:)``): what is due of other members, and of the channel, isn't theirs.
 /// 4. When an operation is undone, what was due before it is due again.
 ///
 /// The engines' transactions have one each, and call it. It is used by one thread at a time, and ends with the transaction.
@@ -139,6 +139,12 @@ public final class BatchMemory {
     /// Whether the rows of a channel aren't as the database has them.
     fileprivate func isDue(_ channel: ChannelID) -> Bool { due[channel] != nil }
 
+    /// Whether a member's row isn't as the database has it.
+    fileprivate func isDue(_ user: UserID, in channel: ChannelID) -> Bool { due[channel]?.senders[user] != nil }
+
+    /// What a channel's members have in common; nil if it has to be read.
+    fileprivate func common(of channel: ChannelID) -> ChannelAccess? { known[channel]?.access }
+
     /// A member's channel as it is now; nil if it has to be read.
     fileprivate func access(to channel: ChannelID, of user: UserID) -> ChannelAccess? {
         guard let known = known[channel], let own = known.members[user] else { return nil }
@@ -148,7 +154,10 @@ public final class BatchMemory {
         return access
     }
 
-    fileprivate func forget(_ user: UserID, in channel: ChannelID) { known[channel]?.members[user] = nil }
+    /// Keeps a member's row of a channel that is known; nil to have it read anew.
+    fileprivate func keep(_ own: ChannelAccess.OwnMember?, of user: UserID, in channel: ChannelID) {
+        known[channel]?.members[user] = own
+    }
 
     /// Keeps what was read of a channel. Only of members: of others it matters whether they are invited, too.
     func learn(_ access: ChannelAccess, of user: UserID) {
@@ -191,11 +200,20 @@ extension Transaction {
     }
 
     /// Returns a channel as a member sees it, or reads it by a body that reads nothing else that a new message changes.
+    ///
+    /// - Parameter readMember: Reads the row of one more member of a channel that is known; nil for anybody else.
     func remembered(
-        _ channel: ChannelID, of user: UserID, reading read: () throws -> ChannelAccess?
+        _ channel: ChannelID, of user: UserID, reading read: () throws -> ChannelAccess?,
+        member readMember: () throws -> ChannelAccess.OwnMember?
     ) rethrows -> ChannelAccess? {
         guard let batchMemory else { return try read() }
         if let access = batchMemory.access(to: channel, of: user) { return access }
+        if batchMemory.common(of: channel) != nil, !batchMemory.isDue(user, in: channel),
+            let own = try besideBatchMemory(readMember)
+        {
+            batchMemory.keep(own, of: user, in: channel)
+            return batchMemory.access(to: channel, of: user)
+        }
         let access = batchMemory.isDue(channel) ? try read() : try besideBatchMemory(read)
         if let access { batchMemory.learn(access, of: user) }
         return access
@@ -204,14 +222,22 @@ extension Transaction {
     /// Writes a member's own row, which is read anew when it is needed again.
     func write(_ sql: SQL, toMember user: UserID, of channel: ChannelID) throws {
         guard let batchMemory else { return try perform(sql) }
-        if batchMemory.isDue(channel) {
+        if batchMemory.isDue(user, in: channel) {
             batchMemory.isKeeping = true
             defer { batchMemory.isKeeping = false }
             try perform(sql)
         } else {
             try besideBatchMemory { try perform(sql) }
         }
-        batchMemory.forget(user, in: channel)
+        batchMemory.keep(nil, of: user, in: channel)
+    }
+
+    /// Writes columns of a member's row that sending doesn't move.
+    ///
+    /// - Parameter own: The whole row after it.
+    func write(_ sql: SQL, toMember user: UserID, of channel: ChannelID, as own: ChannelAccess.OwnMember) throws {
+        try besideBatchMemory { try perform(sql) }
+        batchMemory?.keep(own, of: user, in: channel)
     }
 
     /// Counts a new message in its channel's head and its sender's membership, which are written once for all messages of the batch.

@@ -109,7 +109,23 @@ extension Transaction {
     }
 
     private func accessByID(_ channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
-        try remembered(channel, of: user) { try readAccess(to: channel, of: user) }
+        try remembered(channel, of: user) {
+            try readAccess(to: channel, of: user)
+        } member: {
+            try readMember(user, of: channel)
+        }
+    }
+
+    /// Returns a member's row of a channel; nil for anybody else.
+    private func readMember(_ user: UserID, of channel: ChannelID) throws -> ChannelAccess.OwnMember? {
+        let sql: SQL = """
+            SELECT \(ChannelAccess.StoredMember.columns) FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
+            WHERE m.channel_id = \(channel) AND m.user_id = \(user)
+            """
+        // The memory has the channel's position.
+        let found = try first(sql) { try ChannelAccess.StoredMember(of: channel, at: 0, readingIfThere: &$0) }
+        guard let stored = found ?? nil, stored.row.state == .member else { return nil }
+        return try member(stored)
     }
 
     private func readAccess(to channel: ChannelID, of user: UserID) throws -> ChannelAccess? {

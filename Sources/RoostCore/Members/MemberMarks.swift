@@ -45,13 +45,16 @@ extension Transaction {
     }
 
     /// Writes the newest mention of a member.
-    func writeMention(_ row: Membership, of user: UserID, in channel: ChannelID) throws {
+    ///
+    /// - Parameter own: The member's whole row, with it.
+    func writeMention(_ own: ChannelAccess.OwnMember, of user: UserID, in channel: ChannelID) throws {
+        let row = own.row
         try write(
             """
             UPDATE members
             SET mention_seq = \(row.mentionSeq), mention_message = \(row.mentionMessage), user_seq = \(row.userSeq)
             WHERE channel_id = \(channel) AND user_id = \(user)
-            """, toMember: user, of: channel)
+            """, toMember: user, of: channel, as: own)
     }
 
     /// Writes whether a member has hidden the channel or muted it, and up to where its history is.

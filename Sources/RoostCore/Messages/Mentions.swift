@@ -97,7 +97,7 @@ extension Context {
         try own.row.setMention(transaction.newestMention(of: user, in: access.channelId, above: own.row.historyFloor))
         own.row.userSeq = userSeq
         access.own = own
-        try transaction.writeMention(own.row, of: user, in: access.channelId)
+        try transaction.writeMention(own, of: user, in: access.channelId)
         return access.membership
     }
 
@@ -111,7 +111,7 @@ extension Context {
         guard var own = theirs.own else { return }
         own.row.userSeq = try advanceStream(of: user)
         theirs.own = own
-        try transaction.writeMention(own.row, of: user, in: theirs.channelId)
+        try transaction.writeMention(own, of: user, in: theirs.channelId)
         tell(kind, user: user, seq: own.row.userSeq, Rows(theirs.membership.map { [$0] }))
     }
 

@@ -142,7 +142,7 @@ extension Context {
         if kind == .readingUnmarked {
             try transaction.keepReceipt(of: caller.user, in: access.channelId)
             try renewMention(of: &own.row)
-            try transaction.writeMention(own.row, of: caller.user, in: access.channelId)
+            try transaction.writeMention(own, of: caller.user, in: access.channelId)
         }
         access.own = own
         try transaction.writeReading(own.row, count: counts.stored, of: caller.user, in: access.channelId)
