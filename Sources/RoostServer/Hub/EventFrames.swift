@@ -11,6 +11,8 @@ struct EventFrames {
     /// One step of delivery, in order.
     enum Step: Sendable {
         case send(Audience, Frames)
+        /// An event for the connections of one user. Only a loop that has some writes its bytes: most users who are told something aren't there.
+        case tell(UserID, Event)
         /// An event with messages that may be hidden from some of the audience.
         case sendConcealable(Audience, ConcealableEvent)
         /// An event of the past, for newcomers to a channel. A connection that already gets the channel's events has had it, or will.
@@ -89,6 +91,12 @@ struct EventFrames {
         }
     }
 
+    /// Adds an event for the connections of one user.
+    mutating func tell(_ event: Event, to user: UserID) {
+        open.removeAll(keepingCapacity: true)
+        steps.append(.tell(user, event))
+    }
+
     /// Adds an event of the past.
     mutating func add(
         _ members: [UInt8], of channel: ChannelID, at seq: Seq, oldestMessage: Seq?, readers: Readers,
@@ -140,6 +148,7 @@ struct EventFrames {
         for operation in committed {
             for notice in operation.notices {
                 switch notice {
+                case .event(let event, .user(let user)): frames.tell(event, to: user)
                 case .event(let event, let audience):
                     let oldestMessage = event.oldestMessage(to: audience.readers)
                     frames.add(
@@ -172,6 +181,15 @@ extension Event {
         readers.areAllMembers ? oldestMessage : rows.oldestConcealed
     }
 
+    /// The event as it is sent to connections of a user, whatever these watch.
+    var notification: ByteBuffer {
+        var bytes = ByteBuffer()
+        bytes.writeTextFrame(Self.notificationStart, members(isConcealable: oldestMessage != nil), "}")
+        return bytes
+    }
+
+    fileprivate static let notificationStart: StaticString = #"{"watching":false,"#
+
     /// Returns the members of the event as JSON, without the braces: encoded once for all receivers.
     ///
     /// - Parameter isConcealable: Whether a message may be hidden from a receiver. What that one gets is made of all the members; otherwise
@@ -187,7 +205,7 @@ extension EventFrames.Frames {
     /// Adds an event whose members are given as JSON, with the mark before them.
     mutating func append(_ members: [UInt8], at seq: Seq) {
         watching.writeTextFrame(#"{"watching":true,"#, members, "}")
-        notification.writeTextFrame(#"{"watching":false,"#, members, "}")
+        notification.writeTextFrame(Event.notificationStart, members, "}")
         eventCount += 1
         newestSeq = max(newestSeq, seq)
     }
