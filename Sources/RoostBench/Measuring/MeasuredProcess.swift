@@ -9,11 +9,11 @@ struct ProcessUsage {
     let writeCalls: Double
 
     init(of process: Int32) {
-        let stat = SystemFile.read("/proc/\(process)/stat")
-        // The name of the process may hold spaces; the numbers stand after its closing parenthesis.
-        let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
-        let ticks = fields.count > 13 ? (Double(fields[12]) ?? 0) + (Double(fields[13]) ?? 0) : 0
-        cpuSeconds = ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+        // The process's own clock counts nanoseconds, where /proc counts hundredths of a second.
+        var clock = clockid_t()
+        var time = timespec()
+        let isKnown = clock_getcpuclockid(process, &clock) == 0 && clock_gettime(clock, &time) == 0
+        cpuSeconds = isKnown ? Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 : 0
         let pages = SystemFile.read("/proc/\(process)/statm").split(separator: " ").dropFirst().first.flatMap { Double($0) } ?? 0
         residentBytes = pages * Double(sysconf(Int32(_SC_PAGESIZE)))
         let calls = SystemFile.read("/proc/\(process)/io").split(separator: "\n").first { $0.hasPrefix("syscw:") }
