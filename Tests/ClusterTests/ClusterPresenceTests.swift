@@ -59,6 +59,16 @@ struct ClusterPresenceTests {
             self[0].prepare(users, at: now.withLock { $0 }, then: take)
         }
 
+        /// The page of watchers that a node answers with, once it has asked.
+        func watchers(of channel: ChannelID, _ page: Range<Int>) -> [UserID]? {
+            let found = Mutex<[UserID]?>(nil)
+            let isAsked = self[0].prepareWatchers(of: channel, upTo: page.upperBound, at: now.withLock { $0 }) { [self] elsewhere in
+                let users = self[0].watchers(of: channel, offset: page.lowerBound, limit: page.count, elsewhere: elsewhere)
+                found.withLock { $0 = users }
+            }
+            return isAsked ? found.withLock { $0 } : nil
+        }
+
         func ask(_ channel: ChannelID, on number: Int) -> Bool {
             let isReady = Mutex(false)
             self[number].prepare(channel, at: now.withLock { $0 }) { isReady.withLock { $0 = true } }
@@ -96,7 +106,7 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "c") == 1)
         #expect(pair.ask("c", on: 0))
         #expect(pair[0].onlineMemberCount(of: "c") == 2)
-        #expect(pair[0].watchers(of: "c", offset: 0, limit: 10) == ["bob"])
+        #expect(pair[0].watchers(of: "c", offset: 0, limit: 10, elsewhere: nil) == ["bob"])
         #expect(pair[0].onlineMemberCount(of: "d") == 0)
     }
 
@@ -242,6 +252,28 @@ struct ClusterPresenceTests {
         #expect(!isReady.withLock { $0 })
         pair.pass(150, ticking: [0])
         #expect(isReady.withLock { $0 })
+    }
+
+    @Test("ST-10 pages of watchers reach behind the thousand that another node names")
+    func pagesOfCrowds() {
+        let pair = Pair()
+        pair.pass(100)
+        for number in 1...200 { pair.boards[0].startedWatching(UserID("here \(number)"), "c") }
+        for number in 1...2500 { pair.boards[1].startedWatching(UserID("there \(number)"), "c") }
+        // Whoever watches on both has their place here.
+        pair.boards[1].startedWatching("here 7", "c")
+        #expect(pair.ask("c", on: 0))
+        #expect(pair[0].watcherCount(of: "c") == 2701)
+        var all: [UserID] = []
+        while let page = pair.watchers(of: "c", all.count..<all.count + 300), !page.isEmpty { all += page }
+        #expect(all == (1...200).map { UserID("here \($0)") } + (1...2500).map { UserID("there \($0)") })
+        // A node that doesn't answer leaves the page to those whom it has named.
+        pair.silence(1)
+        #expect(pair.watchers(of: "c", 1100..<1400) == nil)
+        let waited = Mutex<[UserID]?>(nil)
+        #expect(pair[0].prepareWatchers(of: "c", upTo: 1400, at: 10_000) { elsewhere in waited.withLock { $0 = elsewhere } })
+        pair.pass(400, ticking: [0])
+        #expect(waited.withLock { $0?.count } == 1000)
     }
 
     @Test("I18 of a crowd a thousand are named, and the others counted")

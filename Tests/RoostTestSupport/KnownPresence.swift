@@ -15,7 +15,7 @@ public struct KnownPresence: Presence {
     public func onlineMembers(of channel: ChannelID) -> Set<UserID> { Set(online) }
     public func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool { online.contains(user) }
     public func watcherCount(of channel: ChannelID) -> Int { watching.count }
-    public func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID] {
+    public func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]?) -> [UserID] {
         Array(watching.dropFirst(offset).prefix(limit))
     }
     public func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool { watching.contains(user) }

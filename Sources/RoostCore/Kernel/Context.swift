@@ -90,8 +90,10 @@ public protocol Presence {
     func watcherCount(of channel: ChannelID) -> Int
     /// Some of the users who watch a channel, those first who began first.
     ///
-    /// - Parameter offset: How many of them are passed by.
-    func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID]
+    /// - Parameters:
+    ///   - offset: How many of them are passed by.
+    ///   - elsewhere: Those of other nodes, where they were asked for; nil for those that are known.
+    func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]?) -> [UserID]
     func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool
     /// Whether a user has a connection to this server, also one who hides it from others; of other nodes, the ``Context`` knows.
     func isConnected(_ user: UserID) -> Bool
@@ -105,7 +107,7 @@ public struct NobodyPresent: Presence {
     public func onlineMembers(of channel: ChannelID) -> Set<UserID> { [] }
     public func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool { false }
     public func watcherCount(of channel: ChannelID) -> Int { 0 }
-    public func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID] { [] }
+    public func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]?) -> [UserID] { [] }
     public func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool { false }
     public func isConnected(_ user: UserID) -> Bool { false }
 }
@@ -118,8 +120,10 @@ public struct Context {
     public let caller: Caller
     public let now: Timestamp
     public let presence: any Presence
-    /// Those of ``Handled/presenceUsers`` who have a connection to another node.
+    /// Of the users of a ``PresenceQuestion``, those who have a connection to another node.
     public var connectedElsewhere: Set<UserID> = []
+    /// The other nodes' watchers of the channel of a ``PresenceQuestion``, node by node, by the channel's names. Nil where every node has named all.
+    public var watchersElsewhere: [ChannelID: [UserID]] = [:]
     /// Whether there is somebody to hand pushes to. If not, nobody asks for them.
     public var handsOffPushes = false
     /// The operator's options for the whole app.

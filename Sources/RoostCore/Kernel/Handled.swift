@@ -8,11 +8,8 @@ public protocol Handled: Operation {
     /// Returns the streams that the operation may move. Empty for reads.
     func scope(for caller: Caller) -> Scope
 
-    /// The channel whose presence the answer contains; nil for most operations.
-    var presenceChannel: ChannelID? { get }
-
-    /// The users of whom the answer says whether they are connected; none for most operations. Only operations that read have some.
-    var presenceUsers: [UserID] { get }
+    /// Who is connected or watches, as far as the answer says so; nothing for most operations.
+    var presenceQuestion: PresenceQuestion { get }
 
     /// Whether it tells what happens at this moment: such operations run one after another, so that nobody stops before they began.
     static var isTold: Bool { get }
@@ -25,10 +22,20 @@ public protocol Handled: Operation {
 
 extension Handled {
     public func scope(for caller: Caller) -> Scope { Scope() }
-    public var presenceChannel: ChannelID? { nil }
-    public var presenceUsers: [UserID] { [] }
+    public var presenceQuestion: PresenceQuestion { .none }
     public static var isTold: Bool { false }
     public static var isLimitedByUser: Bool { false }
+}
+
+/// What an operation's answer says of who is connected or watches: collected over all nodes before the rule runs.
+public enum PresenceQuestion: Hashable, Sendable {
+    case none
+    /// Who is online in a channel, and who watches it.
+    case channel(ChannelID)
+    /// Which of some users are connected. For operations that only read.
+    case users([UserID])
+    /// Who watches a channel, by name also behind those whom every node names: as many as this of each. For operations that only read.
+    case watchers(ChannelID, upTo: Int)
 }
 
 /// A state that a rule had ruled out: a fault in the server, which answers with an internal failure and logs this.

@@ -2,7 +2,7 @@ public import RoostAPI
 
 extension ListUserPresence: Handled {
     public static var isLimitedByUser: Bool { true }
-    public var presenceUsers: [UserID] { users }
+    public var presenceQuestion: PresenceQuestion { .users(users) }
 
     public func handle(in context: inout Context) throws -> UserPresences {
         try context.require(.userRead)

@@ -7,7 +7,7 @@ extension WatchChannel: Handled {
         return scope
     }
 
-    public var presenceChannel: ChannelID? { channel }
+    public var presenceQuestion: PresenceQuestion { .channel(channel) }
 
     /// What makes the channel if there is none: of the type that its id names, if that is one.
     private var creation: CreateChannel? {
@@ -42,7 +42,7 @@ extension WatchChannel: Handled {
             return watched
         }
         let watchersMax = try watchersLimit == 0 ? 0 : Limits.page(watchersLimit, Limits.watcherPage, field: "watchersLimit")
-        let watchers = context.presence.watchers(of: channel, offset: 0, limit: watchersMax)
+        let watchers = context.presence.watchers(of: channel, offset: 0, limit: watchersMax, elsewhere: nil)
         var sizeBytes = 0
         for id in (isKnown ? watchers : [caller] + watchers).prefix(watchersMax) {
             guard let user = try context.transaction.user(id) else { continue }
@@ -89,12 +89,15 @@ extension UnwatchChannel: Handled {
 }
 
 extension ListWatchers: Handled {
-    public var presenceChannel: ChannelID? { channel }
+    public var presenceQuestion: PresenceQuestion {
+        .watchers(channel, upTo: (offset ?? 0) + (limit ?? Limits.watcherPage.standard))
+    }
 
     public func handle(in context: inout Context) throws -> WatcherPage {
         let access = try context.require(.channelWatch, in: channel)
         let limit = try Limits.page(limit, Limits.watcherPage)
-        let users = context.presence.watchers(of: access.channelId, offset: offset ?? 0, limit: limit)
+        let users = context.presence.watchers(
+            of: access.channelId, offset: offset ?? 0, limit: limit, elsewhere: context.watchersElsewhere[access.channelId])
         let names = Dictionary(
             (try context.summaries(of: Set(users)) ?? []).map { ($0.userId, $0) }, uniquingKeysWith: { first, _ in first })
         return WatcherPage(

@@ -151,6 +151,10 @@ final class ClusterNode: Delivery {
         }
     }
 
+    func prepareWatchers(of channel: ChannelID, upTo count: Int, then run: @escaping @Sendable ([UserID]?) -> Void) -> Bool {
+        clusterPresence.prepareWatchers(of: channel, upTo: count, at: Self.now, then: run)
+    }
+
     // MARK: In
 
     private func receive(_ event: BusEvent) {

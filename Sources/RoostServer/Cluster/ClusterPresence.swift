@@ -21,6 +21,9 @@ final class ClusterPresence: Presence, Sendable {
     private static let tellMilliseconds: Int64 = 100
     /// The most names in one answer. The others are sent as a number.
     private static let namesMax = 1000
+    /// The most bytes of names in an answer to a question for more: the bus takes no larger messages than a megabyte. Where ids are as long as they may be,
+    /// that is fewer than asked for.
+    private static let nameBytesMax = 700_000
 
     /// A message between nodes.
     enum Message: Codable, Sendable {
@@ -33,6 +36,9 @@ final class ClusterPresence: Presence, Sendable {
         /// Which of these users are connected to you? The number comes back with the answer.
         case askConnected([UserID], question: Int64, from: NodeID)
         case connected([UserID], question: Int64, NodeID)
+        /// Who watches a channel at you, as many of them as this?
+        case askWatchers(ChannelID, upTo: Int, question: Int64, from: NodeID)
+        case watchers([UserID], question: Int64, NodeID)
     }
 
     /// Who is present in a channel on one node.
@@ -78,7 +84,7 @@ final class ClusterPresence: Presence, Sendable {
     private let state = Mutex(State())
     private let watchListener = Mutex<WatchListener?>(nil)
     private let onlineListener = Mutex<OnlineListener?>(nil)
-    private let questions = Mutex(ConnectedQuestions())
+    private let questions = Mutex(NodeQuestions())
 
     init(
         node: NodeID, board: PresenceBoard, timeout: Duration = timeoutStandard,
@@ -112,15 +118,22 @@ final class ClusterPresence: Presence, Sendable {
         return local + elsewhere.count { !board.isWatching($0, channel) } + present.reduce(0) { $0 + $1.watchersBeyond }
     }
 
-    func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID] {
-        let present = state.withLock { ($0.remote[channel] ?? [:]).values.sorted { $0.node.rawValue < $1.node.rawValue } }
+    func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere asked: [UserID]? = nil) -> [UserID] {
         let found = board.watchers(of: channel, offset: offset, limit: limit)
-        guard found.count < limit, present.contains(where: { !$0.watchers.isEmpty }) else { return found }
+        guard found.count < limit else { return found }
+        let named = asked ?? namedWatchers(of: channel).flatMap(\.users)
+        guard !named.isEmpty else { return found }
         // Whoever watches here too has their place here.
         var known: Set<UserID> = []
-        let elsewhere = present.flatMap(\.watchers).filter { !board.isWatching($0, channel) && known.insert($0).inserted }
+        let elsewhere = named.filter { !board.isWatching($0, channel) && known.insert($0).inserted }
         let passed = max(0, offset - board.watcherCount(of: channel))
         return found + elsewhere.dropFirst(passed).prefix(limit - found.count)
+    }
+
+    /// The watchers that other nodes have named, and whether they have more.
+    private func namedWatchers(of channel: ChannelID) -> [(node: NodeID, users: [UserID], hasMore: Bool)] {
+        let present = state.withLock { Array(($0.remote[channel] ?? [:]).values) }
+        return present.sorted { $0.node.rawValue < $1.node.rawValue }.map { ($0.node, $0.watchers, $0.watchersBeyond > 0) }
     }
 
     func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool {
@@ -173,12 +186,44 @@ final class ClusterPresence: Presence, Sendable {
             run([])
             return true
         }
-        let question: Int64? = questions.withLock { questions in
-            questions.isFull ? nil : questions.ask(users, of: nodes, deadline: now + Self.gatherMilliseconds, run: run)
+        let isAsked = ask(nodes, expecting: .someOf(Set(users)), at: now) { answers in
+            run(answers.values.reduce(into: []) { $0.formUnion($1) })
         }
-        guard let question else { return false }
+        guard let question = isAsked else { return false }
         send(.nodes, .askConnected(users, question: question, from: node))
         return true
+    }
+
+    /// Asks the nodes that have more watchers of a channel than they have named. What those who don't answer in time have named already stands.
+    ///
+    /// - Parameter run: Called with the watchers of all nodes, node by node; with nil where all are named already.
+    /// - Returns: False, without asking, while too many questions wait.
+    func prepareWatchers(
+        of channel: ChannelID, upTo count: Int, at now: Int64, then run: @escaping @Sendable ([UserID]?) -> Void
+    ) -> Bool {
+        let named = namedWatchers(of: channel)
+        let crowded = Set(named.lazy.filter { $0.hasMore && $0.users.count < count }.map(\.node))
+        guard !crowded.isEmpty else {
+            run(nil)
+            return true
+        }
+        let question = ask(crowded, expecting: .any(atMost: count), at: now) { answers in
+            run(named.flatMap { answers[$0.node] ?? $0.users })
+        }
+        guard let question else { return false }
+        for other in crowded { send(.node(other), .askWatchers(channel, upTo: count, question: question, from: node)) }
+        return true
+    }
+
+    /// - Returns: The question's number; nil while too many wait.
+    private func ask(
+        _ nodes: Set<NodeID>, expecting expected: NodeQuestions.Expected, at now: Int64,
+        run: @escaping @Sendable ([NodeID: [UserID]]) -> Void
+    ) -> Int64? {
+        questions.withLock { questions in
+            questions.isFull
+                ? nil : questions.ask(nodes, expecting: expected, deadline: now + Self.gatherMilliseconds, run: run)
+        }
     }
 
     // MARK: Telling
@@ -230,9 +275,17 @@ final class ClusterPresence: Presence, Sendable {
         case .askConnected(let users, let question, let other):
             let connected = users.prefix(Limits.usersPerCall).filter(board.isConnected)
             send(.node(other), .connected(connected, question: question, node))
-        case .connected(let users, let question, let other):
+        case .askWatchers(let channel, let count, let question, let other):
+            let most = min(max(0, count), Limits.watcherOffset + Limits.watcherPage.max)
+            var bytes = 0
+            let users = board.watchers(of: channel, offset: 0, limit: most).prefix { user in
+                bytes += JSONBytes.sizeBytes(of: user.rawValue) + 3
+                return bytes <= Self.nameBytesMax
+            }
+            send(.node(other), .watchers(Array(users), question: question, node))
+        case .connected(let users, let question, let other), .watchers(let users, let question, let other):
             let answer = questions.withLock { $0.heard(users, to: question, from: other) }
-            answer?.run(answer?.users ?? [])
+            answer?.run(answer?.users ?? [:])
         }
     }
 

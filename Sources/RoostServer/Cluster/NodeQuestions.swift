@@ -1,19 +1,25 @@
 import RoostAPI
 
-/// Questions to the other nodes of who is connected there, until all have answered or the time for that is over. A value; times are milliseconds.
-struct ConnectedQuestions {
-    /// A question that is over: what it was asked for, and who is connected elsewhere.
+/// Questions to the other nodes that are answered with users, until all have answered or the time for that is over. A value; times are milliseconds.
+struct NodeQuestions {
+    /// A question that is over: whom each node has named, and what it was asked for.
     struct Answer {
-        let users: Set<UserID>
-        let run: @Sendable (Set<UserID>) -> Void
+        let users: [NodeID: [UserID]]
+        let run: @Sendable ([NodeID: [UserID]]) -> Void
+    }
+
+    /// Which users may be named in an answer: anybody may send one over the bus.
+    enum Expected {
+        case someOf(Set<UserID>)
+        case any(atMost: Int)
     }
 
     private struct Question {
-        let asked: Set<UserID>
+        let expected: Expected
         var missing: Set<NodeID>
         let deadline: Int64
-        var found: Set<UserID> = []
-        let run: @Sendable (Set<UserID>) -> Void
+        var found: [NodeID: [UserID]] = [:]
+        let run: @Sendable ([NodeID: [UserID]]) -> Void
 
         var answer: Answer { Answer(users: found, run: run) }
     }
@@ -27,17 +33,20 @@ struct ConnectedQuestions {
 
     /// - Returns: The question's number.
     mutating func ask(
-        _ users: [UserID], of nodes: Set<NodeID>, deadline: Int64, run: @escaping @Sendable (Set<UserID>) -> Void
+        _ nodes: Set<NodeID>, expecting expected: Expected, deadline: Int64, run: @escaping @Sendable ([NodeID: [UserID]]) -> Void
     ) -> Int64 {
         last += 1
-        open[last] = Question(asked: Set(users), missing: nodes, deadline: deadline, run: run)
+        open[last] = Question(expected: expected, missing: nodes, deadline: deadline, run: run)
         return last
     }
 
     /// Takes a node's answer. Users whom nobody asked for are none.
     mutating func heard(_ users: [UserID], to question: Int64, from node: NodeID) -> Answer? {
-        guard open[question]?.missing.remove(node) != nil else { return nil }
-        for user in users where open[question]?.asked.contains(user) == true { open[question]?.found.insert(user) }
+        guard let expected = open[question]?.expected, open[question]?.missing.remove(node) != nil else { return nil }
+        switch expected {
+        case .someOf(let asked): open[question]?.found[node] = users.filter(asked.contains)
+        case .any(let most): open[question]?.found[node] = Array(users.prefix(most))
+        }
         return takeIfAnswered(question)
     }
 

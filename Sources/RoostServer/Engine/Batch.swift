@@ -65,6 +65,7 @@ extension Job {
                     transaction: transaction, caller: caller, now: now, ids: ids, presence: settings.presence,
                     options: settings.options, scope: scope)
                 context.connectedElsewhere = connectedElsewhere
+                context.watchersElsewhere = watchersElsewhere
                 context.handsOffPushes = settings.handsOffPushes
                 defer { ids = context.ids }
                 try settings.access.requireAccess(context)

@@ -6,8 +6,7 @@ extension Engine {
     func perform(_ operation: some Handled, key: IdempotencyKey? = nil, for caller: Caller) async throws -> [UInt8] {
         try await perform(
             type(of: operation).name, for: caller, scope: operation.scope(for: caller),
-            presenceChannel: operation.presenceChannel, presenceUsers: operation.presenceUsers,
-            isReadOnly: type(of: operation).isReadOnly,
+            presenceQuestion: operation.presenceQuestion, isReadOnly: type(of: operation).isReadOnly,
             isTold: type(of: operation).isTold, isLimitedByUser: type(of: operation).isLimitedByUser
         ) { context in
             guard let response = try operation.handle(once: key, in: &context) else { return [] }
@@ -17,14 +16,14 @@ extension Engine {
 
     @discardableResult
     func perform(
-        _ operation: String, for caller: Caller, scope: Scope, presenceChannel: ChannelID? = nil,
-        presenceUsers: [UserID] = [], isReadOnly: Bool,
+        _ operation: String, for caller: Caller, scope: Scope, presenceQuestion: PresenceQuestion = .none,
+        isReadOnly: Bool,
         isTold: Bool = false, isLimitedByUser: Bool = false, _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
     ) async throws -> [UInt8] {
         try await withCheckedThrowingContinuation { continuation in
             let job = Job(
                 operation: operation, caller: caller, scope: scope, isTold: isTold, isLimitedByUser: isLimitedByUser,
-                presenceChannel: presenceChannel, presenceUsers: presenceUsers, run: run,
+                presenceQuestion: presenceQuestion, run: run,
                 destination: .waiting { continuation.resume(with: $0) })
             do {
                 if isReadOnly { try submit(read: job) } else { try submit(write: job) }

@@ -153,33 +153,49 @@ final class Engine: Sendable {
     func submit(read job: Job) throws(RoostError) {
         if job.isLimitedByUser { try signals.admit(job.caller.user, job.operation) }
         if job.isTold { return try append(job, to: telling) }
-        if !job.presenceUsers.isEmpty { return try prepareConnected(job) }
-        guard let channel = job.presenceChannel else { return try append(job, to: reads) }
-        prepare(names(of: channel)) { [self] in
-            do throws(RoostError) {
-                try append(job, to: reads)
-            } catch {
-                answer(job, .failure(error))
-            }
+        switch job.presenceQuestion {
+        case .none: try append(job, to: reads)
+        case .users(let users): try prepareConnected(job, users)
+        case .channel(let channel): prepare(names(of: channel)) { [self] in queueRead(job) }
+        case .watchers(let channel, let count):
+            prepare(names(of: channel)) { [self] in prepareWatchers(job, names(of: channel)[...], upTo: count) }
         }
     }
 
     /// Queues a job that reads once it is known who is connected elsewhere.
-    private func prepareConnected(_ job: Job) throws(RoostError) {
-        let isAsked = delivery.prepareConnected(job.presenceUsers) { [self] elsewhere in
+    private func prepareConnected(_ job: Job, _ users: [UserID]) throws(RoostError) {
+        let isAsked = delivery.prepareConnected(users) { [self] elsewhere in
             var prepared = job
             prepared.connectedElsewhere = elsewhere
-            do throws(RoostError) {
-                try append(prepared, to: reads)
-            } catch {
-                answer(prepared, .failure(error))
-            }
+            queueRead(prepared)
         }
-        guard isAsked else {
-            let refusal = RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500)
-            noteRefusal(of: job, refusal)
-            throw refusal
+        guard isAsked else { throw tooManyQuestions(job) }
+    }
+
+    /// Queues a job that reads once the other nodes have named their watchers of channels, of one after another.
+    private func prepareWatchers(_ job: Job, _ channels: ArraySlice<ChannelID>, upTo count: Int) {
+        guard let channel = channels.first else { return queueRead(job) }
+        let isAsked = delivery.prepareWatchers(of: channel, upTo: count) { [self] elsewhere in
+            var prepared = job
+            prepared.watchersElsewhere[channel] = elsewhere
+            prepareWatchers(prepared, channels.dropFirst(), upTo: count)
         }
+        if !isAsked { answer(job, .failure(tooManyQuestions(job))) }
+    }
+
+    /// Queues a job that reads, whose caller gets a refusal as the answer.
+    private func queueRead(_ job: Job) {
+        do throws(RoostError) {
+            try append(job, to: reads)
+        } catch {
+            answer(job, .failure(error))
+        }
+    }
+
+    private func tooManyQuestions(_ job: Job) -> RoostError {
+        let refusal = RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500)
+        noteRefusal(of: job, refusal)
+        return refusal
     }
 
     private func noteRefusal(of job: Job, _ refusal: RoostError) {

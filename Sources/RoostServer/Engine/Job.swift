@@ -14,11 +14,10 @@ struct Job: Sendable {
     var isTold = false
     /// Whether its caller may do it only so often.
     var isLimitedByUser = false
-    /// The channel whose presence its answer contains.
-    var presenceChannel: ChannelID?
-    /// The users of whom its answer says whether they are connected, and those of them who are so elsewhere.
-    var presenceUsers: [UserID] = []
+    /// What its answer says of who is connected and watches, and what the other nodes have said to it.
+    var presenceQuestion = PresenceQuestion.none
     var connectedElsewhere: Set<UserID> = []
+    var watchersElsewhere: [ChannelID: [UserID]] = [:]
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination
@@ -26,6 +25,14 @@ struct Job: Sendable {
     var isForAllNodes = false
     /// The bytes held for the caller: while they are too many, reads are refused. Nil if they aren't limited.
     var callerMemory: ByteLedger?
+
+    /// The channel whose presence its answer contains.
+    var presenceChannel: ChannelID? {
+        switch presenceQuestion {
+        case .channel(let channel), .watchers(let channel, _): channel
+        case .none, .users: nil
+        }
+    }
 
     /// Returns the lane that runs it: the same for all operations of a channel, whichever of its names they use, or else of the same first
     /// user.

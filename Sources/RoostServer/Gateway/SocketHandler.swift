@@ -293,7 +293,7 @@ extension Job {
         self.init(
             operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
             isLimitedByUser: O.isLimitedByUser,
-            presenceChannel: operation.presenceChannel, presenceUsers: operation.presenceUsers,
+            presenceQuestion: operation.presenceQuestion,
             run: { context in
                 guard let response = try operation.handle(once: key, in: &context) else { return ReplyFrame.done(call: call) }
                 return try ReplyFrame.result(response, call: call)

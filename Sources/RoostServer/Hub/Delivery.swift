@@ -38,6 +38,16 @@ protocol Delivery: Sendable {
     /// - Returns: False, without calling back, while too many such questions wait.
     func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool
 
+    /// Finds the other nodes' watchers of a channel, node by node, once its presence is collected.
+    ///
+    /// - Parameters:
+    ///   - count: The most names of each node.
+    ///   - run: Called with nil where every node has named all of its own already.
+    /// - Returns: False, without calling back, while too many such questions wait.
+    func prepareWatchers(
+        of channel: ChannelID, upTo count: Int, then run: @escaping @Sendable (_ elsewhere: [UserID]?) -> Void
+    ) -> Bool
+
     /// Has told that the first connection to this node of a user who shares it has begun, or the last has ended. Set once, before the first
     /// socket.
     func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void)

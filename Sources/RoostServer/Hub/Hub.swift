@@ -107,6 +107,12 @@ final class Hub: Delivery {
         return true
     }
 
+    /// There is no other node.
+    func prepareWatchers(of channel: ChannelID, upTo count: Int, then run: @escaping @Sendable ([UserID]?) -> Void) -> Bool {
+        run(nil)
+        return true
+    }
+
     /// Waits for every loop that has still to deliver what others have seen already: who became a member in it isn't on the board yet.
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) { waitForBacklogs(then: run) }
 

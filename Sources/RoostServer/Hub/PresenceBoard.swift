@@ -61,7 +61,7 @@ final class PresenceBoard: Presence, Sendable {
 
     func watcherCount(of channel: ChannelID) -> Int { state.withLock { $0.watchers[channel]?.count ?? 0 } }
 
-    func watchers(of channel: ChannelID, offset: Int, limit: Int) -> [UserID] {
+    func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]? = nil) -> [UserID] {
         state.withLock { $0.watchers[channel]?.elements(offset: offset, limit: limit) ?? [] }
     }
 

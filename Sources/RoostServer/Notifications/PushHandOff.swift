@@ -29,7 +29,7 @@ struct PushHandOff: Sendable {
         for part in users.map(\.rawValue).sorted().chunked(by: Limits.usersPerCall) {
             let asked = part.map { UserID($0) }
             connected.formUnion(
-                try await read(presenceUsers: asked) { context in
+                try await read(.users(asked)) { context in
                     asked.filter { context.presence.isConnected($0) || context.connectedElsewhere.contains($0) }
                 })
         }
@@ -38,11 +38,11 @@ struct PushHandOff: Sendable {
 
     /// Reads with the server's own rights.
     private func read<Value: Sendable>(
-        presenceUsers: [UserID] = [], _ run: @escaping @Sendable (Context) throws -> Value
+        _ question: PresenceQuestion = .none, _ run: @escaping @Sendable (Context) throws -> Value
     ) async throws -> Value {
         let found = Found<Value>()
         try await engine.perform(
-            OperationName.effect, for: .server, scope: Scope(), presenceUsers: presenceUsers, isReadOnly: true
+            OperationName.effect, for: .server, scope: Scope(), presenceQuestion: question, isReadOnly: true
         ) { context in
             found.value = try run(context)
             return []

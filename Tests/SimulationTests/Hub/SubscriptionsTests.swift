@@ -85,7 +85,7 @@ struct SubscriptionsTests {
         let event = Self.message(2)
         #expect(
             subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
-                == [.connected("ann"), .cameOnline("ann", ["general"])])
+                == [.connected("ann"), .appeared("ann"), .cameOnline("ann", ["general"])])
         #expect(subscriptions.deliver([Self.notice(event)]) == [Self.notification(event, to: "a")])
         #expect(
             subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2), Self.notice(event)])
@@ -124,7 +124,7 @@ struct SubscriptionsTests {
         let hidden = subscriptions.deliver([.presenceShared("ann", false)])
         #expect(
             hidden == [
-                .disconnected("ann"), .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .disconnected("ann"),
+                .disappeared("ann"), .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .disappeared("ann"),
                 .wentOffline("ann", ["general"]),
             ])
         #expect(subscriptions.deliver([.presenceShared("ann", false)]) == [])
@@ -132,15 +132,15 @@ struct SubscriptionsTests {
         let event = Self.message(2)
         #expect(subscriptions.deliver([Self.notice(event)]).contains(Self.live(event, to: "a")))
         let unseen = UserStreams(user: 0, channels: ["general": 1], sharesPresence: false)
-        #expect(subscriptions.connect("b", "ann", unseen) == [])
+        #expect(subscriptions.connect("b", "ann", unseen) == [.connected("ann")])
         #expect(subscriptions.deliver([.joined("ann", "other", at: 1), .watching(Self.id("b"), "ann", "other", at: 1)]) == [])
         #expect(subscriptions.deliver([.stoppedWatching(Self.id("b"), "ann", "other")]) == [])
-        #expect(subscriptions.remove("A") == [])
+        #expect(subscriptions.remove("A") == [.disconnected("ann")])
         let shown = subscriptions.deliver([.presenceShared("ann", true)])
         #expect(
             shown == [
-                .connected("ann"), .cameOnline("ann", ["general", "other"]), .startedWatching("ann", "general"),
-                .connected("ann"), .cameOnline("ann", ["general", "other"]),
+                .appeared("ann"), .cameOnline("ann", ["general", "other"]), .startedWatching("ann", "general"),
+                .appeared("ann"), .cameOnline("ann", ["general", "other"]),
             ])
     }
 
@@ -257,8 +257,8 @@ struct SubscriptionsTests {
             ])
         #expect(
             subscriptions.remove("a") == [
-                .emptied(.user("ann")), .emptied(.channel("general")), .disconnected("ann"), .wentOffline("ann", ["general"]),
-                .stoppedWatching("ann", ["general"]),
+                .emptied(.user("ann")), .emptied(.channel("general")), .disappeared("ann"), .wentOffline("ann", ["general"]),
+                .stoppedWatching("ann", ["general"]), .disconnected("ann"),
             ])
         #expect(subscriptions.remove("a") == [])
         #expect(subscriptions.deliver([.connected(Self.id("a"), "ann", UserStreams(user: 0, channels: ["general": 1]))]) == [])
