@@ -92,4 +92,36 @@ import Testing
         try await client.close()
         try await server.close()
     }
+
+    /// Writes before the channel is closed, and in the same turn after it.
+    private final class Closing: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private var writer = SocketWriter()
+        private let rests: NIOLockedValueBox<[Int]>
+
+        init(_ rests: NIOLockedValueBox<[Int]>) { self.rests = rests }
+
+        func channelActive(context: ChannelHandlerContext) {
+            let bytes = ByteBuffer(bytes: SocketWriterTests.chunk(1))
+            let first = writer.write(bytes, to: context)?.readableBytes ?? 0
+            context.close(promise: nil)
+            let second = writer.write(bytes, to: context)?.readableBytes ?? 0
+            rests.withLockedValue { $0 = [first, second] }
+        }
+    }
+
+    @Test("A connection that is closed is written to no more: its descriptor may be another's by then")
+    func closed() async throws {
+        let rests = NIOLockedValueBox<[Int]>([])
+        let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Closing(rests)) }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .connect(to: try #require(server.localAddress)).get()
+        try await client.closeFuture.get()
+        #expect(rests.withLockedValue { $0 } == [0, Self.chunk(1).count])
+        try await server.close()
+    }
 }

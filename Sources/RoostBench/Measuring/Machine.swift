@@ -94,6 +94,12 @@ enum Clock {
     /// What the clock of a thread shows; 0 once the thread has ended.
     static func cpu(_ ofThread: clockid_t) -> UInt64 { nanoseconds(ofThread) }
 
+    /// CPU time of another process, in nanoseconds, where /proc counts hundredths of a second; 0 once it has ended.
+    static func cpu(ofProcess process: Int32) -> UInt64 {
+        var clock = clockid_t()
+        return clock_getcpuclockid(process, &clock) == 0 ? nanoseconds(clock) : 0
+    }
+
     private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
         // The two fields of a `timespec`. Whose module that is depends on what else a target imports, and its fields can't be named without it.
         var time = (seconds: 0, nanoseconds: 0)

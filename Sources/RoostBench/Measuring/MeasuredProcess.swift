@@ -9,11 +9,7 @@ struct ProcessUsage {
     let writeCalls: Double
 
     init(of process: Int32) {
-        // The process's own clock counts nanoseconds, where /proc counts hundredths of a second.
-        var clock = clockid_t()
-        var time = timespec()
-        let isKnown = clock_getcpuclockid(process, &clock) == 0 && clock_gettime(clock, &time) == 0
-        cpuSeconds = isKnown ? Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 : 0
+        cpuSeconds = Double(Clock.cpu(ofProcess: process)) / 1e9
         let pages = SystemFile.read("/proc/\(process)/statm").split(separator: " ").dropFirst().first.flatMap { Double($0) } ?? 0
         residentBytes = pages * Double(sysconf(Int32(_SC_PAGESIZE)))
         let calls = SystemFile.read("/proc/\(process)/io").split(separator: "\n").first { $0.hasPrefix("syscw:") }

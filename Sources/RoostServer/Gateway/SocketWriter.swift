@@ -6,6 +6,11 @@ import NIOCore
 /// The way through the channel is a cost of its own beside write(2), for each delivery to an idle socket. It is what a channel is for if the client reads
 /// slower than the server writes: then what is left is the channel's, and so is what follows until the channel has written everything.
 struct SocketWriter {
+    /// What gives the connection's socket, once it was asked for; nil in it where the channel has none.
+    ///
+    /// NIO's own way to it, `withUnsafeTransportIfAvailable`, asks the runtime with each call whether the channel has a socket, which takes a fifth as long as
+    /// write(2). It is asked once here. The channel still decides at each write whether its socket is open.
+    private var transport: (any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>)??
     /// At the beginning the channel may hold the answer to the handshake.
     private var channelMayHoldBytes = true
 
@@ -18,13 +23,22 @@ struct SocketWriter {
             channelMayHoldBytes = false
         }
         // A failure is the channel's to find and to report.
-        let sent = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable { Self.send(bytes, to: $0) }
+        let sent = try? transport(of: context.channel)?.withUnsafeTransport { Self.send(bytes, to: $0) }
         let count = sent ?? -1
         guard count < bytes.readableBytes else { return nil }
         channelMayHoldBytes = true
         var rest = bytes
         rest.moveReaderIndex(forwardBy: max(0, count))
         return rest
+    }
+
+    private mutating func transport(
+        of channel: any Channel
+    ) -> (any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>)? {
+        if let transport { return transport }
+        let found = channel._channelCore as? any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>
+        transport = .some(found)
+        return found
     }
 
     /// Notes that bytes go through the channel.
