@@ -254,7 +254,7 @@ struct ClusterPresenceTests {
         #expect(isReady.withLock { $0 })
     }
 
-    @Test("ST-10 pages of watchers reach behind the thousand that another node names")
+    @Test("ST-10 pages of watchers reach beyond the thousand that another node names")
     func pagesOfCrowds() {
         let pair = Pair()
         pair.pass(100)

@@ -90,7 +90,8 @@ extension UnwatchChannel: Handled {
 
 extension ListWatchers: Handled {
     public var presenceQuestion: PresenceQuestion {
-        .watchers(channel, upTo: (offset ?? 0) + (limit ?? Limits.watcherPage.standard))
+        let passed = min(max(0, offset ?? 0), Limits.watcherOffset)
+        return .watchers(channel, upTo: passed + min(max(0, limit ?? Limits.watcherPage.standard), Limits.watcherPage.max))
     }
 
     public func handle(in context: inout Context) throws -> WatcherPage {

@@ -220,10 +220,7 @@ final class ClusterPresence: Presence, Sendable {
         _ nodes: Set<NodeID>, expecting expected: NodeQuestions.Expected, at now: Int64,
         run: @escaping @Sendable ([NodeID: [UserID]]) -> Void
     ) -> Int64? {
-        questions.withLock { questions in
-            questions.isFull
-                ? nil : questions.ask(nodes, expecting: expected, deadline: now + Self.gatherMilliseconds, run: run)
-        }
+        questions.withLock { $0.ask(nodes, expecting: expected, deadline: now + Self.gatherMilliseconds, run: run) }
     }
 
     // MARK: Telling

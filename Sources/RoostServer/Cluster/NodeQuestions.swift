@@ -24,17 +24,21 @@ struct NodeQuestions {
         var answer: Answer { Answer(users: found, run: run) }
     }
 
-    /// How many may wait.
+    /// How many may wait, and how many of those that may be answered with many users.
     static let openMax = 10_000
+    static let largeOpenMax = 100
     private var open: [Int64: Question] = [:]
+    private var largeOpen: Int { open.values.count { if case .any = $0.expected { true } else { false } } }
     private var last: Int64 = 0
 
-    var isFull: Bool { open.count >= Self.openMax }
-
-    /// - Returns: The question's number.
+    /// - Returns: The question's number; nil while too many wait.
     mutating func ask(
         _ nodes: Set<NodeID>, expecting expected: Expected, deadline: Int64, run: @escaping @Sendable ([NodeID: [UserID]]) -> Void
-    ) -> Int64 {
+    ) -> Int64? {
+        guard open.count < Self.openMax else { return nil }
+        if case .any = expected {
+            guard largeOpen < Self.largeOpenMax else { return nil }
+        }
         last += 1
         open[last] = Question(expected: expected, missing: nodes, deadline: deadline, run: run)
         return last
