@@ -142,8 +142,8 @@ public final class BatchMemory {
     /// Whether a member's row isn't as the database has it.
     fileprivate func isDue(_ user: UserID, in channel: ChannelID) -> Bool { due[channel]?.senders[user] != nil }
 
-    /// What a channel's members have in common; nil if it has to be read.
-    fileprivate func common(of channel: ChannelID) -> ChannelAccess? { known[channel]?.access }
+    /// Whether what a channel's members have in common needn't be read.
+    fileprivate func isKnown(_ channel: ChannelID) -> Bool { known[channel] != nil }
 
     /// A member's channel as it is now; nil if it has to be read.
     fileprivate func access(to channel: ChannelID, of user: UserID) -> ChannelAccess? {
@@ -191,7 +191,7 @@ public final class BatchMemory {
 }
 
 extension Transaction {
-    /// Runs statements that neither read nor write heads of channels and memberships.
+    /// Runs statements that neither read nor write what may be due of heads of channels and memberships.
     func besideBatchMemory<T>(_ body: () throws -> T) rethrows -> T {
         guard let batchMemory, !batchMemory.isBeside else { return try body() }
         batchMemory.isBeside = true
@@ -208,7 +208,7 @@ extension Transaction {
     ) rethrows -> ChannelAccess? {
         guard let batchMemory else { return try read() }
         if let access = batchMemory.access(to: channel, of: user) { return access }
-        if batchMemory.common(of: channel) != nil, !batchMemory.isDue(user, in: channel),
+        if batchMemory.isKnown(channel), !batchMemory.isDue(user, in: channel),
             let own = try besideBatchMemory(readMember)
         {
             batchMemory.keep(own, of: user, in: channel)

@@ -135,6 +135,7 @@ extension Context {
                 channel: endsDistinctness ? whole : nil, counters: endsDistinctness ? nil : access.counters, members, announced))
         // Ordinary newcomers with the same role have the same capabilities.
         var byRole: [ChannelRole: [Permission]] = [:]
+        var firstRows: [Seq: Rows] = [:]
         for (newcomer, own, ended) in entered {
             tell(.joined(newcomer.user, channel, at: seq, as: own.row.role))
             if own.row.historyFloor > 0 { tell(.floor(newcomer.user, channel, own.row.historyFloor)) }
@@ -145,7 +146,9 @@ extension Context {
             let known = isOrdinary ? byRole[own.row.role] : nil
             let capabilities = known ?? capabilities(of: newcomer.user, in: updated)
             if isOrdinary { byRole[own.row.role] = capabilities }
-            var rows = try arrivingRows(in: updated, for: newcomer.user, capabilities)
+            let shared = access.showsAllTheSame && capabilities.contains(.historyRead) ? firstRows[own.row.historyFloor] : nil
+            var rows = try shared ?? arrivingRows(in: updated, for: newcomer.user, capabilities)
+            if capabilities.contains(.historyRead) { firstRows[own.row.historyFloor] = rows }
             rows.channel = whole
             rows.ownCapabilities = [channel.rawValue: capabilities]
             rows.memberships = updated.membership.map { [$0] }

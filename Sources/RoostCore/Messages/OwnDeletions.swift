@@ -74,6 +74,24 @@ extension Transaction {
     }
 }
 
+extension ChannelAccess {
+    /// Whether its first rows are the same for all who see as far back: nobody has deleted a message for themselves, and no mention depends on who sees it.
+    var showsAllTheSame: Bool { !rowKinds.mayContain(OwnDeletion.self) && !rowKinds.mayContain(ChannelMention.self) }
+}
+
+extension Transaction {
+    /// The users who have deleted messages of a stretch of a channel for themselves, by message.
+    func ownDeletions(in access: ChannelAccess, _ seqs: ClosedRange<Seq>) throws -> [Seq: Set<UserID>] {
+        guard access.rowKinds.mayContain(OwnDeletion.self) else { return [:] }
+        let sql: SQL = """
+            SELECT seq, user_id FROM own_deletions
+            WHERE channel_id = \(access.channelId) AND seq >= \(seqs.lowerBound) AND seq <= \(seqs.upperBound)
+            """
+        return try rows(sql) { (seq: $0.int64(), user: try $0.value() as UserID) }
+            .reduce(into: [:]) { $0[$1.seq, default: []].insert($1.user) }
+    }
+}
+
 extension OwnDeletion: BoundRow {
     // derived: columns
     static let columns: SQL = "channel_id, seq, deleted_at, user_seq"

@@ -87,6 +87,27 @@ struct BatchMemoryTests {
         #expect(try world.perform(GetChannel(channel: "general"), as: "bob").unreadCount == 10)
     }
 
+    @Test("one more member of a known channel is read alone, and mentions are written beside what is due")
+    func oneMoreMember() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
+        try world.batch {
+            try world.send("1", to: "general", as: "ann")
+            for (number, user) in (["cid", "dan", "cid"] as [UserID]).enumerated() {
+                let message = SendMessage(
+                    channel: "general", clientId: ClientID("m\(number)"), text: "hi", mentionees: [.users([user])])
+                try world.perform(message, as: number == 1 ? "bob" : "ann")
+            }
+            let memory = try #require(world.batched?.batchMemory)
+            let due = try memory.takeDue(isInside: false)
+            let tables = due.compactMap { sql in ["channel_heads", "members"].first { sql.text.hasPrefix("UPDATE \($0)") } }
+            #expect(tables == ["channel_heads", "members", "members"], "nothing was written before its time")
+            for sql in due { try world.batched?.perform(sql) }
+        }
+        #expect(try world.perform(GetChannel(channel: "general"), as: "cid").hasMention)
+        #expect(try world.perform(GetChannel(channel: "general"), as: "dan").unreadCount == 4)
+    }
+
     @Test("a damaged row is the trouble of the operation that needs it, and not of its batch")
     func damagedRow() throws {
         let world = try CoreWorld()
