@@ -5,10 +5,10 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Whom nodes hand over to be pushed.
+    /// Whom nodes hand off to be pushed.
     @Suite struct Pushing {
         @Test(
-            "ST-07 whoever is connected to any node isn't pushed; once that node is gone they are; each message is handed over by one node"
+            "ST-07 whoever is connected to any node isn't pushed; once that node is gone they are; each message is handed off by one node"
         )
         func anyNode() async throws {
             let pushed = Mailbox<PushNotification>()

@@ -30,6 +30,7 @@ extension Sync {
         // Of a message that is concealed from the user nothing is told.
         guard kind?.isAboutMessage != true || rows.showsMessage else { return nil }
         let isOwn = event.actor == user
+        // The user's own stream brings messages with a channel that has just become theirs: they aren't news.
         let happening = ChatEvent.Happening(
             kind: kind, channel: channel, actor: event.actor, isOwn: isOwn,
             isFromOtherDevice: isOwn ? isFromOtherDevice(rows) : false,

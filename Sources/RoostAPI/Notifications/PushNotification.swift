@@ -1,6 +1,6 @@
 /// A message that members are to be pushed, and whom: what is handed to whatever sends pushes (ST-07).
 ///
-/// It may be handed over more than once, with the same message.
+/// It may be handed off more than once, with the same message.
 public struct PushNotification: Hashable, Sendable {
     /// The message as members see it. Of an ephemeral channel's, which isn't stored, it has everything but the content.
     public let message: Message
@@ -15,7 +15,7 @@ public struct PushNotification: Hashable, Sendable {
     public struct Recipient: Hashable, Sendable {
         /// The member.
         public let user: UserID
-        /// Whether the message mentions them, by name or with the whole channel (MN-19).
+        /// Whether the message mentions them, by name or with the whole channel (MN-19). By name no more than the app's `mentionNotifyCap` are.
         public let isMentioned: Bool
 
         // derived: init

@@ -72,14 +72,11 @@ extension Context {
                 """)
     }
 
-    /// Schedules an effect unless one of the kind and key already waits, which stays unchanged. A dead one is replaced.
+    /// Schedules an effect unless one of the kind and key is there already, which stays unchanged, dead or not.
+    ///
+    /// It locks nothing if there is one, so that operations that ask for the same don't wait for one another.
     public mutating func laterUnlessWaiting(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
-        try insertEffect(
-            kind, key, payload, at: time,
-            orElse: """
-                ON CONFLICT (kind, effect_key) DO UPDATE SET payload = excluded.payload, due_at = excluded.due_at, revision = excluded.revision, attempts = 0,
-                failure = NULL, dead_at = NULL WHERE effects.dead_at IS NOT NULL
-                """)
+        try insertEffect(kind, key, payload, at: time, orElse: "ON CONFLICT (kind, effect_key) DO NOTHING", isReplacing: false)
     }
 
     /// Schedules an effect for a time, unless one of the kind and key waits for an earlier one, which stays unchanged.
@@ -93,15 +90,18 @@ extension Context {
     }
 
     private mutating func insertEffect(
-        _ kind: EffectKind.Name, _ key: String, _ payload: String, at time: Timestamp, orElse: SQL
+        _ kind: EffectKind.Name, _ key: String, _ payload: String, at time: Timestamp, orElse: SQL, isReplacing: Bool = true
     ) throws {
         guard key.count <= Effect.keyLengthMax, payload.utf8.count <= Effect.payloadBytesMax else {
             throw RoostError(.internalError, "An effect of the kind \(kind) is larger than effects may be.")
         }
+        let revision = ids.next(at: now).rawValue
         let row = NewRow(
             into: "effects (kind, effect_key, payload, due_at, revision, attempts)",
-            "\(kind.rawValue), \(key), \(payload), \(time), \(ids.next(at: now).rawValue), 0")
-        try transaction.besideBatchMemory { try transaction.insert(row, named: "\(kind.rawValue)\n\(key)", orElse) }
+            "\(kind.rawValue), \(key), \(payload), \(time), \(revision), 0")
+        // Rows that replace none can be of one key in one statement.
+        let name = isReplacing ? "\(kind.rawValue)\n\(key)" : "\(kind.rawValue)\n\(key)\n\(revision)"
+        try transaction.besideBatchMemory { try transaction.insert(row, named: name, orElse) }
         noteEffect(dueAt: time)
     }
 }

@@ -34,7 +34,7 @@ public enum PresenceQuestion: Hashable, Sendable {
     case channel(ChannelID)
     /// Which of some users are connected. For operations that only read.
     case users([UserID])
-    /// Who watches a channel, by name also behind those whom every node names: as many as this of each. For operations that only read.
+    /// Who watches a channel, by name also beyond those whom every node names: as many as this of each. For operations that only read.
     case watchers(ChannelID, upTo: Int)
 }
 

@@ -79,7 +79,7 @@ extension Transaction {
         }
     }
 
-    /// Returns where the channel's newest mention by somebody else is; 0 for none.
+    /// Returns where the channel's newest mention by somebody else is, or was; 0 for none.
     func otherMention(than sender: UserID, in channel: ChannelID) throws -> Seq {
         var end = Seq.max
         while true {
@@ -92,7 +92,9 @@ extension Transaction {
             }
             guard let found else { return 0 }
             guard found.sender == sender else { return found.mentionSeq }
-            end = found.other.map { $0 + 1 } ?? found.mentionSeq
+            // Whether that mention still holds doesn't matter: between it and the sender's own there was none.
+            if let other = found.other { return other }
+            end = found.mentionSeq
         }
     }
 }

@@ -206,6 +206,15 @@ extension Transaction {
         return (mentionees.mentionedUsers.filter(found.contains), isOfChannel)
     }
 
+    /// Returns whether a channel has messages after a position.
+    ///
+    /// - Parameter withMentionsOnly: Whether only messages that mention somebody matter. It looks at all after the position.
+    func hasMessages(after seq: Seq, withMentionsOnly: Bool, in channel: ChannelID) throws -> Bool {
+        let mentioning: SQL = withMentionsOnly ? " AND mentionees IS NOT NULL" : ""
+        let sql: SQL = "SELECT 1 FROM messages WHERE channel_id = \(channel) AND seq > \(seq)\(mentioning) ORDER BY seq LIMIT 1"
+        return try first(sql) { _ in true } ?? false
+    }
+
     /// Returns a member's newest mention by name, of a message above a floor.
     fileprivate func newestMention(
         of user: UserID, in channel: ChannelID, above floor: Seq

@@ -1,13 +1,15 @@
 package import RoostAPI
 
-/// What one effect hands over.
+/// What one effect hands off.
 package struct Pushes: Sendable {
     package var notifications: [PushNotification] = []
     /// The channel's seq up to which they have everything.
     package var upTo: Seq = 0
 
-    /// The most messages of one effect. Those after them are handed over by the next one.
+    /// The most messages of one effect. Those after them are handed off by the next one.
     static let messagesMax = 100
+    /// How long a push of a message that isn't stored is worth something: an hour.
+    static let unstoredMilliseconds: Int64 = 3_600_000
 }
 
 extension Message {
@@ -17,53 +19,78 @@ extension Message {
 
 // MARK: Asking for it
 
-/// What an effect is to hand over: a channel's messages after a position, or one that isn't stored.
+/// What an effect is to hand off: a channel's messages after a position, or one message, which mentions somebody since a position or isn't stored.
 private struct PushRequest: Codable {
     var channel: ChannelID
     var after: Seq
+    var edited: MessageID?
     var unstored: Message?
 
-    init(_ channel: ChannelID, after: Seq, unstored: Message? = nil) {
-        (self.channel, self.after, self.unstored) = (channel, after, unstored)
+    init(_ channel: ChannelID, after: Seq, edited: MessageID? = nil, unstored: Message? = nil) {
+        (self.channel, self.after, self.edited, self.unstored) = (channel, after, edited, unstored)
     }
 
     init(of effect: Effect) throws { self = try StoredJSON.decode(Self.self, from: effect.payload) }
+
+    /// What it is about: of one thing one effect waits.
+    var subject: String {
+        [channel.rawValue, edited.map { "\($0)" }, unstored.map { "\($0.seq)" }].compactMap(\.self).joined(separator: "\n")
+    }
 }
 
 extension Context {
-    /// Asks for the pushes of a new message. Messages that come before it is handed over go with it: one row waits for each channel.
+    /// Asks for the pushes of a new message. Messages that come before it is handed off go with it: one row waits for each channel.
     mutating func requestPush(of message: Message, in access: ChannelAccess) throws {
-        try requestPush(of: message, mentionsNames: message.content.mentionees?.mentionedUsers.isEmpty == false, in: access)
+        guard handsOffPushes else { return }
+        let names = message.content.mentionees?.mentionedUsers ?? []
+        guard isPushed(message, mentioning: names.isEmpty ? nil : names, in: access) else { return }
+        var request = PushRequest(access.channelId, after: message.seq - 1)
+        if access.isEphemeral {
+            var place = message
+            place.content = message.content.emptied
+            place.content.mentionees = message.content.mentionees
+            place.content.pushOption = message.content.pushOption
+            request.unstored = place
+        }
+        try push(request)
     }
 
     /// Asks for the pushes of a message that was changed, if it mentions more than before.
     mutating func requestPush(ofChanged before: Message, to after: Message, in access: ChannelAccess) throws {
         guard handsOffPushes, let new = after.content.mentionees else { return }
         let old = before.content.mentionees
-        let names = Set(new.mentionedUsers).subtracting(old?.mentionedUsers ?? [])
-        guard !names.isEmpty || new.mentionsChannel && old?.mentionsChannel != true else { return }
-        try requestPush(of: after, mentionsNames: !names.isEmpty, in: access)
+        let names = new.mentionedUsers.filter { !(old?.mentionedUsers.contains($0) ?? false) }
+        guard !names.isEmpty || new.mentionsChannel && old?.mentionsChannel != true,
+            isPushed(after, mentioning: names.isEmpty ? nil : names, in: access)
+        else { return }
+        try push(PushRequest(access.channelId, after: after.changeSeq - 1, edited: after.messageId))
     }
 
-    /// - Parameter mentionsNames: Whether it newly mentions users by name: in a channel of very many members, they alone are pushed.
-    private mutating func requestPush(of message: Message, mentionsNames: Bool, in access: ChannelAccess) throws {
-        guard handsOffPushes, message.isPushed, access.counters.memberCount > 1,
-            mentionsNames || access.counters.memberCount <= Limits.largeChannelMembers
-        else { return }
-        if access.isEphemeral {
-            var place = message
-            place.content = message.content.emptied
-            place.content.mentionees = message.content.mentionees
-            place.content.pushOption = message.content.pushOption
-            return try push(PushRequest(access.channelId, after: message.seq - 1, unstored: place))
-        }
-        try push(PushRequest(access.channelId, after: message.changeSeq - 1))
+    /// Whether a message is pushed to anybody. In a channel of very many members only those are whom it mentions by name.
+    private func isPushed(_ message: Message, mentioning names: [UserID]?, in access: ChannelAccess) -> Bool {
+        message.isPushed && access.counters.memberCount > 1
+            && (names != nil || access.counters.memberCount <= Limits.largeChannelMembers)
     }
 
     fileprivate mutating func push(_ request: PushRequest) throws {
-        let place = request.unstored.map { "\n\($0.seq)" } ?? ""
         try laterUnlessWaiting(
-            .push, key: Fingerprint.of(request.channel.rawValue + place), payload: try StoredJSON.encode(request) ?? "", at: now)
+            .push, key: Fingerprint.of(request.subject), payload: try StoredJSON.encode(request) ?? "", at: now)
+    }
+
+    /// Asks for what came while a request was handed off, which found its row waiting.
+    fileprivate mutating func pushRest(of request: PushRequest, after done: Seq) throws {
+        guard request.unstored == nil, let access = try transaction.access(to: request.channel, of: caller.user),
+            access.deletedAt == nil, access.counters.seq > done
+        else { return }
+        if let edited = request.edited {
+            guard let message = try transaction.message(edited, in: access.channelId), message.isPushed else { return }
+            let (users, isOfChannel) = try transaction.mentioned(in: message, since: done)
+            guard !users.isEmpty || isOfChannel else { return }
+        } else {
+            let isLarge = access.counters.memberCount > Limits.largeChannelMembers
+            guard try transaction.hasMessages(after: done, withMentionsOnly: isLarge, in: access.channelId) else { return }
+        }
+        try push(PushRequest(request.channel, after: done, edited: request.edited))
     }
 }
 
@@ -72,24 +99,21 @@ extension EffectKind.Name {
 }
 
 extension EffectKind {
-    /// Hands pushes of a channel over. Its outcome is the position up to which that is done: what came meanwhile is the next effect's.
+    /// Hands pushes off. Its outcome is the position up to which that is done: what came meanwhile is the next effect's.
+    ///
+    /// It is never given up: a row stands for all messages that wait behind it.
     static let push = EffectKind(
-        .push,
+        .push, attemptsMax: .max,
         scope: { effect in (try? PushRequest(of: effect)).map { .channel($0.channel) } ?? Scope() },
         run: { effect, outcome, context in
-            let request = try PushRequest(of: effect)
-            guard request.unstored == nil, let done = Seq(outcome),
-                let access = try context.transaction.access(to: request.channel, of: context.caller.user),
-                access.deletedAt == nil, access.counters.seq > done
-            else { return }
-            try context.push(PushRequest(request.channel, after: done))
+            if let done = Seq(outcome) { try context.pushRest(of: try PushRequest(of: effect), after: done) }
         })
 }
 
-// MARK: Handing it over
+// MARK: Handing it off
 
 extension Context {
-    /// Returns what an effect of the kind ``EffectKind/push`` is to hand over, and whom: members who may read the message, haven't read it and haven't muted
+    /// Returns what an effect of the kind ``EffectKind/push`` is to hand off, and to whom: members who may read the message, haven't read it and haven't muted
     /// the channel.
     package func pushes(for effect: Effect) throws -> Pushes {
         let request = try PushRequest(of: effect)
@@ -97,14 +121,16 @@ extension Context {
             return Pushes()
         }
         let (messages, upTo) = try pushed(request, in: access)
-        guard !messages.isEmpty else { return Pushes(upTo: upTo) }
-        let members = try transaction.pushedMembers(
-            of: access,
-            among: access.counters.memberCount > Limits.largeChannelMembers ? messages.flatMap(\.names) : nil, at: now)
+        guard let first = messages.first?.message.seq, let last = messages.last?.message.seq else { return Pushes(upTo: upTo) }
+        let isLarge = access.counters.memberCount > Limits.largeChannelMembers
+        let members = try transaction.pushedMembers(of: access, among: isLarge ? messages.flatMap(\.names) : nil, at: now)
+        let room = PushedRoom(
+            isLarge: isLarge, readers: try transaction.readers(of: access.policy),
+            deletions: try transaction.ownDeletions(in: access, first...last))
         let name = try channel(access.channelId).displayName
         let senders = try transaction.summaries(of: Set(messages.map(\.message.sender)))
-        let notifications = try messages.compactMap { pushed -> PushNotification? in
-            let recipients = try members.filter { try isPushed(pushed, to: $0, in: access) }
+        let notifications = messages.compactMap { pushed -> PushNotification? in
+            let recipients = members.filter { room.isPushed(pushed, to: $0) }
             guard !recipients.isEmpty else { return nil }
             return PushNotification(
                 message: pushed.message, channelName: name, sender: senders.first { $0.userId == pushed.message.sender },
@@ -113,32 +139,41 @@ extension Context {
         return Pushes(notifications: notifications, upTo: upTo)
     }
 
-    /// Returns the messages of a request, and the position that they reach.
+    /// Returns the messages of a request in the order of their seqs, and the position that they reach.
     private func pushed(_ request: PushRequest, in access: ChannelAccess) throws -> ([PushedMessage], upTo: Seq) {
-        let cap = options.mentionNotifyCap
-        if let message = request.unstored { return ([PushedMessage(new: message, namesMax: cap)], message.seq) }
-        let limit = Pushes.messagesMax
-        let born = try transaction.messages(after: request.after, in: access.channelId, limit: limit)
-        let changed = try transaction.messages(changedAfter: request.after, above: 0, in: access.channelId, limit: limit)
-        let ends = [born.hasMore ? born.messages.last?.seq : nil, changed.hasMore ? changed.messages.last?.changeSeq : nil]
-        let upTo = ends.compactMap(\.self).min() ?? access.counters.seq
-        let new = born.messages.filter { $0.isPushed && $0.seq <= upTo }.map { PushedMessage(new: $0, namesMax: cap) }
-        let edited = try changed.messages.filter { $0.isPushed && $0.changeSeq <= upTo }.compactMap { message in
-            let (users, isOfChannel) = try transaction.mentioned(in: message, since: request.after)
-            return users.isEmpty && !isOfChannel
-                ? nil : PushedMessage(edited: message, mentioning: Array(users.prefix(cap)), channel: isOfChannel)
+        let (channel, cap) = (access.channelId, options.mentionNotifyCap)
+        if let message = request.unstored {
+            let isOver = now.milliseconds - message.createdAt.milliseconds > Pushes.unstoredMilliseconds
+            return (isOver ? [] : [PushedMessage(new: message, namesMax: cap)], message.seq)
         }
-        return (new + edited, upTo)
+        if let edited = request.edited {
+            guard let message = try transaction.message(edited, in: channel), message.isPushed else {
+                return ([], access.counters.seq)
+            }
+            let (users, isOfChannel) = try transaction.mentioned(in: message, since: request.after)
+            let pushed = PushedMessage(
+                edited: message, after: request.after, mentioning: Array(users.prefix(cap)), channel: isOfChannel)
+            return (users.isEmpty && !isOfChannel ? [] : [pushed], access.counters.seq)
+        }
+        let born = try transaction.messages(after: request.after, in: channel, limit: Pushes.messagesMax)
+        let upTo = born.hasMore ? born.messages.last?.seq ?? access.counters.seq : access.counters.seq
+        return (born.messages.filter(\.isPushed).map { PushedMessage(new: $0, namesMax: cap) }, upTo)
     }
+}
 
-    private func isPushed(_ pushed: PushedMessage, to member: PushedMember, in access: ChannelAccess) throws -> Bool {
+/// What a channel says of who is pushed its messages.
+private struct PushedRoom {
+    let isLarge: Bool
+    let readers: Readers
+    /// Who has deleted which messages for themselves.
+    let deletions: [Seq: Set<UserID>]
+
+    func isPushed(_ pushed: PushedMessage, to member: PushedMember) -> Bool {
         let message = pushed.message
-        guard member.user != message.sender, message.seq > member.historyFloor, pushed.seq > member.joinedSeq,
-            pushed.seq > member.readSeq, !member.isMuted || message.content.pushOption == .force,
-            pushed.isForAll && access.counters.memberCount <= Limits.largeChannelMembers || pushed.names.contains(member.user),
-            try transaction.readers(of: access.policy).contain(.user, as: member.role)
-        else { return false }
-        return try !isDeleted(message.seq, for: member.user, in: access)
+        return member.user != message.sender && message.seq > member.historyFloor && pushed.seq > member.joinedSeq
+            && pushed.seq > member.readSeq && (!member.isMuted || message.content.pushOption == .force)
+            && (pushed.isForAll && !isLarge || pushed.names.contains(member.user))
+            && readers.contain(.user, as: member.role) && !(deletions[message.seq]?.contains(member.user) ?? false)
     }
 }
 
@@ -151,24 +186,24 @@ private struct PushedMessage {
     var mentionsChannel: Bool
     /// Whether everybody is pushed, and not only those whom it mentions.
     var isForAll: Bool
-    /// The position from which it is unread for those who are pushed.
+    /// The position from which on it is unread for those who are pushed.
     var seq: Seq
 
     init(new message: Message, namesMax: Int) {
         let mentionees = message.content.mentionees
         self.message = message
-        names = Array((mentionees?.mentionedUsers ?? []).prefix(namesMax))
+        names = Array((mentionees?.mentionedUsers ?? []).lazy.filter { $0 != message.sender }.prefix(namesMax))
         mentionsChannel = mentionees?.mentionsChannel ?? false
         isForAll = true
         seq = message.seq
     }
 
-    init(edited message: Message, mentioning names: [UserID], channel: Bool) {
+    init(edited message: Message, after: Seq, mentioning names: [UserID], channel: Bool) {
         self.message = message
         self.names = names
         mentionsChannel = channel
         isForAll = channel
-        seq = message.changeSeq
+        seq = after + 1
     }
 
     func mentions(_ user: UserID) -> Bool { mentionsChannel || names.contains(user) }
@@ -192,20 +227,20 @@ extension Transaction {
     fileprivate func pushedMembers(
         of access: ChannelAccess, among users: [UserID]?, at now: Timestamp
     ) throws -> [PushedMember] {
-        let among: SQL = users.map { " AND m.user_id IN (\(list: Set($0.map(\.rawValue)).sorted()))" } ?? ""
-        if users?.isEmpty == true { return [] }
-        let sql: SQL = """
+        let start: SQL = """
             SELECT m.user_id, m.role, m.joined_seq, m.read_seq, m.history_floor, m.notifications_muted_until, m.banned_until
             FROM members m JOIN users u ON u.user_id = m.user_id
-            WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member) AND u.deactivated_at IS NULL\(among)
-            ORDER BY m.user_id LIMIT \(Int64(Limits.largeChannelMembers) + 1)
+            WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member) AND u.deactivated_at IS NULL
             """
-        return try rows(sql) { row -> PushedMember? in
-            let member = PushedMember(
-                user: try row.value(), role: try row.value(), joinedSeq: row.int64(), readSeq: row.int64(),
-                historyFloor: row.int64(), isMuted: row.optionalTimestamp() != nil)
-            let isBanned = row.optionalTimestamp().map { $0 > now } ?? false
-            return isBanned ? nil : member
-        }.compactMap(\.self)
+        let parts = users.map { Set($0.map(\.rawValue)).sorted().chunked(by: 512).map { " AND m.user_id IN (\(list: $0))" as SQL } }
+        return try (parts ?? [""]).flatMap { part in
+            try rows("\(start)\(part) ORDER BY m.user_id") { row -> PushedMember? in
+                let member = PushedMember(
+                    user: try row.value(), role: try row.value(), joinedSeq: row.int64(), readSeq: row.int64(),
+                    historyFloor: row.int64(), isMuted: row.optionalTimestamp() != nil)
+                let isBanned = row.optionalTimestamp().map { $0 > now } ?? false
+                return isBanned ? nil : member
+            }.compactMap(\.self)
+        }
     }
 }

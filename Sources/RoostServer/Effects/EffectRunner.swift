@@ -96,6 +96,12 @@ final class EffectRunner: Sendable {
         let place = Place(kind: effect.kind, key: effect.key)
         let isFree: Bool? = underWay.withLock { places in
             guard places.count < settings.underWayMax else { return nil }
+            // Others find room beside a kind whose work outside takes long.
+            if settings.performers[effect.kind] != nil,
+                places.count(where: { $0.kind == effect.kind }) >= settings.performedMax
+            {
+                return false
+            }
             return places.insert(place).inserted
         }
         guard let isFree else { return false }

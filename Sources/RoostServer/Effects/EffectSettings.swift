@@ -10,6 +10,8 @@ package struct EffectSettings: Sendable {
     package var performers: [EffectKind.Name: Performer] = [:]
     /// The most effects under way at one time.
     package var underWayMax = 32
+    /// The most of them of one kind with a performer.
+    package var performedMax = 16
     /// The time limit of a performer. A lease lasts twice that.
     package var performingTime = Duration.seconds(30)
     /// How often to look for effects that other nodes committed, or that became due by a change of the clock.

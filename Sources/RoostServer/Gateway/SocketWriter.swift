@@ -8,7 +8,7 @@ import NIOCore
 struct SocketWriter {
     /// What gives the connection's socket, once it was asked for; nil in it where the channel has none.
     ///
-    /// NIO's own way to it, `withUnsafeTransportIfAvailable`, asks the runtime with each call whether the channel has a socket, which takes a fifth as long as
+    /// NIO's own way to it, `withUnsafeTransportIfAvailable`, asks the runtime with each call whether the channel has a socket, which takes over a quarter as long as
     /// write(2). It is asked once here. The channel still decides at each write whether its socket is open.
     private var transport: (any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>)??
     /// At the beginning the channel may hold the answer to the handshake.

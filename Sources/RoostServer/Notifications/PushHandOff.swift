@@ -2,10 +2,10 @@ package import RoostAPI
 import RoostCore
 import Synchronization
 
-/// Takes pushes to those who send them. Called at least once for each: one whose outcome is lost is handed over again, with the same message.
+/// Takes pushes to those who send them. Called at least once for each: one whose outcome is lost is handed off again, with the same message.
 package typealias PushSender = @Sendable (_ notifications: [PushNotification]) async throws -> Void
 
-/// Hands the pushes of a channel over: to members without a connection to any node, since whoever has one gets the event (ST-07).
+/// Hands the pushes of a channel off: to members without a connection to any node, since whoever has one gets the event (ST-07).
 struct PushHandOff: Sendable {
     let engine: Engine
     let send: PushSender
@@ -62,10 +62,13 @@ struct PushHandOff: Sendable {
 }
 
 extension EffectSettings {
-    /// These settings, with pushes handed to a sender if there is one.
-    func handingPushes(to sender: PushSender?, through engine: Engine) -> EffectSettings {
-        guard let sender else { return self }
+    /// These settings, with pushes handed off to a sender. Without one they wait for a server that has one.
+    func handingOffPushes(to sender: PushSender?, through engine: Engine) -> EffectSettings {
         var settings = self
+        guard let sender else {
+            settings.kinds.removeAll { $0.name == .push }
+            return settings
+        }
         settings.performers[.push] = PushHandOff(engine: engine, send: sender).perform
         return settings
     }

@@ -179,7 +179,7 @@ public struct RoostServer: Service {
             logger: logger)
         effects = EffectRunner(
             engine: engine, database: database, alarm: alarm,
-            settings: configuration.effects.handingPushes(to: configuration.pushSender, through: engine), metrics: counters,
+            settings: configuration.effects.handingOffPushes(to: configuration.pushSender, through: engine), metrics: counters,
             logger: logger)
 
         let limits = SocketSession.Configuration(configuration)

@@ -53,7 +53,7 @@ import Testing
         return forms
     }
 
-    @Test("ST-07 pushes are handed over again if that fails, and after the server was away")
+    @Test("ST-07 pushes are handed off again if that fails, and after the server was away")
     func again() async throws {
         let pushed = Mailbox<String>()
         let failures = Mutex(1)
@@ -79,6 +79,17 @@ import Testing
             failures.withLock { $0 }
         } until: {
             $0 < 1000
+        }
+        try await server.stop()
+        // A server without a sender leaves them to one that has one.
+        server = try await TestServer(directory: directory)
+        ann = try await server.socket("ann")
+        try await ann.call(MarkRead(channel: "general"))
+        let page = server
+        try await Polling.value {
+            try MetricsText(try await page.request("GET", "/metrics").body).value("roost_effects_unknown_kinds")
+        } until: {
+            $0 == 1
         }
         try await server.stop()
         failures.withLock { $0 = 0 }

@@ -19,8 +19,8 @@ struct PushTests {
         try world.database.read { try $0.effectsDue(of: [.push], at: world.now, limit: 100).due }
     }
 
-    /// Hands over what waits, as the runner does.
-    private static func handOver(in world: CoreWorld) throws -> [PushNotification] {
+    /// Hands off what waits, as the runner does.
+    private static func handOff(in world: CoreWorld) throws -> [PushNotification] {
         var all: [PushNotification] = []
         while let effect = try waiting(in: world).first {
             let pushes = try world.inContext { try $0.pushes(for: effect) }
@@ -47,7 +47,7 @@ struct PushTests {
         try world.perform(UpdateChannel(channel: "room", displayName: "The room"), as: "ann")
         try world.perform(UpdateMe(displayName: "Ann"), as: "ann")
         let sent = try send(SendMessage(channel: "room", clientId: "1", text: "hi"), in: world)
-        let pushes = try Self.handOver(in: world)
+        let pushes = try Self.handOff(in: world)
         #expect(pushes.map(\.message) == [sent])
         #expect(pushes.first?.channelName == "The room" && pushes.first?.sender?.displayName == "Ann")
         #expect(users(pushes) == [["ben", "cid"]])
@@ -95,7 +95,7 @@ struct PushTests {
         try Self.reasons[reason].before(world)
         try send(SendMessage(channel: "room", clientId: "1", text: "hi"), in: world)
         try Self.reasons[reason].after(world)
-        #expect(users(try Self.handOver(in: world)) == [["cid"]], "\(Self.reasons[reason].name)")
+        #expect(users(try Self.handOff(in: world)) == [["cid"]], "\(Self.reasons[reason].name)")
     }
 
     @Test("SB-39 X-24 the sender says whether it is pushed: to nobody, or also to those who have muted the channel")
@@ -106,16 +106,18 @@ struct PushTests {
         try send(SendMessage(channel: "room", clientId: "2", text: "hi", isSilent: true), in: world)
         #expect(try Self.waiting(in: world).isEmpty)
         try send(SendMessage(channel: "room", clientId: "3", text: "hi", pushOption: .force), in: world)
-        #expect(users(try Self.handOver(in: world)) == [["ben", "cid"]])
+        #expect(users(try Self.handOff(in: world)) == [["ben", "cid"]])
     }
 
     @Test("MN-19 D-25 who is mentioned is marked, as many by name as are told")
     func mentions() throws {
         let world = try Self.world()
         world.options.mentionNotifyCap = 1
-        try send(SendMessage(channel: "room", clientId: "1", text: "hi", mentionees: [.users(["cid", "ben"])]), in: world)
+        // Whoever sends it isn't told.
+        try send(
+            SendMessage(channel: "room", clientId: "1", text: "hi", mentionees: [.users(["ann", "cid", "ben"])]), in: world)
         try send(SendMessage(channel: "room", clientId: "2", text: "hi", mentionees: [.channel]), in: world)
-        let pushes = try Self.handOver(in: world)
+        let pushes = try Self.handOff(in: world)
         #expect(users(pushes) == [["ben", "cid"], ["ben", "cid"]])
         #expect(pushes.map { $0.recipients.filter(\.isMentioned).map(\.user) } == [["cid"], ["ben", "cid"]])
     }
@@ -124,21 +126,53 @@ struct PushTests {
     func edits() throws {
         let world = try Self.world()
         let sent = try send(SendMessage(channel: "room", clientId: "1", text: "hi", mentionees: [.users(["ben"])]), in: world)
-        _ = try Self.handOver(in: world)
+        _ = try Self.handOff(in: world)
         for user: UserID in ["ben", "cid"] { try world.perform(MarkRead(channel: "room"), as: user) }
         try world.perform(EditMessage(channel: "room", message: sent.messageId, text: "ho"), as: "ann")
         #expect(try Self.waiting(in: world).isEmpty)
         try world.perform(
             EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["ben", "cid"])]), as: "ann")
-        let named = try Self.handOver(in: world)
+        let named = try Self.handOff(in: world)
         #expect(users(named) == [["cid"]] && named.first?.message.text == "ho")
         try world.perform(MarkRead(channel: "room"), as: "cid")
         try world.perform(
             EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["cid"]), .channel]), as: "ann")
-        #expect(users(try Self.handOver(in: world)) == [["ben", "cid"]])
+        #expect(users(try Self.handOff(in: world)) == [["ben", "cid"]])
     }
 
-    @Test("One row waits for each channel; what comes while it is handed over is the next one's, and what was deleted is nobody's")
+    @Test(
+        "MN-19 an edit is pushed to whom it mentions though others change the message, and though more comes while it is handed off"
+    )
+    func laterEdits() throws {
+        let world = try Self.world()
+        let sent = try send(SendMessage(channel: "room", clientId: "1", text: "hi"), in: world)
+        _ = try Self.handOff(in: world)
+        func edit(_ change: (inout EditMessage) -> Void) throws {
+            var edit = EditMessage(channel: "room", message: sent.messageId)
+            change(&edit)
+            try world.perform(edit, as: "ann")
+        }
+        try edit { $0.mentionees = [.users(["ben"])] }
+        try world.perform(MarkRead(channel: "room"), as: "cid")
+        try edit { $0.text = "ho" }
+        let effect = try #require(try Self.waiting(in: world).first)
+        let pushes = try world.inContext { try $0.pushes(for: effect) }
+        #expect(users(pushes.notifications) == [["ben"]])
+        try edit { $0.mentionees = [.users(["ben", "cid"])] }
+        #expect(try Self.waiting(in: world).count == 1)
+        let ended = try world.inContext(scope: EffectKind.push.scope(effect)) {
+            try $0.finish(effect, String(pushes.upTo), as: .push)
+        }
+        #expect(ended)
+        #expect(users(try Self.handOff(in: world)) == [["cid"]])
+        // Whoever has read it since isn't pushed, whatever becomes of it.
+        try edit { $0.mentionees = [.users(["ben", "cid"]), .channel] }
+        for user: UserID in ["ben", "cid"] { try world.perform(MarkRead(channel: "room"), as: user) }
+        try edit { $0.text = "hm" }
+        #expect(try Self.handOff(in: world).isEmpty)
+    }
+
+    @Test("One row waits for each channel; what comes while it is handed off is the next one's, and what was deleted is nobody's")
     func merging() throws {
         let world = try Self.world()
         try world.channel("other", owner: "ann", members: ["ben"])
@@ -161,17 +195,17 @@ struct PushTests {
             try $0.finish(effect, String(pushes.upTo), as: .push)
         }
         #expect(ended)
-        let rest = try Self.handOver(in: world)
+        let rest = try Self.handOff(in: world)
         #expect(Set(rest.map(\.message.text)) == ["other", "4"] && rest.count == 2)
     }
 
-    @Test("A hundred messages are handed over at once, and the others after them")
+    @Test("A hundred messages are handed off at once, and the others after them")
     func pages() throws {
         let world = try Self.world()
         for number in 1...250 { try send(SendMessage(channel: "room", clientId: "\(number)", text: "\(number)"), in: world) }
         let first = try #require(try Self.waiting(in: world).first)
         #expect(try world.inContext { try $0.pushes(for: first) }.notifications.count == 100)
-        #expect(try Self.handOver(in: world).map(\.message.text) == (1...250).map { "\($0)" })
+        #expect(try Self.handOff(in: world).map(\.message.text) == (1...250).map { "\($0)" })
     }
 
     @Test("In a channel of very many members only those are pushed whom a message mentions by name")
@@ -182,7 +216,7 @@ struct PushTests {
         #expect(try Self.waiting(in: world).isEmpty)
         try send(SendMessage(channel: "room", clientId: "2", text: "hi", mentionees: [.users(["cid"])]), in: world)
         try send(SendMessage(channel: "room", clientId: "3", text: "hi"), in: world)
-        let pushes = try Self.handOver(in: world)
+        let pushes = try Self.handOff(in: world)
         #expect(users(pushes) == [["cid"]] && pushes.first?.message.clientId == "2")
     }
 
@@ -196,13 +230,17 @@ struct PushTests {
                 in: world)
         }
         #expect(try world.dump().contains { $0.contains("secret") } == false)
-        let pushes = try Self.handOver(in: world)
+        let late = try Self.waiting(in: world)
+        #expect(late.count == 2)
+        let pushes = try Self.handOff(in: world)
         #expect(Set(pushes.map(\.message.clientId)) == ["1", "2"])
         #expect(pushes.allSatisfy { $0.message.text.isEmpty && $0.message.channelId == "talk" })
         #expect(pushes.allSatisfy { $0.recipients.filter(\.isMentioned).map(\.user) == ["ben"] && $0.recipients.count == 2 })
+        world.advance(milliseconds: 3_600_001)
+        for effect in late { #expect(try world.inContext { try $0.pushes(for: effect) }.notifications.isEmpty) }
     }
 
-    @Test("Without anybody to hand them to nothing is written; of a deleted channel nothing is handed over")
+    @Test("Without anybody to hand them to nothing is written; of a deleted channel nothing is handed off")
     func nobody() throws {
         let world = try Self.world()
         world.handsOffPushes = false
@@ -211,6 +249,6 @@ struct PushTests {
         world.handsOffPushes = true
         try send(SendMessage(channel: "room", clientId: "2", text: "hi"), in: world)
         try world.perform(DeleteChannel(channel: "room"), as: "ann")
-        #expect(try Self.handOver(in: world).isEmpty && Self.waiting(in: world).isEmpty)
+        #expect(try Self.handOff(in: world).isEmpty && Self.waiting(in: world).isEmpty)
     }
 }
