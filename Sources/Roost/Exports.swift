@@ -59,7 +59,6 @@
 @_exported public import struct RoostAPI.Mentionee
 @_exported public import struct RoostAPI.MessagePage
 @_exported public import struct RoostAPI.PurgedMessage
-@_exported public import struct RoostAPI.PushNotification
 @_exported public import struct RoostAPI.ReadPosition
 @_exported public import struct RoostAPI.ReadState
 @_exported public import struct RoostAPI.TotalUnread
