@@ -46,6 +46,33 @@ import Testing
         try await server.stop()
     }
 
+    @Test("A kind whose work outside hangs leaves room for the others")
+    func roomBesideWhatHangs() async throws {
+        let probe = EffectProbe()
+        let keys = (0..<40).map { "hangs \($0)" }
+        for key in keys { probe.hang(key) }
+        let server = try await TestServer { $0.effects = probe.settings }
+        try await server.perform { context in
+            for key in keys { try context.later(EffectProbe.outside, key: key, at: context.now) }
+        }
+        let most = probe.settings.performedMax
+        try await Polling.value {
+            probe.performedCounts.count
+        } until: {
+            $0 == most
+        }
+        try await server.perform { context in
+            for number in 0..<100 { try context.later(EffectProbe.inside, key: "\(number)", at: context.now) }
+        }
+        try await Polling.value {
+            try await Self.ended(server).inside.count
+        } until: {
+            $0 == 100
+        }
+        #expect(probe.performedCounts.count == most && most < probe.settings.underWayMax)
+        try await server.stop()
+    }
+
     @Test("What was asked for before a stop runs after the start, and what was under way runs again")
     func restart() async throws {
         let directory = TemporaryDirectory.make()
