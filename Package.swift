@@ -103,6 +103,7 @@ let package = Package(
             dependencies: [
                 "RoostAPI",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(platforms: socketPlatforms)),

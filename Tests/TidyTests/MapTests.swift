@@ -19,7 +19,8 @@ struct MapTests {
         ],
         // Synchronization needs iOS 18. What Apple's systems alone have is imported where they have it.
         "Roost": [
-            "RoostAPI", "Foundation", "FoundationNetworking", "Dispatch", "Observation", "Logging", "GRDB", "NIO", "Network",
+            "RoostAPI", "Foundation", "FoundationNetworking", "Dispatch", "Observation", "Logging", "GRDB", "GRDBSQLite", "NIO",
+            "Network",
         ],
         "RoostTesting": ["RoostAPI", "RoostServer", "Roost", "Foundation", "Synchronization", "Logging", "ServiceLifecycle"],
         // It fills data directories itself, and measures the rules and the driver beside the server.

@@ -42,8 +42,8 @@ private struct PermissionBits: CacheColumn, Codable {
         }
     }
 
-    init(cached row: inout CacheReader) throws { bytes = [UInt8](try row.next() as Data) }
-    func cached() -> (any DatabaseValueConvertible)? { Data(bytes) }
+    init(cached row: inout CacheReader) throws { bytes = [UInt8](try row.value() as Data) }
+    func bind(to row: inout CacheWriter) throws { try row.bind(bytes) }
 
     var permissions: [Permission] {
         Permission.allCases.enumerated().compactMap { place, permission in

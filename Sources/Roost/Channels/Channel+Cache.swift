@@ -11,7 +11,8 @@ extension Channel {
             channel_id TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, member_count INTEGER NOT NULL,
             message_count INTEGER NOT NULL, ordinal INTEGER NOT NULL, last_activity INTEGER NOT NULL, last_message_at INTEGER, list_at INTEGER NOT NULL,
             created_at INTEGER NOT NULL, created_by TEXT, type TEXT NOT NULL, custom_type TEXT, name_key TEXT NOT NULL,
-            tags TEXT NOT NULL, is_public INTEGER NOT NULL, is_frozen INTEGER NOT NULL, is_deleted INTEGER NOT NULL
+            tags TEXT NOT NULL, has_policy INTEGER NOT NULL, is_public INTEGER NOT NULL, is_frozen INTEGER NOT NULL,
+            is_deleted INTEGER NOT NULL
         ) WITHOUT ROWID;
         CREATE INDEX channels_listed ON channels (list_at, channel_id);
         CREATE INDEX channels_active ON channels (last_activity, channel_id);
@@ -129,14 +130,14 @@ extension Database {
     ///   - known: The row as it was read before, parts of which may still be right.
     ///   - now: The time by which silences and rate limits have ended; nil leaves them as they were stored.
     func channelRow(_ channel: ChannelID, known: ChannelRow? = nil, now: Timestamp? = nil) throws -> ChannelRow? {
-        let rows = try Row.fetchCursor(try cachedStatement(sql: ChannelRow.query), arguments: [channel.rawValue])
-        return try rows.next().map { try ChannelRow($0, known: known, now: now) }
+        try first(ChannelRow.query, [channel]) { try ChannelRow(&$0, known: known, now: now) }
     }
 
     /// A channel's type, and whether it has a policy of its own; nil when it isn't cached.
     func typeOfChannel(_ channel: ChannelID) throws -> (type: ChannelType, hasPolicy: Bool)? {
-        let statement = try cachedStatement(sql: "SELECT type, policy IS NOT NULL FROM channel_attributes WHERE channel_id = ?")
-        return try Row.fetchOne(statement, arguments: [channel.rawValue]).map { (ChannelType($0[0] as String), $0[1]) }
+        try first("SELECT type, has_policy FROM channels WHERE channel_id = ?", [channel]) {
+            (try $0.value(), try $0.value())
+        }
     }
 
     /// A channel's attributes and counters; nil when it isn't cached.
@@ -145,39 +146,48 @@ extension Database {
             SELECT \(Channel.cacheColumns.of("a")), \(ChannelCounters.cacheColumns.of("c"))
             FROM channels c JOIN channel_attributes a ON a.channel_id = c.channel_id WHERE c.channel_id = ?
             """
-        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: [id.rawValue])
-        return try rows.next().map { row in
-            var reader = CacheReader(row)
-            var channel = try Channel(cached: &reader)
-            channel.counters = try ChannelCounters(cached: &reader)
+        return try first(sql, [id]) { row in
+            var channel = try Channel(cached: &row)
+            channel.counters = try ChannelCounters(cached: &row)
             return channel
         }
     }
 
     func save(_ channel: Channel) throws {
-        let id = channel.channelId.rawValue
-        try run(
-            """
-            INSERT INTO channels (channel_id, seq, member_count, message_count, ordinal, last_activity, list_at, created_at, created_by,
-                                  type, custom_type, name_key, tags, is_public, is_frozen, is_deleted)
-            VALUES (?1, 0, 0, 0, 0, 0, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-            ON CONFLICT (channel_id) DO UPDATE
-            SET list_at = COALESCE(last_message_at, excluded.list_at), created_at = excluded.created_at,
-                created_by = excluded.created_by, type = excluded.type, custom_type = excluded.custom_type,
-                name_key = excluded.name_key, tags = excluded.tags, is_public = excluded.is_public,
-                is_frozen = excluded.is_frozen, is_deleted = excluded.is_deleted
-            """,
-            [
-                id, channel.createdAt.milliseconds, channel.createdBy?.rawValue, channel.type.rawValue,
-                channel.attributes.customType, NameKey.of(channel.attributes.displayName),
-                String(decoding: try JSONWriter.bytes(of: channel.tags), as: UTF8.self), channel.isPublic, channel.isFrozen,
-                channel.deletedAt != nil,
-            ])
-        var row = CacheWriter()
-        try row.put(channel)
-        try run(Self.replacementOfAttributes, row)
-        try save(channel.counters, of: channel.channelId)
+        let counters = channel.counters
+        try run(Self.upsertOfChannel) { row in
+            try row.put(channel.channelId)
+            try row.put(counters)
+            try row.put(counters.lastMessageAt ?? channel.createdAt)
+            try row.put(channel.createdAt)
+            try row.put(channel.createdBy)
+            try row.put(channel.type)
+            try row.put(channel.attributes.customType)
+            try row.put(NameKey.of(channel.attributes.displayName))
+            try row.put(String(decoding: JSONWriter.bytes(of: channel.tags), as: UTF8.self))
+            try row.put(channel.policy != nil)
+            try row.put(channel.isPublic)
+            try row.put(channel.isFrozen)
+            try row.put(channel.deletedAt != nil)
+        }
+        try run(Self.replacementOfAttributes) { try $0.put(channel) }
     }
+
+    /// What lists look at in `channels`, beside the counters.
+    private static let listedColumns: CacheColumns = """
+        created_at, created_by, type, custom_type, name_key, tags, has_policy, is_public, is_frozen, is_deleted
+        """
+
+    /// The counters follow if they aren't older than those that are there.
+    private static let upsertOfChannel = """
+        INSERT INTO channels (channel_id, \(ChannelCounters.cacheColumns), list_at, \(listedColumns))
+        VALUES (?, \(ChannelCounters.cacheColumns.placeholders), ?, \(listedColumns.placeholders))
+        ON CONFLICT (channel_id) DO UPDATE
+        SET \(ChannelCounters.cacheColumns.names.map { "\($0) = \(newer($0))" }.joined(separator: ", ")),
+            list_at = COALESCE(\(newer("last_message_at")), excluded.created_at), \(listedColumns.replaced)
+        """
+
+    private static func newer(_ column: String) -> String { "IIF(excluded.seq >= seq, excluded.\(column), \(column))" }
 
     func save(_ counters: ChannelCounters, of channel: ChannelID) throws {
         try run(
@@ -188,8 +198,8 @@ extension Database {
             WHERE channel_id = ?7 AND seq <= ?1
             """,
             [
-                counters.seq, counters.memberCount, counters.messageCount, counters.ordinal, counters.lastActivity.milliseconds,
-                counters.lastMessageAt?.milliseconds, channel.rawValue,
+                counters.seq, counters.memberCount, counters.messageCount, counters.ordinal, counters.lastActivity,
+                counters.lastMessageAt, channel,
             ])
     }
 
@@ -208,10 +218,10 @@ extension Database {
         let stored: Capabilities? = try model(Self.queryOfCapabilities, [channel.rawValue])
         var capabilities = stored ?? Capabilities()
         change(&capabilities)
-        var row = CacheWriter()
-        try row.put(channel.rawValue)
-        try row.put(capabilities)
-        try run(Self.replacementOfCapabilities, row)
+        try run(Self.replacementOfCapabilities) { row in
+            try row.put(channel)
+            try row.put(capabilities)
+        }
     }
 
     private static let queryOfCapabilities = "SELECT \(Capabilities.cacheColumns) FROM capabilities WHERE channel_id = ?"

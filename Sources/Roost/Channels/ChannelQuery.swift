@@ -23,19 +23,23 @@ extension QueryChannels {
         var conditions = storeConditions
         if let id { conditions.add("c.channel_id = ?", id.rawValue) }
         let sql = """
-            SELECT c.channel_id, c.ordinal, m.read_count, \(placeColumn), \(nameContains == nil ? "NULL" : "c.name_key"),
-                   m.notifications_muted_until IS NOT NULL
+            SELECT c.channel_id, c.ordinal, m.read_count, m.notifications_muted_until IS NOT NULL,
+                   \(nameContains == nil ? "NULL" : "c.name_key"), \(placeColumn)
             FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
             WHERE m.is_member = 1 AND c.is_deleted = 0 \(conditions.sql)
             """
         let part = nameContains.map { NameKey.of($0) }
         var places: [ChannelPlace] = []
-        let rows = try Row.fetchCursor(try database.cachedStatement(sql: sql), arguments: StatementArguments(conditions.arguments))
-        while let row = try rows.next() {
+        try database.each(sql, conditions.values) { row in
+            let id: ChannelID = try row.value()
+            let (ordinal, readCount): (Int, Int) = (try row.value(), try row.value())
+            let isMuted: Bool = try row.value()
             if let part {
-                guard !part.isEmpty, NameKey.holds(part, in: row[4]) else { continue }
+                guard try !part.isEmpty && NameKey.holds(part, in: row.value()) else { return }
+            } else {
+                row.skip()
             }
-            places.append(place(ChannelID(row[0] as String), unreadCount: max(0, row[1] - row[2]), row))
+            places.append(try place(id, unreadCount: max(0, ordinal - readCount), isMuted: isMuted, &row))
         }
         return places
     }
@@ -53,8 +57,7 @@ extension QueryChannels {
                 WHERE m.is_member = 1 AND c.is_deleted = 0 \(group) \(conditions.sql)
                 ORDER BY \(placeColumn) \(direction), c.channel_id \(direction) LIMIT ?
                 """
-            let arguments = StatementArguments(conditions.arguments + [count - found.count])
-            found += try String.fetchAll(try database.cachedStatement(sql: sql), arguments: arguments).map(ChannelID.init)
+            found += try database.values(sql, conditions.values + [count - found.count])
         }
         return found
     }
@@ -80,21 +83,24 @@ extension QueryChannels {
     func unreadCount(in database: Database) throws -> Int {
         let conditions = storeConditions
         let sql = """
-            SELECT SUM(MAX(0, c.ordinal - m.read_count)) FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
+            SELECT COALESCE(SUM(MAX(0, c.ordinal - m.read_count)), 0)
+            FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
             WHERE m.is_member = 1 AND c.is_deleted = 0 AND m.notifications_muted_until IS NULL \(conditions.sql)
             """
-        let statement = try database.cachedStatement(sql: sql)
-        return try Int.fetchOne(statement, arguments: StatementArguments(conditions.arguments)) ?? 0
+        return try database.value(sql, conditions.values) ?? 0
     }
 
-    private func place(_ id: ChannelID, unreadCount: Int, _ row: Row) -> ChannelPlace {
-        let isMuted: Bool = row[5]
-        return switch effectiveSort {
-        case .name: ChannelPlace(id: id, name: row[3], unreadCount: unreadCount, isMuted: isMuted)
+    /// - Parameter row: The order's column is next.
+    private func place(
+        _ id: ChannelID, unreadCount: Int, isMuted: Bool, _ row: inout CacheReader
+    ) throws -> ChannelPlace {
+        switch effectiveSort {
+        case .name: ChannelPlace(id: id, name: try row.value(), unreadCount: unreadCount, isMuted: isMuted)
         case .unreadFirst:
-            ChannelPlace(id: id, group: unreadCount > 0 ? 0 : 1, time: row[3], unreadCount: unreadCount, isMuted: isMuted)
+            ChannelPlace(
+                id: id, group: unreadCount > 0 ? 0 : 1, time: try row.value(), unreadCount: unreadCount, isMuted: isMuted)
         case .lastMessage, .lastActivity, .created:
-            ChannelPlace(id: id, time: row[3], unreadCount: unreadCount, isMuted: isMuted)
+            ChannelPlace(id: id, time: try row.value(), unreadCount: unreadCount, isMuted: isMuted)
         }
     }
 
@@ -161,20 +167,20 @@ extension QueryChannels {
 /// Conditions that hold together. Values are bound, never written into the text.
 private struct StoreConditions {
     private(set) var sql = ""
-    private(set) var arguments: [any DatabaseValueConvertible] = []
+    private(set) var values: [any CacheColumn] = []
 
-    mutating func add(_ condition: String, _ values: any DatabaseValueConvertible...) {
+    mutating func add(_ condition: String, _ values: any CacheColumn...) {
         sql += " AND \(condition)"
-        arguments += values
+        self.values += values
     }
 
     mutating func add(_ column: String, in values: [String], end: String = "") {
         sql += " AND \(column) IN (\(values.map { _ in "?" }.joined(separator: ", ")))\(end)"
-        arguments += values
+        self.values += values
     }
 
     mutating func or(_ column: String, in values: [String], end: String) {
         sql += " OR \(column) IN (\(values.map { _ in "?" }.joined(separator: ", ")))\(end)"
-        arguments += values
+        self.values += values
     }
 }

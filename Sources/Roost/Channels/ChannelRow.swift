@@ -66,8 +66,7 @@ final class ChannelRow: Hashable, Sendable {
         """
 
     /// A row of ``query``. Parts of `known` that were read from the same rows aren't read again.
-    convenience init(_ row: Row, known: ChannelRow?, now: Timestamp?) throws {
-        var reader = CacheReader(row)
+    convenience init(_ reader: inout CacheReader, known: ChannelRow?, now: Timestamp?) throws {
         let source = Source(
             attributes: try reader.value(), messageSeq: try reader.value(), messageChangeSeq: try reader.value(),
             isDeletedForMe: try reader.value(), overlay: try reader.value())

@@ -12,10 +12,10 @@ extension Invitation: CachedRow {
 
     static func save(_ rows: [Invitation], of stream: StreamID, as user: UserID, in database: Database) throws {
         for invitation in rows {
-            var row = CacheWriter()
-            try row.put(invitation)
-            try row.put(invitation.userId == user && invitation.state == .pending)
-            try database.run(upsert, row)
+            try database.run(upsert) { row in
+                try row.put(invitation)
+                try row.put(invitation.userId == user && invitation.state == .pending)
+            }
         }
     }
 

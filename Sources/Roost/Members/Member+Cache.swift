@@ -11,10 +11,10 @@ extension Member: CachedRow {
     static func save(_ rows: [Member], of stream: StreamID, as user: UserID, in database: Database) throws {
         guard case .channel(let channel) = stream else { return }
         for member in rows {
-            var row = CacheWriter()
-            try row.put(channel.rawValue)
-            try row.put(member)
-            try database.run(upsert, row)
+            try database.run(upsert) { row in
+                try row.put(channel)
+                try row.put(member)
+            }
         }
     }
 
@@ -70,7 +70,11 @@ extension Membership: CachedRow {
         let followed = try database.followedMessages(in: channel, after: membership.channelSeq)
         let purged = try database.purges(in: channel, after: membership.channelSeq)
         let membership = Unread.bringUp(membership, as: user, with: followed, purged)
-        if let stored = try database.membership(of: channel), stored.isNewer(than: membership) { return }
+        if let stored = try database.membership(of: channel) {
+            // A resume brings most memberships twice, with the user's stream and with the channel's.
+            if try stored == membership && database.overlay(of: channel) == nil { return }
+            if stored.isNewer(than: membership) { return }
+        }
         try database.replace(membership)
         if membership.state != .member {
             try database.forgetCapabilities(in: channel)
@@ -146,9 +150,8 @@ extension Database {
 
     /// The user's own membership, current or former, as the server has it.
     func membership(of channel: ChannelID) throws -> Membership? {
-        let statement = try cachedStatement(sql: "SELECT server_row FROM overlays WHERE channel_id = ? AND server_row IS NOT NULL")
-        if let row = try Data.fetchOne(statement, arguments: [channel.rawValue]) { return try StoredJSON.decode(from: row) }
-        return try shownMembership(of: channel)
+        let sql = "SELECT server_row FROM overlays WHERE channel_id = ? AND server_row IS NOT NULL"
+        return try json(sql, [channel]) ?? shownMembership(of: channel)
     }
 
     /// The same with the user's operations on their way, as lists show it.
@@ -157,10 +160,10 @@ extension Database {
     /// Puts the user's own membership in the place of the one that is there. Readers see it under the user's operations on their way.
     func replace(_ membership: Membership) throws {
         let membership = try shown(membership)
-        var row = CacheWriter()
-        try row.put(membership)
-        try row.put(membership.state == .member)
-        try run(Self.replacementOfMembership, row)
+        try run(Self.replacementOfMembership) { row in
+            try row.put(membership)
+            try row.put(membership.state == .member)
+        }
     }
 
     private static let queryOfMembership = "SELECT \(Membership.cacheColumns) FROM memberships WHERE channel_id = ?"

@@ -27,9 +27,13 @@ struct CachedPart {
     func messages(changedAfter seq: Seq, limit: Int) throws -> [CachedMessage] {
         let sql = """
             \(CachedMessage.query)
-            WHERE m.channel_id = ?1 AND m.change_seq > ?2 AND m.seq BETWEEN ?4 AND ?5 ORDER BY m.change_seq, m.seq LIMIT ?3
+            WHERE m.channel_id = ?1 AND +m.seq BETWEEN ?4 AND ?5
+                  AND m.seq IN (SELECT seq FROM messages WHERE channel_id = ?1 AND seq > ?2
+                                UNION ALL
+                                SELECT seq FROM messages WHERE channel_id = ?1 AND change_seq > ?2 AND change_seq > seq)
+            ORDER BY m.change_seq, m.seq LIMIT ?3
             """
-        return try messages(sql, [channel.rawValue, seq, limit, range.lowerBound, range.upperBound])
+        return try messages(sql, [channel, seq, limit, range.lowerBound, range.upperBound])
     }
 
     /// Messages of the channel that the user has deleted for themselves after a seq of their own stream.
@@ -55,13 +59,11 @@ struct CachedPart {
     }
 
     private func messages(
-        _ sql: String, _ arguments: StatementArguments, _ known: [CachedMessage] = []
+        _ sql: String, _ values: [any CacheColumn], _ known: [CachedMessage] = []
     ) throws -> [CachedMessage] {
         let known = Dictionary(known.map { ($0.seq, $0) }, uniquingKeysWith: { first, _ in first })
         var messages: [CachedMessage] = []
-        let rows = try Row.fetchCursor(try database.cachedStatement(sql: sql), arguments: arguments)
-        while let row = try rows.next() {
-            var reader = CacheReader(row)
+        try database.each(sql, values) { reader in
             let (seq, changeSeq, isDeletedForMe): (Seq, Seq, Bool) = (try reader.value(), try reader.value(), try reader.value())
             if let same = known[seq], same.changeSeq == changeSeq, same.item.isDeletedForMe == isDeletedForMe {
                 messages.append(same)
@@ -79,8 +81,7 @@ struct CachedPart {
         func message(_ order: String, from first: Seq, to last: Seq) throws -> (seq: Seq, at: Int64)? {
             let sql =
                 "SELECT seq, created_at FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? ORDER BY seq \(order) LIMIT 1"
-            let statement = try database.cachedStatement(sql: sql)
-            return try Row.fetchOne(statement, arguments: [channel.rawValue, first, last]).map { ($0[0], $0[1]) }
+            return try database.first(sql, [channel, first, last]) { (try $0.value(), try $0.value()) }
         }
         guard let newest = try message("DESC", from: range.lowerBound, to: range.upperBound), newest.at >= time.milliseconds else {
             return nil
@@ -106,55 +107,47 @@ struct CachedPart {
     func hasMessage(after seq: Seq) throws -> Bool { try hasMessage(in: max(seq + 1, range.lowerBound), range.upperBound) }
 
     private func hasMessage(in first: Seq, _ last: Seq) throws -> Bool {
-        let statement = try database.cachedStatement(
-            sql: "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ?)")
-        return try Bool.fetchOne(statement, arguments: [channel.rawValue, first, last]) ?? false
+        let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ?)"
+        return try database.value(sql, [channel, first, last]) ?? false
     }
 
     /// The number of messages after a seq; nil for more than ``MessageList/newerCountMax``.
     func count(after seq: Seq) throws -> Int? {
-        let statement = try database.cachedStatement(
-            sql: """
-                SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? LIMIT ?)
-                """)
-        let count = try Int.fetchOne(
-            statement,
-            arguments: [
-                channel.rawValue, max(seq + 1, range.lowerBound), range.upperBound, MessageList.newerCountMax + 1,
-            ])
+        let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? LIMIT ?)"
+        let count: Int? = try database.value(
+            sql, [channel, max(seq + 1, range.lowerBound), range.upperBound, MessageList.newerCountMax + 1])
         return count.flatMap { $0 > MessageList.newerCountMax ? nil : $0 }
     }
 
     /// The messages of the channel deleted for good by changes after a seq.
     func purgedMessages(changedAfter seq: Seq, limit: Int) throws -> [Seq] {
-        let statement = try database.cachedStatement(sql: "SELECT seq FROM purged WHERE channel_id = ? AND change_seq > ? LIMIT ?")
-        return try Seq.fetchAll(statement, arguments: [channel.rawValue, seq, limit])
+        try database.values("SELECT seq FROM purged WHERE channel_id = ? AND change_seq > ? LIMIT ?", [channel, seq, limit])
     }
 }
 
 extension Database {
     /// Nil for a channel that isn't followed.
     func messageState(of channel: ChannelID) throws -> MessageState? {
-        let statement = try cachedStatement(
-            sql: """
-                SELECT generation, cursor, window_start, stretches,
-                       MAX(COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0),
-                           COALESCE((SELECT concealed_seq FROM overlays WHERE channel_id = ?1), 0)),
-                       COALESCE((SELECT MAX(user_seq) FROM own_deletions WHERE channel_id = ?1), 0)
-                FROM positions WHERE channel_id = ?1
-                """)
-        return try Row.fetchOne(statement, arguments: [channel.rawValue]).map { row in
+        let sql = """
+            SELECT generation, cursor, window_start, stretches,
+                   MAX(COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0),
+                       COALESCE((SELECT concealed_seq FROM overlays WHERE channel_id = ?1), 0)),
+                   COALESCE((SELECT MAX(user_seq) FROM own_deletions WHERE channel_id = ?1), 0)
+            FROM positions WHERE channel_id = ?1
+            """
+        return try first(sql, [channel]) { row in
+            let generation: Int64 = try row.value()
             let position = Position(
-                cursor: row[1], windowStart: row[2], messageCount: nil, stretches: try Position.stretches(row[3]))
-            return MessageState(generation: row[0], position: position, floor: row[4], deletionSeq: row[5])
+                cursor: try row.value(), windowStart: try row.value(), messageCount: nil,
+                stretches: try Position.stretches(row.value()))
+            return MessageState(generation: generation, position: position, floor: try row.value(), deletionSeq: try row.value())
         }
     }
 
     /// Whether a message that the user sent is cached.
     func holdsOwnMessage(_ clientId: ClientID, in channel: ChannelID) throws -> Bool {
-        let statement = try cachedStatement(
-            sql: "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND client_id = ? AND is_own = 1)")
-        return try Bool.fetchOne(statement, arguments: [channel.rawValue, clientId.rawValue]) ?? false
+        let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND client_id = ? AND is_own = 1)"
+        return try value(sql, [channel, clientId]) ?? false
     }
 
     /// A message that the user sent; nil if it isn't cached.

@@ -43,19 +43,16 @@ struct DraftOverlay: Codable, Hashable, Sendable {
 extension Database {
     /// All that the user has begun to write, by channel.
     func drafts() throws -> [ChannelID: ChannelDraft] {
-        let ids = try String.fetchAll(
-            self, sql: "SELECT channel_id FROM drafts UNION SELECT channel_id FROM overlays WHERE channel_id <> ''")
+        let ids: [ChannelID] = try values(
+            "SELECT channel_id FROM drafts UNION SELECT channel_id FROM overlays WHERE channel_id <> ''")
         var drafts: [ChannelID: ChannelDraft] = [:]
-        for id in ids { drafts[ChannelID(id)] = try draft(of: ChannelID(id)) }
+        for id in ids { drafts[id] = try draft(of: id) }
         return drafts
     }
 
     /// What the user has begun to write in a channel, as it will be with what is on its way; nil for nothing, and in a deleted channel.
     func draft(of channel: ChannelID) throws -> ChannelDraft? {
-        let statement = try cachedStatement(sql: "SELECT json FROM drafts WHERE channel_id = ?")
-        let stored: ChannelDraft? = try Data.fetchOne(statement, arguments: [channel.rawValue]).map {
-            try StoredJSON.decode(from: $0)
-        }
+        let stored: ChannelDraft? = try json("SELECT json FROM drafts WHERE channel_id = ?", [channel])
         guard let draft = try overlay(of: channel)?.draft?.draft ?? stored, !draft.isRemoved else { return nil }
         return try self.channel(channel)?.deletedAt == nil ? draft : nil
     }

@@ -13,11 +13,11 @@ extension ChannelMention: CachedRow {
     static func save(_ rows: [ChannelMention], of stream: StreamID, as user: UserID, in database: Database) throws {
         guard case .channel(let channel) = stream else { return }
         for mention in rows {
-            var row = CacheWriter()
-            try row.put(channel)
-            try row.put(mention)
-            try row.put(mention.sender == user)
-            try database.run(upsert, row)
+            try database.run(upsert) { row in
+                try row.put(channel)
+                try row.put(mention)
+                try row.put(mention.sender == user)
+            }
         }
     }
 

@@ -2,11 +2,12 @@ import Foundation
 import GRDB
 import RoostAPI
 
+/// Messages that were never changed have no place in an index of changes: their seq is that of their newest change.
 extension Message: CachedRow {
     static let schema = """
         CREATE TABLE messages (\(Message.cacheColumns), is_own, counts, PRIMARY KEY (channel_id, seq)) WITHOUT ROWID;
         CREATE INDEX messages_by_id ON messages (message_id);
-        CREATE INDEX messages_changed ON messages (channel_id, change_seq);
+        CREATE INDEX messages_changed ON messages (channel_id, change_seq) WHERE change_seq > seq;
         CREATE INDEX messages_own ON messages (channel_id, client_id) WHERE is_own = 1;
         CREATE TABLE opened_channels (channel_id TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID;
         """
@@ -16,13 +17,13 @@ extension Message: CachedRow {
     static func save(_ rows: [Message], of stream: StreamID, as user: UserID, in database: Database) throws {
         guard case .channel(let channel) = stream else { return }
         for message in try database.shown(rows, in: channel) {
-            var row = CacheWriter()
-            try row.put(message)
-            try row.put(message.sender == user)
-            try row.put(Unread.counts(message))
-            try row.put(message.seq)
-            try row.put(message.channelId.rawValue)
-            try database.run(upsert, row)
+            try database.run(upsert) { row in
+                try row.put(message)
+                try row.put(message.sender == user)
+                try row.put(Unread.counts(message))
+                try row.put(message.seq)
+                try row.put(message.channelId)
+            }
         }
     }
 

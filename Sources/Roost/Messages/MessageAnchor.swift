@@ -98,22 +98,14 @@ struct UnreadMark: Sendable {
             if Unread.count(in: counters, for: membership) > 0 { readSeq = max(membership.readSeq, membership.historyFloor) }
         }
         guard let readSeq, let part = state.position.part(holding: readSeq + 1) else { return }
-        let statement = try database.cachedStatement(sql: Self.queryOfOthers)
-        let rows = try Row.fetchCursor(statement, arguments: [channel.rawValue, readSeq + 1, part.upperBound])
-        while let row = try rows.next() {
-            var reader = CacheReader(row)
-            if try reader.value() == firstSeq { return }
-            let message = try Message(cached: &reader)
-            guard Unread.counts(message) else { continue }
-            (firstSeq, first) = (message.seq, MessageItem.ID(sender: message.sender, clientId: message.clientId))
-            return
+        let sql = """
+            SELECT seq, sender, client_id FROM messages
+            WHERE channel_id = ? AND seq BETWEEN ? AND ? AND is_own = 0 AND counts = 1 ORDER BY seq LIMIT 1
+            """
+        let found: (seq: Seq, id: MessageItem.ID)? = try database.first(sql, [channel, readSeq + 1, part.upperBound]) {
+            (try $0.value(), MessageItem.ID(sender: try $0.value(), clientId: try $0.value()))
         }
-        // It was deleted for good, and so were all after it.
-        (firstSeq, first) = (nil, nil)
+        // Without one, it was deleted for good, and so were all after it.
+        (firstSeq, first) = (found?.seq, found?.id)
     }
-
-    private static let queryOfOthers = """
-        SELECT seq, \(Message.cacheColumns) FROM messages
-        WHERE channel_id = ? AND seq BETWEEN ? AND ? AND is_own = 0 ORDER BY seq
-        """
 }

@@ -12,9 +12,7 @@ extension OwnDeletion: CachedRow {
     /// Saves the deletions, and conceals the messages that are cached.
     static func save(_ rows: [OwnDeletion], of stream: StreamID, as user: UserID, in database: Database) throws {
         for deletion in rows {
-            var row = CacheWriter()
-            try row.put(deletion)
-            try database.run(insert, row)
+            try database.run(insert) { try $0.put(deletion) }
             let cached: Message? = try database.model(
                 "SELECT \(Message.cacheColumns) FROM messages WHERE channel_id = ? AND seq = ?",
                 [deletion.channelId.rawValue, deletion.seq])
@@ -56,11 +54,10 @@ extension Database {
     /// Returns messages of a channel as the user sees them: without the content of those that the user has deleted for themselves.
     func shown(_ messages: [Message], in channel: ChannelID) throws -> [Message] {
         guard let lowest = messages.lazy.map(\.seq).min(), let highest = messages.lazy.map(\.seq).max() else { return [] }
-        let statement = try cachedStatement(
-            sql: "SELECT seq, deleted_at FROM own_deletions WHERE channel_id = ? AND seq BETWEEN ? AND ?")
-        let rows = try Row.fetchAll(statement, arguments: [channel.rawValue, lowest, highest])
-        guard !rows.isEmpty else { return messages }
-        let deletions = Dictionary(rows.map { ($0[0] as Seq, Timestamp(milliseconds: $0[1])) }) { first, _ in first }
+        var deletions: [Seq: Timestamp] = [:]
+        let sql = "SELECT seq, deleted_at FROM own_deletions WHERE channel_id = ? AND seq BETWEEN ? AND ?"
+        try each(sql, [channel, lowest, highest]) { deletions[try $0.value()] = try $0.value() }
+        guard !deletions.isEmpty else { return messages }
         return messages.map { message in deletions[message.seq].map { message.deletedForMe(at: $0) } ?? message }
     }
 }

@@ -27,13 +27,14 @@ extension PurgedMessage: CachedRow {
 extension Database {
     /// Returns the messages of a channel deleted for good after a seq, as far as the channel is followed.
     func purges(in channel: ChannelID, after seq: Seq) throws -> [PurgedMessage] {
-        let statement = try cachedStatement(
-            sql: """
-                SELECT seq, change_seq, counts FROM purged
-                WHERE channel_id = ?1 AND change_seq > ?2 AND change_seq <= (SELECT cursor FROM positions WHERE channel_id = ?1)
-                """)
-        return try Row.fetchAll(statement, arguments: [channel.rawValue, seq]).map {
-            PurgedMessage(seq: $0[0], changeSeq: $0[1], counts: $0[2])
+        let sql = """
+            SELECT seq, change_seq, counts FROM purged
+            WHERE channel_id = ?1 AND change_seq > ?2 AND change_seq <= (SELECT cursor FROM positions WHERE channel_id = ?1)
+            """
+        var purged: [PurgedMessage] = []
+        try each(sql, [channel, seq]) {
+            purged.append(PurgedMessage(seq: try $0.value(), changeSeq: try $0.value(), counts: try $0.value()))
         }
+        return purged
     }
 }

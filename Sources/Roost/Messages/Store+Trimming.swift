@@ -33,7 +33,7 @@ extension Database {
     }
 
     private func usedBytes() throws -> Int {
-        func pragma(_ name: String) throws -> Int { try Int.fetchOne(self, sql: "PRAGMA \(name)") ?? 0 }
+        func pragma(_ name: String) throws -> Int { try value("PRAGMA \(name)") ?? 0 }
         return try (pragma("page_count") - pragma("freelist_count")) * pragma("page_size")
     }
 
@@ -43,7 +43,7 @@ extension Database {
             SELECT p.channel_id FROM positions p LEFT JOIN opened_channels o ON o.channel_id = p.channel_id
             ORDER BY COALESCE(o.number, 0), p.channel_id
             """
-        return try String.fetchAll(self, sql: sql).map(ChannelID.init)
+        return try values(sql)
     }
 
     private func trim(_ channel: ChannelID, _ kinds: CachedRowKinds) throws {
@@ -53,8 +53,7 @@ extension Database {
                 SELECT seq FROM messages WHERE channel_id = ?1 AND seq >= p.window_start ORDER BY seq DESC LIMIT 1 OFFSET ?2), 0))
             FROM positions p WHERE p.channel_id = ?1
             """
-        let kept = try Seq.fetchOne(
-            try cachedStatement(sql: sql), arguments: [channel.rawValue, Self.messagesKept - 1])
+        let kept: Seq? = try value(sql, [channel, Self.messagesKept - 1])
         guard let kept, kept > 0 else { return }
         try kinds.forget(messages: 0...(kept - 1), in: channel, self)
         try beginWindow(of: channel, at: kept)

@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import RoostAPI
 
 /// The names of the columns in which the cache keeps a model's fields.
@@ -35,124 +34,55 @@ protocol CachedModel {
     func cache(in row: inout CacheWriter) throws
 }
 
-/// Reads the columns of a row from left to right.
-struct CacheReader {
-    private let row: Row
-    private var index: Int
-
-    init(_ row: Row, from index: Int = 0) {
-        (self.row, self.index) = (row, index)
-    }
-
-    /// The next column, or the next several.
-    mutating func value<Value: CacheColumn>() throws -> Value { try Value(cached: &self) }
-
-    /// A model whose first column is never null, or nil where there is no such row.
-    mutating func optional<Model: CachedModel>(_ model: Model.Type = Model.self) throws -> Model? {
-        guard isNull else { return try Model(cached: &self) }
-        skip(Model.self)
-        return nil
-    }
-
-    mutating func skip<Model: CachedModel>(_ model: Model.Type) { index += Model.cacheColumns.names.count }
-
-    var isNull: Bool { row.hasNull(atIndex: index) }
-
-    /// Passes a column.
-    mutating func skip() { index += 1 }
-
-    /// The next column as SQLite has it.
-    ///
-    /// - Throws: ``DamagedRow`` if it is null.
-    mutating func next<Value: DatabaseValueConvertible & StatementColumnConvertible>() throws -> Value {
-        guard let value = row[index] as Value? else { throw DamagedRow() }
-        index += 1
-        return value
-    }
-}
-
-/// Takes the values of a row from left to right.
-struct CacheWriter {
-    private(set) var values: [(any DatabaseValueConvertible)?] = []
-
-    mutating func put(_ value: some CacheColumn) throws { values.append(try value.cached()) }
-    mutating func put(_ model: some CachedModel) throws { try model.cache(in: &self) }
-}
-
-/// A row of the cache has something that this version never writes.
-struct DamagedRow: Error {}
-
-extension Database {
-    /// Runs a statement with values. It is prepared once and kept.
-    func run(_ sql: String, _ row: CacheWriter) throws { try run(sql, StatementArguments(row.values)) }
-
-    /// The first model that a statement finds.
-    func model<Model: CachedModel>(_ sql: String, _ arguments: StatementArguments) throws -> Model? {
-        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: arguments)
-        return try rows.next().map { row in
-            var reader = CacheReader(row)
-            return try Model(cached: &reader)
-        }
-    }
-
-    /// The models that a statement finds, whose columns are the model's alone.
-    func models<Model: CachedModel>(_ sql: String, _ arguments: StatementArguments) throws -> [Model] {
-        var models: [Model] = []
-        let rows = try Row.fetchCursor(try cachedStatement(sql: sql), arguments: arguments)
-        while let row = try rows.next() {
-            var reader = CacheReader(row)
-            models.append(try Model(cached: &reader))
-        }
-        return models
-    }
-}
-
 // MARK: Values
 
 /// A value in one column of the cache.
 protocol CacheColumn {
     init(cached row: inout CacheReader) throws
-    func cached() throws -> (any DatabaseValueConvertible)?
+    func bind(to row: inout CacheWriter) throws
 }
 
 extension Int: CacheColumn {
-    init(cached row: inout CacheReader) throws { self = try row.next() }
-    func cached() -> (any DatabaseValueConvertible)? { self }
+    init(cached row: inout CacheReader) throws {
+        guard let value = Int(exactly: try row.integer()) else { throw DamagedRow() }
+        self = value
+    }
+    func bind(to row: inout CacheWriter) throws { try row.bind(Int64(self)) }
 }
 
 extension Int64: CacheColumn {
-    init(cached row: inout CacheReader) throws { self = try row.next() }
-    func cached() -> (any DatabaseValueConvertible)? { self }
+    init(cached row: inout CacheReader) throws { self = try row.integer() }
+    func bind(to row: inout CacheWriter) throws { try row.bind(self) }
 }
 
 extension Bool: CacheColumn {
-    init(cached row: inout CacheReader) throws { self = try row.next() }
-    func cached() -> (any DatabaseValueConvertible)? { self }
+    init(cached row: inout CacheReader) throws { self = try row.integer() != 0 }
+    func bind(to row: inout CacheWriter) throws { try row.bind(Int64(self ? 1 : 0)) }
 }
 
 extension String: CacheColumn {
-    init(cached row: inout CacheReader) throws { self = try row.next() }
-    func cached() -> (any DatabaseValueConvertible)? { self }
+    init(cached row: inout CacheReader) throws { self = try row.text() }
+    func bind(to row: inout CacheWriter) throws { try row.bind(self) }
 }
 
 extension Data: CacheColumn {
-    init(cached row: inout CacheReader) throws { self = try row.next() }
-    func cached() -> (any DatabaseValueConvertible)? { self }
+    init(cached row: inout CacheReader) throws { self = try row.bytes() }
+    func bind(to row: inout CacheWriter) throws { try row.bind([UInt8](self)) }
 }
 
 extension Timestamp: CacheColumn {
-    init(cached row: inout CacheReader) throws { self.init(milliseconds: try row.next()) }
-    func cached() -> (any DatabaseValueConvertible)? { milliseconds }
+    init(cached row: inout CacheReader) throws { self.init(milliseconds: try row.value()) }
+    func bind(to row: inout CacheWriter) throws { try milliseconds.bind(to: &row) }
 }
 
 extension MessageID: CacheColumn {
-    init(cached row: inout CacheReader) throws { self.init(rawValue: try row.next()) }
-    func cached() -> (any DatabaseValueConvertible)? { rawValue }
+    init(cached row: inout CacheReader) throws { self.init(rawValue: try row.value()) }
+    func bind(to row: inout CacheWriter) throws { try rawValue.bind(to: &row) }
 }
 
 extension CacheColumn where Self: WireString {
-    init(cached row: inout CacheReader) throws { self.init(rawValue: try row.next()) }
-    func cached() -> (any DatabaseValueConvertible)? { rawValue }
+    init(cached row: inout CacheReader) throws { self.init(rawValue: try row.value()) }
+    func bind(to row: inout CacheWriter) throws { try rawValue.bind(to: &row) }
 }
 
 extension ChannelID: CacheColumn {}
@@ -163,10 +93,10 @@ extension ChannelType: CacheColumn {}
 
 extension CacheColumn where Self: WireEnumeration {
     init(cached row: inout CacheReader) throws {
-        guard let value = Self(rawValue: try row.next()) else { throw DamagedRow() }
+        guard let value = Self(rawValue: try row.value()) else { throw DamagedRow() }
         self = value
     }
-    func cached() -> (any DatabaseValueConvertible)? { rawValue }
+    func bind(to row: inout CacheWriter) throws { try rawValue.bind(to: &row) }
 }
 
 extension MembershipState: CacheColumn {}
@@ -179,8 +109,8 @@ extension PushOption: CacheColumn {}
 protocol JSONCacheColumn: CacheColumn, Codable {}
 
 extension JSONCacheColumn {
-    init(cached row: inout CacheReader) throws { self = try StoredJSON.decode(Self.self, from: row.next()) }
-    func cached() throws -> (any DatabaseValueConvertible)? { try StoredJSON.encode(self) }
+    init(cached row: inout CacheReader) throws { self = try StoredJSON.decode(Self.self, from: row.value()) }
+    func bind(to row: inout CacheWriter) throws { try row.bind(JSONWriter.bytes(of: self)) }
 }
 
 extension JSONValue: JSONCacheColumn {}
@@ -197,12 +127,10 @@ extension [String: [String]]: JSONCacheColumn, CacheColumn {}
 /// A list. Most are empty, and read without a decoder.
 extension Array: CacheColumn where Element: ListedInCacheColumn {
     init(cached row: inout CacheReader) throws {
-        let json: Data = try row.next()
-        self = json == Self.empty ? [] : try StoredJSON.decode(Self.self, from: json)
+        let json: Data = try row.value()
+        self = json.elementsEqual("[]".utf8) ? [] : try StoredJSON.decode(Self.self, from: json)
     }
-    func cached() throws -> (any DatabaseValueConvertible)? { isEmpty ? Self.empty : try StoredJSON.encode(self) }
-
-    private static var empty: Data { Data("[]".utf8) }
+    func bind(to row: inout CacheWriter) throws { try row.bind(isEmpty ? [UInt8]("[]".utf8) : JSONWriter.bytes(of: self)) }
 }
 
 extension Optional: CacheColumn where Wrapped: CacheColumn {
@@ -214,5 +142,7 @@ extension Optional: CacheColumn where Wrapped: CacheColumn {
             self = try Wrapped(cached: &row)
         }
     }
-    func cached() throws -> (any DatabaseValueConvertible)? { try self?.cached() }
+    func bind(to row: inout CacheWriter) throws {
+        if let self { try self.bind(to: &row) } else { try row.bindNull() }
+    }
 }

@@ -64,8 +64,8 @@ extension CachedRow {
 
     /// The cached rows of a channel, by their keys.
     static func cached(in channel: ChannelID, _ database: Database) throws -> [Self] {
-        let statement = try database.cachedStatement(sql: "SELECT json FROM \(kind) WHERE channel_id = ? ORDER BY key")
-        return try Data.fetchAll(statement, arguments: [channel.rawValue]).map { try StoredJSON.decode(Self.self, from: $0) }
+        let rows: [Data] = try database.values("SELECT json FROM \(kind) WHERE channel_id = ? ORDER BY key", [channel])
+        return try rows.map { try StoredJSON.decode(from: $0) }
     }
 }
 

@@ -101,6 +101,10 @@ struct DatabaseFile: Sendable {
         return connections
     }
 
+    /// The most that a connection keeps of the file, in KiB. With SQLite's own 2,000, writing thousands of channels at a first connection takes a
+    /// tenth longer: pages go to the log and come back within one transaction.
+    private static let pageCacheKiB = 8000
+
     private var configuration: Configuration {
         var configuration = Configuration()
         // An earlier client of the same files may still be closing them: SQLite then waits instead of refusing.
@@ -114,6 +118,7 @@ struct DatabaseFile: Sendable {
         configuration.prepareDatabase { database in
             if isFile, !database.configuration.readonly { try database.execute(sql: "PRAGMA journal_mode = WAL") }
             try database.execute(sql: "PRAGMA synchronous = \(synchronous)")
+            try database.execute(sql: "PRAGMA cache_size = -\(Self.pageCacheKiB)")
         }
         return configuration
     }

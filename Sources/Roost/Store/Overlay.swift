@@ -106,15 +106,14 @@ struct Overlay: Codable, Hashable, Sendable {
 extension Database {
     /// The overlay of a channel; of what belongs to none if it is nil.
     func overlay(of channel: ChannelID?) throws -> Overlay? {
-        let statement = try cachedStatement(sql: "SELECT json FROM overlays WHERE channel_id = ?")
-        return try Data.fetchOne(statement, arguments: [channel?.rawValue ?? ""]).map { try StoredJSON.decode(from: $0) }
+        try json("SELECT json FROM overlays WHERE channel_id = ?", [channel?.rawValue ?? ""])
     }
 
     func overlays() throws -> [ChannelID?: Overlay] {
         var overlays: [ChannelID?: Overlay] = [:]
-        for row in try Row.fetchAll(self, sql: "SELECT channel_id, json FROM overlays") {
-            let name: String = row[0]
-            overlays[name.isEmpty ? nil : ChannelID(name)] = try StoredJSON.decode(Overlay.self, from: row[1])
+        try each("SELECT channel_id, json FROM overlays") { row in
+            let name: String = try row.value()
+            overlays[name.isEmpty ? nil : ChannelID(name)] = try StoredJSON.decode(from: row.value())
         }
         return overlays
     }
@@ -134,7 +133,7 @@ extension Database {
 
     /// Removes the overlays of all channels but these.
     func keepOverlays(of channels: Set<ChannelID?>) throws {
-        for name in try String.fetchAll(self, sql: "SELECT channel_id FROM overlays") {
+        for name: String in try values("SELECT channel_id FROM overlays") {
             let channel = name.isEmpty ? nil : ChannelID(name)
             if !channels.contains(channel) { try setOverlay(nil, of: channel) }
         }
@@ -154,10 +153,9 @@ extension Database {
     private func unread(in channel: ChannelID, after seq: Seq?, _ counters: ChannelCounters?) throws -> Int? {
         guard let seq, let counters else { return nil }
         if seq >= counters.seq { return 0 }
-        let cached = try cachedStatement(sql: "SELECT window_start FROM positions WHERE channel_id = ?")
-        guard let start = try Seq.fetchOne(cached, arguments: [channel.rawValue]), start <= seq + 1 else { return nil }
-        let statement = try cachedStatement(
-            sql: "SELECT COUNT(*) FROM messages WHERE channel_id = ? AND seq > ? AND is_own = 0 AND counts = 1")
-        return try Int.fetchOne(statement, arguments: [channel.rawValue, seq])
+        let start: Seq? = try value("SELECT window_start FROM positions WHERE channel_id = ?", [channel])
+        guard let start, start <= seq + 1 else { return nil }
+        return try value(
+            "SELECT COUNT(*) FROM messages WHERE channel_id = ? AND seq > ? AND is_own = 0 AND counts = 1", [channel, seq])
     }
 }

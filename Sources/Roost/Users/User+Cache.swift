@@ -69,8 +69,7 @@ extension Preferences: CachedRow {
 extension Database {
     /// The user's own profile; nil before it came.
     func profile(of id: UserID) throws -> User? {
-        let statement = try cachedStatement(sql: "SELECT json FROM profile WHERE user_id = ?")
-        return try Data.fetchOne(statement, arguments: [id.rawValue]).map { try StoredJSON.decode(from: $0) }
+        try json("SELECT json FROM profile WHERE user_id = ?", [id])
     }
 
     /// What lists show of a user: the id alone of one who isn't known here.
@@ -85,9 +84,7 @@ extension Database {
     /// - Returns: The users of whom something else is shown now.
     func save(_ users: [UserSummary]) throws -> [UserID] {
         try users.compactMap { user in
-            var row = CacheWriter()
-            try row.put(user)
-            try run(Self.upsertOfUser, row)
+            try run(Self.upsertOfUser) { try $0.put(user) }
             return changesCount > 0 ? user.userId : nil
         }
     }
@@ -99,8 +96,7 @@ extension Database {
 
     /// Returns the user's preferences, as they will be with what is on its way; the defaults if none are known.
     func preferences() throws -> Preferences {
-        let statement = try cachedStatement(sql: "SELECT json FROM preferences")
-        let stored = try Data.fetchOne(statement).map { try StoredJSON.decode(Preferences.self, from: $0) } ?? Preferences()
+        let stored: Preferences = try json("SELECT json FROM preferences") ?? Preferences()
         return try overlay(of: nil)?.preferences.map(stored.applying) ?? stored
     }
 }

@@ -7,7 +7,7 @@ extension Database {
 
     /// Deletes the users whom nothing names any more, once there are many.
     func trimUsers(keeping usersKept: Int = Database.usersKept) throws {
-        guard try Int.fetchOne(self, sql: "SELECT COUNT(*) FROM users") ?? 0 > usersKept else { return }
+        guard let count: Int = try value("SELECT COUNT(*) FROM users"), count > usersKept else { return }
         try execute(
             sql: """
                 DELETE FROM users WHERE user_id NOT IN (

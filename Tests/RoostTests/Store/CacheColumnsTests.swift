@@ -32,11 +32,10 @@ struct CacheColumnsTests {
         leavingOut(&expected)
         let columns = Model.cacheColumns
         try database.execute(sql: "DROP TABLE IF EXISTS model; CREATE TABLE model (\(columns))")
-        var row = CacheWriter()
-        try row.put(model)
-        #expect(row.values.count == columns.names.count && Set(columns.names).count == columns.names.count)
-        try database.execute(
-            sql: "INSERT INTO model (\(columns)) VALUES (\(columns.placeholders))", arguments: StatementArguments(row.values))
+        try database.run("INSERT INTO model (\(columns)) VALUES (\(columns.placeholders))") { row in
+            try row.put(model)
+            #expect(Int(row.count) == columns.names.count && Set(columns.names).count == columns.names.count)
+        }
         let read: [Model] = try database.models("SELECT \(columns) FROM model", [])
         #expect(read == [expected])
     }
@@ -47,17 +46,13 @@ struct CacheColumnsTests {
             for column in Message.cacheColumns.names
             where !["custom_type", "data", "parent_id", "edited_at", "deleted_at"].contains(column) {
                 try database.execute(sql: "DROP TABLE IF EXISTS model; CREATE TABLE model (\(Message.cacheColumns))")
-                var row = CacheWriter()
                 var message = message(1, "hi")
                 message.content.metadata = .object(["a": .integer(1)])
                 message.content.tags = ["a"]
                 message.content.mentionees = [.channel]
                 message.content.metaArrays = ["a": ["b"]]
                 message.content.targetLanguages = ["de"]
-                try row.put(message)
-                try database.execute(
-                    sql: "INSERT INTO model VALUES (\(Message.cacheColumns.placeholders))",
-                    arguments: StatementArguments(row.values))
+                try database.run("INSERT INTO model VALUES (\(Message.cacheColumns.placeholders))") { try $0.put(message) }
                 let isJSON = ["metadata", "tags", "mentionees", "meta_arrays", "target_languages"].contains(column)
                 try database.execute(sql: "UPDATE model SET \(column) = \(isJSON ? "x'00'" : "NULL")")
                 #expect(throws: (any Error).self, "\(column)") {
@@ -69,9 +64,13 @@ struct CacheColumnsTests {
 
     @Test("A channel's permissions take a byte for eight of them, however many there are")
     func permissions() throws {
-        var row = CacheWriter()
-        try row.put(Capabilities(own: .init(permissions: Permission.allCases, userSeq: 1, channelSeq: 2)))
-        #expect((row.values.first as? Data)?.count == (Permission.allCases.count + 7) / 8)
+        let capabilities = Capabilities(own: .init(permissions: Permission.allCases, userSeq: 1, channelSeq: 2))
+        let size: Int? = try DatabaseQueue().write { database in
+            try database.execute(sql: "CREATE TABLE model (\(Capabilities.cacheColumns))")
+            try database.run("INSERT INTO model VALUES (\(Capabilities.cacheColumns.placeholders))") { try $0.put(capabilities) }
+            return try database.value("SELECT length(own) FROM model")
+        }
+        #expect(size == (Permission.allCases.count + 7) / 8)
     }
 }
 
