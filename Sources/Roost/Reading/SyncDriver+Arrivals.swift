@@ -32,13 +32,18 @@ extension SyncDriver {
         guard let store = try? await files().store else { return }
         let rules = arrivalRules
         let candidates = try? await store.read { database in
-            try arrivals.keys.sorted().filter { id in
-                try database.typeOfChannel(id).map { rules.mayWant($0.type, hasPolicy: $0.hasPolicy) } ?? false
+            try arrivals.keys.sorted().compactMap { id -> (id: ChannelID, type: ChannelType, hasPolicy: Bool)? in
+                guard let (type, hasPolicy) = try database.typeOfChannel(id), rules.mayWant(type, hasPolicy: hasPolicy) else {
+                    return nil
+                }
+                return (id, type, hasPolicy)
             }
         }
         var untold: [ChannelID: Seq] = [:]
-        for id in candidates ?? [] {
-            guard let seq = arrivals[id], let view = try? await store.read({ try $0.channelRow(id)?.view }),
+        for (id, type, hasPolicy) in candidates ?? [] {
+            // The first refusal holds for all channels of a type, thousands after a first connection: they aren't even read.
+            guard arrivalRules.mayWant(type, hasPolicy: hasPolicy),
+                let seq = arrivals[id], let view = try? await store.read({ try $0.channelRow(id)?.view }),
                 let membership = view.membership, membership.state == .member, membership.readSeq < seq,
                 arrivalRules.wants(view.channel)
             else { continue }

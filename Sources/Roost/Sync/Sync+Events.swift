@@ -4,9 +4,8 @@ import RoostAPI
 extension Sync {
     /// Notes where a stream was before changes were applied that aren't told one by one.
     mutating func miss(_ channel: ChannelID?, after seq: Seq) {
-        var channels = missed ?? [:]
-        if let channel { channels[channel] = min(channels[channel] ?? .max, seq) }
-        missed = channels
+        if missed == nil { missed = [:] }
+        if let channel, let before = missed?[channel, default: .max] { missed?[channel] = min(before, seq) }
     }
 
     /// Tells what was missed, once nothing is missing any more.

@@ -6,6 +6,7 @@ package enum NameKey {
     /// the key is short enough for a cursor.
     package static func of(_ name: String?) -> String {
         guard let name else { return "" }
+        if let key = ofLetters(name) { return key }
         let folded = name.folding(options: [.caseInsensitive, .diacriticInsensitive, .widthInsensitive], locale: nil)
             .precomposedStringWithCanonicalMapping
         var key = ""
@@ -18,6 +19,23 @@ package enum NameKey {
             key.append(letter)
         }
         return key.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// The same of a name of basic letters, digits and single spaces, as most are; nil for others. A list of thousands of channels has as many keys.
+    private static func ofLetters(_ name: String) -> String? {
+        guard name.utf8.count <= Limits.displayNameLength else { return nil }
+        var key: [UInt8] = []
+        key.reserveCapacity(name.utf8.count)
+        for byte in name.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): key.append(byte)
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"): key.append(byte | 0x20)
+            case UInt8(ascii: " "): if key.last != nil { key.append(byte) } else { return nil }
+            default: return nil
+            }
+        }
+        guard key.last != UInt8(ascii: " ") else { return nil }
+        return String(decoding: key, as: UTF8.self)
     }
 
     /// The most bytes of a key: four for each character of the longest name.

@@ -63,16 +63,16 @@ extension Rows {
     package var contentSizeBytes: Int { lists.reduce(0) { $0 + $1.contentSizeBytes } }
 
     /// The smallest seq of a message that one of the rows is about.
-    package var oldestMessage: Seq? { lists.lazy.compactMap(\.oldestMessage).min() }
+    package var oldestMessage: Seq? { lists.lazy.compactMap { $0.oldestMessage }.min() }
 
     /// The smallest seq of a message with which one of the rows is concealed.
-    package var oldestConcealed: Seq? { lists.lazy.compactMap(\.oldestConcealed).min() }
+    package var oldestConcealed: Seq? { lists.lazy.compactMap { $0.oldestConcealed }.min() }
 
     /// The seqs of messages that the rows report as deleted for good.
-    package var purgedMessages: [Seq] { lists.flatMap(\.purgedMessages) }
+    package var purgedMessages: [Seq] { lists.flatMap { $0.purgedMessages } }
 
     /// The users whom the rows name, some of them repeatedly.
-    package var namedUsers: [UserID] { lists.flatMap(\.namedUsers) }
+    package var namedUsers: [UserID] { lists.flatMap { $0.namedUsers } }
 
     /// Returns the number of rows that are concealed with messages up to a seq.
     package func count(concealedUpTo seq: Seq) -> Int { lists.reduce(0) { $0 + $1.count(concealedUpTo: seq) } }
@@ -134,19 +134,20 @@ private protocol RowList: Sendable {
     func encode(to container: inout KeyedEncodingContainer<RowKey>) throws
 }
 
+/// A key path of a generic type is made anew whenever it is used, so that there are closures instead.
 private struct RowsOfKind<Row: StreamRow>: RowList, Hashable {
     var rows: [Row]
 
     var kind: String { Row.kind }
     var count: Int { rows.count }
     var contentSizeBytes: Int { rows.reduce(0) { $0 + $1.contentSizeBytes } }
-    var oldestMessage: Seq? { rows.count == 1 ? rows[0].aboutMessage : rows.lazy.compactMap(\.aboutMessage).min() }
+    var oldestMessage: Seq? { rows.count == 1 ? rows[0].aboutMessage : rows.lazy.compactMap { $0.aboutMessage }.min() }
 
-    var oldestConcealed: Seq? { rows.count == 1 ? rows[0].concealedWith : rows.lazy.compactMap(\.concealedWith).min() }
+    var oldestConcealed: Seq? { rows.count == 1 ? rows[0].concealedWith : rows.lazy.compactMap { $0.concealedWith }.min() }
 
-    var purgedMessages: [Seq] { rows.compactMap(\.purgedMessage) }
+    var purgedMessages: [Seq] { rows.compactMap { $0.purgedMessage } }
 
-    var namedUsers: [UserID] { rows.flatMap(\.namedUsers) }
+    var namedUsers: [UserID] { rows.flatMap { $0.namedUsers } }
 
     func count(concealedUpTo seq: Seq) -> Int { rows.count { $0.concealedWith.map { $0 <= seq } ?? false } }
 
