@@ -40,7 +40,7 @@ def write_init(asked):
     deriving.declarations.Unreadable: A.swift:2: a needs a type here, for what is derived from it
     >>> in_one_file('struct A {\\n    // derived: everything\\n}')
     Traceback (most recent call last):
-    deriving.declarations.Unreadable: A.swift:2: everything isn't known; what can be derived: init, package init, flat init, write(to:), writeMembers(to:), CodingKeys, encode(to:), init(from:), columns, bound columns, init(reading:), bind(to:), cache columns, init(cached:), cache(in:), applying(_:), cases, row, optional init, all, values
+    deriving.declarations.Unreadable: A.swift:2: everything isn't known; what can be derived: init, package init, flat init, write(to:), writeMembers(to:), CodingKeys, encode(to:), init(from:), init(plainly:), columns, bound columns, init(reading:), bind(to:), cache columns, init(cached:), cache(in:), applying(_:), cases, row, optional init, all, values
     """
     type = asked.type
     access = "package" if asked.what == "package init" else type.access

@@ -9,7 +9,7 @@ from deriving.names import write_all, write_cases, write_optional_init, write_ro
 from deriving.rows import (
     write_bind, write_bound_columns, write_cache_columns, write_cache_reading, write_caching, write_columns, write_reading,
 )
-from deriving.wire import write_decode, write_encode, write_keys, write_members, write_write
+from deriving.wire import write_decode, write_encode, write_keys, write_members, write_plain_reading, write_write
 
 # What can be asked for: how its declaration begins, and what writes it.
 WRITERS = {
@@ -21,6 +21,7 @@ WRITERS = {
     "CodingKeys": (r"enum CodingKeys\b", write_keys),
     "encode(to:)": (r"func encode(?=\(to )", write_encode),
     "init(from:)": (r"init(?=\(from )", write_decode),
+    "init(plainly:)": (r"init\?(?=\(plainly )", write_plain_reading),
     "columns": (r"(?:let|func) columns\b", write_columns),
     "bound columns": (r"let boundColumns\b", write_bound_columns),
     "init(reading:)": (r"init(?=\(reading )", write_reading),

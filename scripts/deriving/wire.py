@@ -120,6 +120,27 @@ def write_write(asked):
             b = B(c: c, d: d)
         }
     }
+
+    >>> print(in_one_file(text.replace("derived: write(to:)", "derived: init(plainly:)")).partition("extension A {\\n")[2].partition("    // derived: Cod")[0])
+        // derived: init(plainly:)
+        package init?(plainly json: inout PlainJSON) {
+            var (a, c, e, g, h, d): (Int?, Int?, Int?, Int?, Int?, Int?)
+            let isPlain = json.members { key, json in
+                switch key {
+                case "a": json.read(into: &a)
+                case "c": json.read(into: &c)
+                case "f": json.read(into: &e)
+                case "g": json.read(into: &g)
+                case "h": json.read(into: &h)
+                case "d": json.read(into: &d)
+                default: json.pass() != nil
+                }
+            }
+            guard isPlain, let c else { return nil }
+            let b = B(c: c, d: d)
+            self.init(a: a, b: b, e: e ?? 1, g: g ?? 0, h: h ?? 1)
+        }
+    <BLANKLINE>
     """
     return [
         "public func write(to json: inout JSONBytes) {",
@@ -209,3 +230,61 @@ def write_decode(asked):
         *(INDENT + line for line in lines),
         "}",
     ]
+
+
+def write_plain_reading(asked):
+    depth = depth_of(asked.type) + len(INDENT)
+    members = members_of(asked)
+    needed = [f"let {member.name}" for member in members if not is_optional(member.type) and not member.may_be_absent]
+    given, inlined = {}, {}
+    for member in members:
+        value = f"{member.name} ?? {member.default}" if member.may_be_absent else member.name
+        (inlined.setdefault(member.inlined_in.name, {}) if member.inlined_in else given)[member.name] = value
+    # In the order of each one's own initialiser, whatever the wire's.
+    lines, values = [], []
+    for field in asked.type.fields:
+        if field.name not in inlined:
+            values.append(f"{field.name}: {given[field.name]}")
+            continue
+        inner = [each.name for each in asked.known(field.type).fields if each.name in inlined[field.name]]
+        lines += filled(
+            f"let {field.name} = {field.type}(", [f"{name}: {inlined[field.name][name]}" for name in inner], ")", depth)
+        values.append(f"{field.name}: {field.name}")
+    return [
+        "package init?(plainly json: inout PlainJSON) {",
+        *(INDENT + line for line in declared_places(members, depth)),
+        INDENT + "let isPlain = json.members { key, json in",
+        2 * INDENT + "switch key {",
+        *(2 * INDENT + f'case "{member.key}": json.read(into: &{member.name})' for member in members),
+        2 * INDENT + "default: json.pass() != nil",
+        2 * INDENT + "}",
+        INDENT + "}",
+        *(INDENT + line for line in guarded(["isPlain"] + needed, depth)),
+        *(INDENT + line for line in lines + filled("self.init(", values, ")", depth)),
+        "}",
+    ]
+
+
+def declared_places(members, depth):
+    """Variables for what is read, as many on a line as it has room for."""
+    def declared(group):
+        types = [wrapped_type(member.type) + "?" for member in group]
+        if len(group) == 1:
+            return f"var {group[0].name}: {types[0]}"
+        return f"var ({', '.join(member.name for member in group)}): ({', '.join(types)})"
+
+    groups = []
+    for member in members:
+        if groups and depth + len(declared(groups[-1] + [member])) <= COLUMNS_MAX:
+            groups[-1].append(member)
+        else:
+            groups.append([member])
+    return [declared(group) for group in groups]
+
+
+def guarded(conditions, depth):
+    line = f"guard {', '.join(conditions)} else {{ return nil }}"
+    if depth + len(line) <= COLUMNS_MAX:
+        return [line]
+    first, *rest = wrapped(conditions, COLUMNS_MAX - depth - len("guard "))
+    return ["guard " + first, *(INDENT + each for each in rest), "else { return nil }"]

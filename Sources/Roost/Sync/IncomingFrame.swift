@@ -54,7 +54,49 @@ struct IncomingFrame: Decodable {
     }
 
     init(_ bytes: [UInt8], _ kinds: RowKinds = .standard) throws {
+        if let frame = Self(plainly: bytes, kinds) {
+            self = frame
+        } else {
+            try self.init(byFoundation: bytes, kinds)
+        }
+    }
+
+    init(byFoundation bytes: [UInt8], _ kinds: RowKinds) throws {
         self = try JSONDecoder(reading: kinds).decode(Self.self, from: Data(bytes))
+    }
+
+    /// Reads a reply or an event, as nearly all frames are. The result of a reply is read by whoever knows its type.
+    private init?(plainly bytes: [UInt8], _ kinds: RowKinds) {
+        var json = PlainJSON(bytes)
+        var (kind, actor, stream, seq, after): (String?, UserID?, String?, Seq?, Seq?)
+        var (rows, message): (LenientRows?, IncomingMessage?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "reply": return json.read(into: &reply)
+            case "result": return json.pass() != nil
+            case "event": return json.read(into: &kind)
+            case "actor": return json.read(into: &actor)
+            case "stream": return json.read(into: &stream)
+            case "seq": return json.read(into: &seq)
+            case "after": return json.read(into: &after)
+            case "rows":
+                rows = LenientRows(plainly: &json, kinds)
+                return rows != nil
+            case "message": return json.read(into: &message)
+            default: return false
+            }
+        }
+        guard isPlain, json.isAtEnd else { return nil }
+        if let message {
+            guard kind == nil else { return nil }
+            event = IncomingEvent(message)
+        } else if let kind {
+            guard let stream = stream.flatMap({ StreamID($0) }), let seq, let rows else { return nil }
+            event = IncomingEvent(
+                kind: kind, actor: actor, stream: stream, seq: seq, after: after, rows: rows, isMessageAlone: false)
+        } else if reply == nil {
+            return nil
+        }
     }
 }
 
@@ -76,21 +118,32 @@ struct IncomingEvent: Decodable {
         case actor, stream, seq, after, rows, message
     }
 
+    init(
+        kind: String, actor: UserID?, stream: StreamID, seq: Seq, after: Seq? = nil, rows: LenientRows, isMessageAlone: Bool
+    ) {
+        (self.kind, self.actor, self.stream, self.seq) = (kind, actor, stream, seq)
+        (self.after, self.rows, self.isMessageAlone) = (after, rows, isMessageAlone)
+    }
+
+    /// A new message that came alone.
+    init(_ message: IncomingMessage) {
+        self.init(
+            kind: Event.Kind.messageNew.rawValue, actor: message.sender, stream: message.stream, seq: message.seq,
+            rows: message.rows, isMessageAlone: true)
+    }
+
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
-        isMessageAlone = container.contains(.message)
-        guard isMessageAlone else {
-            kind = try container.decode(String.self, forKey: .kind)
-            actor = try container.decodeIfPresent(UserID.self, forKey: .actor)
-            stream = try container.decode(StreamID.self, forKey: .stream)
-            seq = try container.decode(Seq.self, forKey: .seq)
-            after = try container.decodeIfPresent(Seq.self, forKey: .after)
-            rows = try container.decode(LenientRows.self, forKey: .rows)
+        if container.contains(.message) {
+            self.init(try container.decode(IncomingMessage.self, forKey: .message))
             return
         }
-        let message = try container.decode(IncomingMessage.self, forKey: .message)
-        (stream, seq, rows) = (message.stream, message.seq, message.rows)
-        (kind, actor) = (Event.Kind.messageNew.rawValue, message.sender)
+        self.init(
+            kind: try container.decode(String.self, forKey: .kind),
+            actor: try container.decodeIfPresent(UserID.self, forKey: .actor),
+            stream: try container.decode(StreamID.self, forKey: .stream), seq: try container.decode(Seq.self, forKey: .seq),
+            after: try container.decodeIfPresent(Seq.self, forKey: .after),
+            rows: try container.decode(LenientRows.self, forKey: .rows), isMessageAlone: false)
     }
 }
 
@@ -110,11 +163,68 @@ struct IncomingChanges: Decodable {
     var isFresh: Bool?
 }
 
+extension IncomingChanges {
+    fileprivate init?(plainly json: inout PlainJSON, _ kinds: RowKinds) {
+        var (stream, seq, isFresh): (String?, Seq?, Bool?)
+        var rows: LenientRows?
+        let isPlain = json.members { key, json in
+            switch key {
+            case "stream": return json.read(into: &stream)
+            case "seq": return json.read(into: &seq)
+            case "isFresh": return json.read(into: &isFresh)
+            case "rows":
+                rows = LenientRows(plainly: &json, kinds)
+                return rows != nil
+            default: return json.pass() != nil
+            }
+        }
+        guard isPlain, let stream = stream.flatMap({ StreamID($0) }), let rows, let seq else { return nil }
+        (self.stream, self.rows, self.seq, self.isFresh) = (stream, rows, seq, isFresh)
+    }
+}
+
+extension IncomingResumption: PlainAnswer {
+    init?(plainly json: inout PlainJSON, _ kinds: RowKinds) {
+        var (user, channels): (IncomingChanges?, [IncomingChanges]?)
+        var (hasMore, users): (Bool?, LenientUsers?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "user": return json.read(into: &user) { IncomingChanges(plainly: &$0, kinds) }
+            case "channels": return json.read(into: &channels) { $0.list { IncomingChanges(plainly: &$0, kinds) } }
+            case "hasMore": return json.read(into: &hasMore)
+            case "users": return json.read(into: &users) { LenientUsers(plainly: &$0) }
+            default: return json.pass() != nil
+            }
+        }
+        guard isPlain, let user, let channels, let hasMore else { return nil }
+        self.init(user: user, channels: channels, hasMore: hasMore, users: users)
+    }
+}
+
+/// An answer that is read without Foundation where it is written plainly: one that has thousands of rows.
+protocol PlainAnswer: Decodable {
+    init?(plainly json: inout PlainJSON, _ kinds: RowKinds)
+}
+
+extension ReplyResult where Value: PlainAnswer {
+    static func decode(_ bytes: [UInt8], _ kinds: RowKinds = .standard) throws -> Value {
+        var json = PlainJSON(bytes)
+        var result: Value?
+        let isPlain = json.members { key, json in
+            key == "result" ? json.read(into: &result) { Value(plainly: &$0, kinds) } : json.pass() != nil
+        }
+        if isPlain, json.isAtEnd, let result { return result }
+        return try decoded(bytes, kinds)
+    }
+}
+
 /// The result of a reply whose type the caller knows.
 struct ReplyResult<Value: Decodable>: Decodable {
     var result: Value
 
-    static func decode(_ bytes: [UInt8], _ kinds: RowKinds = .standard) throws -> Value {
+    static func decode(_ bytes: [UInt8], _ kinds: RowKinds = .standard) throws -> Value { try decoded(bytes, kinds) }
+
+    fileprivate static func decoded(_ bytes: [UInt8], _ kinds: RowKinds) throws -> Value {
         try JSONDecoder(reading: kinds).decode(Self.self, from: Data(bytes)).result
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import RoostAPI
 
 /// Rows of which those that can't be read are left out and described.
@@ -28,6 +29,56 @@ struct LenientRows: Decodable {
         for kind in RowKinds.known(to: decoder).all where !names.contains(kind.kind) { read(kind, in: container) }
     }
 
+    /// Reads rows that are written plainly, and has Foundation read each that isn't. Returns nil if one can't be read, or the object around them
+    /// isn't plain: then Foundation reads the frame, and says what is wrong.
+    init?(plainly json: inout PlainJSON, _ kinds: RowKinds) {
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channel": return Self.read(&json, into: &rows.channel) { Channel(plainly: &$0) }
+            case "counters": return Self.read(&json, into: &rows.counters) { ChannelCounters(plainly: &$0) }
+            case "ownCapabilities": return Self.read(&json, into: &rows.ownCapabilities) { $0.lists().map(Self.known) }
+            case "capabilities": return Self.read(&json, into: &rows.capabilities) { $0.lists().map(Self.known) }
+            default:
+                guard let kind = kinds.all.first(where: { $0.kind == key }) else { return json.pass() != nil }
+                return read(kind, &json)
+            }
+        }
+        guard isPlain else { return nil }
+    }
+
+    private mutating func read<Row: StreamRow>(_ kind: Row.Type, _ json: inout PlainJSON) -> Bool {
+        var read: [Row] = []
+        let isRead: Bool
+        if Row.isSingle {
+            var row: Row?
+            isRead = Self.read(&json, into: &row) { Row(plainly: &$0) }
+            read = row.map { [$0] } ?? []
+        } else {
+            isRead =
+                json.takeNull()
+                || json.elements { json in
+                    var row: Row?
+                    guard Self.read(&json, into: &row, plainly: { Row(plainly: &$0) }), let row else { return false }
+                    read.append(row)
+                    return true
+                }
+        }
+        if !read.isEmpty { rows[kind] = read }
+        return isRead
+    }
+
+    /// Reads one value, or passes `null`. Returns whether it could.
+    private static func read<Value: Decodable>(
+        _ json: inout PlainJSON, into place: inout Value?, plainly: (inout PlainJSON) -> Value?
+    ) -> Bool {
+        if json.takeNull() { return true }
+        place = json.attempt(plainly)
+        if place == nil, let range = json.pass() {
+            place = try? JSONDecoder().decode(Value.self, from: Data(json.bytes[range]))
+        }
+        return place != nil
+    }
+
     private mutating func read<Row: StreamRow>(_ kind: Row.Type, in container: KeyedDecodingContainer<RowKey>) {
         let key = RowKey(Row.kind)
         rows[kind] = Row.isSingle ? one(kind, key, in: container).map { [$0] } : many(kind, key, in: container)
@@ -37,7 +88,11 @@ struct LenientRows: Decodable {
     private mutating func permissions(
         _ key: RowKey, in container: KeyedDecodingContainer<RowKey>
     ) -> [String: [Permission]]? {
-        one([String: [String]].self, key, in: container)?.mapValues { $0.compactMap(Permission.init(rawValue:)) }
+        one([String: [String]].self, key, in: container).map(Self.known)
+    }
+
+    private static func known(_ lists: [String: [String]]) -> [String: [Permission]] {
+        lists.mapValues { $0.compactMap(Permission.init(rawValue:)) }
     }
 
     private mutating func one<Row: Decodable>(
@@ -55,8 +110,9 @@ struct LenientRows: Decodable {
         _ type: Row.Type, _ key: RowKey, in container: KeyedDecodingContainer<RowKey>
     ) -> [Row]? {
         guard let attempts = one([Attempt<Row>].self, key, in: container) else { return nil }
-        problems += attempts.compactMap(\.problem).map { "\(key.stringValue): \($0)" }
-        return attempts.compactMap(\.row)
+        // A key path of a generic type is made anew whenever it is used.
+        for attempt in attempts { if let problem = attempt.problem { problems.append("\(key.stringValue): \(problem)") } }
+        return attempts.compactMap { $0.row }
     }
 }
 

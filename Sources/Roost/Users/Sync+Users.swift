@@ -207,6 +207,11 @@ struct LenientUsers: Decodable {
         let list = try? decoder.singleValueContainer().decode([Attempt<UserSummary>].self)
         users = (list ?? []).compactMap(\.row)
     }
+
+    init?(plainly json: inout PlainJSON) {
+        guard let users = json.list({ UserSummary(plainly: &$0) }) else { return nil }
+        self.users = users
+    }
 }
 
 /// The users that an answer carries, read leniently: beside its rows, in each of them, or as the answer itself.

@@ -187,6 +187,97 @@ extension ChannelCounters: WireWritable {
     }
 }
 
+extension ChannelCounters: PlainReadable {
+    // derived: init(plainly:)
+    package init?(plainly json: inout PlainJSON) {
+        var (seq, memberCount, messageCount, ordinal, lastActivity, lastMessageAt): (Seq?, Int?, Int?, Int?, Timestamp?, Timestamp?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "seq": json.read(into: &seq)
+            case "memberCount": json.read(into: &memberCount)
+            case "messageCount": json.read(into: &messageCount)
+            case "ordinal": json.read(into: &ordinal)
+            case "lastActivity": json.read(into: &lastActivity)
+            case "lastMessageAt": json.read(into: &lastMessageAt)
+            default: json.pass() != nil
+            }
+        }
+        guard isPlain, let seq, let memberCount, let messageCount, let ordinal, let lastActivity else { return nil }
+        self.init(
+            seq: seq, memberCount: memberCount, messageCount: messageCount, ordinal: ordinal, lastActivity: lastActivity,
+            lastMessageAt: lastMessageAt
+        )
+    }
+}
+
+extension Channel: PlainReadable {
+    // derived: init(plainly:)
+    package init?(plainly json: inout PlainJSON) {
+        var (channelId, type, isDistinct, isPublic, isEphemeral): (ChannelID?, ChannelType?, Bool?, Bool?, Bool?)
+        var (displayName, avatarFileId, coverUrl, customType, data): (String?, String?, String?, String?, String?)
+        var (metadata, metadataVersion, metadataUpdatedBy, tags, policy): (JSONValue?, Int?, UserID?, [String]?, PolicyChanges?)
+        var (isFrozen, isMuted, mutedUntil, isRateLimited, rateLimit): (Bool?, Bool?, Timestamp?, Bool?, Int?)
+        var (rateLimitWindowSeconds, rateLimitedUntil, memberCount, messageCount, ordinal): (Int?, Timestamp?, Int?, Int?, Int?)
+        var (lastActivity, lastMessageAt, createdBy, createdAt): (Timestamp?, Timestamp?, UserID?, Timestamp?)
+        var (updatedAt, deletedAt, seq): (Timestamp?, Timestamp?, Seq?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channelId": json.read(into: &channelId)
+            case "type": json.read(into: &type)
+            case "isDistinct": json.read(into: &isDistinct)
+            case "isPublic": json.read(into: &isPublic)
+            case "isEphemeral": json.read(into: &isEphemeral)
+            case "displayName": json.read(into: &displayName)
+            case "avatarFileId": json.read(into: &avatarFileId)
+            case "coverUrl": json.read(into: &coverUrl)
+            case "customType": json.read(into: &customType)
+            case "data": json.read(into: &data)
+            case "metadata": json.read(into: &metadata)
+            case "metadataVersion": json.read(into: &metadataVersion)
+            case "metadataUpdatedBy": json.read(into: &metadataUpdatedBy)
+            case "tags": json.read(into: &tags)
+            case "policy": json.read(into: &policy)
+            case "isFrozen": json.read(into: &isFrozen)
+            case "isMuted": json.read(into: &isMuted)
+            case "mutedUntil": json.read(into: &mutedUntil)
+            case "isRateLimited": json.read(into: &isRateLimited)
+            case "rateLimit": json.read(into: &rateLimit)
+            case "rateLimitWindowSeconds": json.read(into: &rateLimitWindowSeconds)
+            case "rateLimitedUntil": json.read(into: &rateLimitedUntil)
+            case "memberCount": json.read(into: &memberCount)
+            case "messageCount": json.read(into: &messageCount)
+            case "ordinal": json.read(into: &ordinal)
+            case "lastActivity": json.read(into: &lastActivity)
+            case "lastMessageAt": json.read(into: &lastMessageAt)
+            case "createdBy": json.read(into: &createdBy)
+            case "createdAt": json.read(into: &createdAt)
+            case "updatedAt": json.read(into: &updatedAt)
+            case "deletedAt": json.read(into: &deletedAt)
+            case "seq": json.read(into: &seq)
+            default: json.pass() != nil
+            }
+        }
+        guard isPlain, let channelId, let type, let isDistinct, let isPublic, let isEphemeral, let metadataVersion, let tags,
+            let isFrozen, let isMuted, let isRateLimited, let memberCount, let messageCount, let ordinal, let lastActivity,
+            let createdAt, let updatedAt, let seq
+        else { return nil }
+        let attributes = ChannelAttributes(
+            displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType, data: data
+        )
+        let counters = ChannelCounters(
+            seq: seq, memberCount: memberCount, messageCount: messageCount, ordinal: ordinal, lastActivity: lastActivity,
+            lastMessageAt: lastMessageAt
+        )
+        self.init(
+            channelId: channelId, type: type, isDistinct: isDistinct, isPublic: isPublic, isEphemeral: isEphemeral,
+            attributes: attributes, metadata: metadata, metadataVersion: metadataVersion, metadataUpdatedBy: metadataUpdatedBy,
+            tags: tags, policy: policy, isFrozen: isFrozen, isMuted: isMuted, mutedUntil: mutedUntil, isRateLimited: isRateLimited,
+            rateLimit: rateLimit, rateLimitWindowSeconds: rateLimitWindowSeconds, rateLimitedUntil: rateLimitedUntil,
+            counters: counters, createdBy: createdBy, createdAt: createdAt, updatedAt: updatedAt, deletedAt: deletedAt
+        )
+    }
+}
+
 extension Channel: Codable {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {

@@ -38,6 +38,26 @@ extension Member: WireWritable {
     }
 }
 
+extension Member: PlainReadable {
+    // derived: init(plainly:)
+    package init?(plainly json: inout PlainJSON) {
+        var (userId, role, state, joinedAt, joinedSeq, changeSeq): (UserID?, ChannelRole?, MembershipState?, Timestamp?, Seq?, Seq?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "userId": json.read(into: &userId)
+            case "role": json.read(into: &role)
+            case "state": json.read(into: &state)
+            case "joinedAt": json.read(into: &joinedAt)
+            case "joinedSeq": json.read(into: &joinedSeq)
+            case "changeSeq": json.read(into: &changeSeq)
+            default: json.pass() != nil
+            }
+        }
+        guard isPlain, let userId, let role, let state, let joinedAt, let joinedSeq, let changeSeq else { return nil }
+        self.init(userId: userId, role: role, state: state, joinedAt: joinedAt, joinedSeq: joinedSeq, changeSeq: changeSeq)
+    }
+}
+
 /// A user's state in a channel (ledger §8.3). An invitation is a row of its own: see ``Invitation``.
 public enum MembershipState: String, Codable, CaseIterable, Sendable, WireEnumeration {
     /// A member.
@@ -204,6 +224,48 @@ extension Membership: WireWritable {
         json.member("channelSeq", channelSeq)
         json.member("userSeq", userSeq)
         json.endObject()
+    }
+}
+
+extension Membership: PlainReadable {
+    // derived: init(plainly:)
+    package init?(plainly json: inout PlainJSON) {
+        var (channelId, role, state, joinedAt, joinedSeq): (ChannelID?, ChannelRole?, MembershipState?, Timestamp?, Seq?)
+        var (readSeq, readCount, lastReadAt, historyFloor, hiddenState): (Seq?, Int?, Timestamp?, Seq?, HiddenState?)
+        var (hiddenOrdinal, mentionSeq, mentionMessage, mutedUntil, bannedUntil): (Int?, Seq?, MessageID?, Timestamp?, Timestamp?)
+        var (notificationsMutedUntil, channelSeq, userSeq): (Timestamp?, Seq?, Seq?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channelId": json.read(into: &channelId)
+            case "role": json.read(into: &role)
+            case "state": json.read(into: &state)
+            case "joinedAt": json.read(into: &joinedAt)
+            case "joinedSeq": json.read(into: &joinedSeq)
+            case "readSeq": json.read(into: &readSeq)
+            case "readCount": json.read(into: &readCount)
+            case "lastReadAt": json.read(into: &lastReadAt)
+            case "historyFloor": json.read(into: &historyFloor)
+            case "hiddenState": json.read(into: &hiddenState)
+            case "hiddenOrdinal": json.read(into: &hiddenOrdinal)
+            case "mentionSeq": json.read(into: &mentionSeq)
+            case "mentionMessage": json.read(into: &mentionMessage)
+            case "mutedUntil": json.read(into: &mutedUntil)
+            case "bannedUntil": json.read(into: &bannedUntil)
+            case "notificationsMutedUntil": json.read(into: &notificationsMutedUntil)
+            case "channelSeq": json.read(into: &channelSeq)
+            case "userSeq": json.read(into: &userSeq)
+            default: json.pass() != nil
+            }
+        }
+        guard isPlain, let channelId, let role, let state, let joinedAt, let joinedSeq, let readSeq, let readCount,
+            let historyFloor, let hiddenState, let hiddenOrdinal, let channelSeq, let userSeq
+        else { return nil }
+        self.init(
+            channelId: channelId, role: role, state: state, joinedAt: joinedAt, joinedSeq: joinedSeq, readSeq: readSeq,
+            readCount: readCount, lastReadAt: lastReadAt, historyFloor: historyFloor, hiddenState: hiddenState,
+            hiddenOrdinal: hiddenOrdinal, mentionSeq: mentionSeq ?? 0, mentionMessage: mentionMessage, mutedUntil: mutedUntil,
+            bannedUntil: bannedUntil, notificationsMutedUntil: notificationsMutedUntil, channelSeq: channelSeq, userSeq: userSeq
+        )
     }
 }
 

@@ -41,6 +41,24 @@ extension ChannelMention: WireWritable {
     }
 }
 
+extension ChannelMention: PlainReadable {
+    // derived: init(plainly:)
+    package init?(plainly json: inout PlainJSON) {
+        var (seq, changeSeq, mentionSeq, sender): (Seq?, Seq?, Seq?, UserID?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "seq": json.read(into: &seq)
+            case "changeSeq": json.read(into: &changeSeq)
+            case "mentionSeq": json.read(into: &mentionSeq)
+            case "sender": json.read(into: &sender)
+            default: json.pass() != nil
+            }
+        }
+        guard isPlain, let seq, let changeSeq, let sender else { return nil }
+        self.init(seq: seq, changeSeq: changeSeq, mentionSeq: mentionSeq, sender: sender)
+    }
+}
+
 extension Rows {
     /// Messages that mention the whole channel, or did; nil for none.
     public var channelMentions: [ChannelMention]? {

@@ -38,6 +38,22 @@ extension Mentionee: WireWritable {
     }
 }
 
+extension Mentionee: PlainReadable {
+    // derived: init(plainly:)
+    package init?(plainly json: inout PlainJSON) {
+        var (type, users): (Kind?, [UserID]?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "type": json.read(into: &type)
+            case "users": json.read(into: &users)
+            default: json.pass() != nil
+            }
+        }
+        guard isPlain, let type else { return nil }
+        self.init(type: type, users: users)
+    }
+}
+
 extension [Mentionee] {
     /// The users that are mentioned by name, each once, in the order in which they are first named.
     public var mentionedUsers: [UserID] {

@@ -98,6 +98,57 @@ extension Message: WireWritable {
     }
 }
 
+extension Message: PlainReadable {
+    // derived: init(plainly:)
+    package init?(plainly json: inout PlainJSON) {
+        var (messageId, channelId, seq, changeSeq, sender, clientId): (MessageID?, ChannelID?, Seq?, Seq?, UserID?, ClientID?)
+        var (text, kind, customType, data, metadata, tags): (String?, MessageKind?, String?, String?, JSONValue?, [String]?)
+        var (parentId, mentionees, metaArrays, pushOption): (MessageID?, [Mentionee]?, [String: [String]]?, PushOption?)
+        var (targetLanguages, isSilent, createdAt, editedAt, deletedAt): ([String]?, Bool?, Timestamp?, Timestamp?, Timestamp?)
+        var (isDeletedForMe, droppedMentions): (Bool?, [UserID]?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "messageId": json.read(into: &messageId)
+            case "channelId": json.read(into: &channelId)
+            case "seq": json.read(into: &seq)
+            case "changeSeq": json.read(into: &changeSeq)
+            case "sender": json.read(into: &sender)
+            case "clientId": json.read(into: &clientId)
+            case "text": json.read(into: &text)
+            case "kind": json.read(into: &kind)
+            case "customType": json.read(into: &customType)
+            case "data": json.read(into: &data)
+            case "metadata": json.read(into: &metadata)
+            case "tags": json.read(into: &tags)
+            case "parentId": json.read(into: &parentId)
+            case "mentionees": json.read(into: &mentionees)
+            case "metaArrays": json.read(into: &metaArrays)
+            case "pushOption": json.read(into: &pushOption)
+            case "targetLanguages": json.read(into: &targetLanguages)
+            case "isSilent": json.read(into: &isSilent)
+            case "createdAt": json.read(into: &createdAt)
+            case "editedAt": json.read(into: &editedAt)
+            case "deletedAt": json.read(into: &deletedAt)
+            case "isDeletedForMe": json.read(into: &isDeletedForMe)
+            case "droppedMentions": json.read(into: &droppedMentions)
+            default: json.pass() != nil
+            }
+        }
+        guard isPlain, let messageId, let channelId, let seq, let changeSeq, let sender, let clientId, let text, let createdAt
+        else { return nil }
+        let content = MessageContent(
+            text: text, kind: kind ?? .text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId,
+            mentionees: mentionees, metaArrays: metaArrays, pushOption: pushOption ?? .default, targetLanguages: targetLanguages,
+            isSilent: isSilent ?? false
+        )
+        self.init(
+            messageId: messageId, channelId: channelId, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId,
+            content: content, createdAt: createdAt, editedAt: editedAt, deletedAt: deletedAt,
+            isDeletedForMe: isDeletedForMe ?? false, droppedMentions: droppedMentions
+        )
+    }
+}
+
 extension Message: Codable {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {

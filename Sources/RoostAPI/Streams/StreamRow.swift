@@ -7,6 +7,8 @@ package protocol StreamRow: WireWritable, Decodable, Hashable, Sendable {
     static var kind: String { get }
     /// Whether a stream has at most one such row. It is then a single value in ``Rows`` instead of a list.
     static var isSingle: Bool { get }
+    /// A row as ``PlainReadable`` reads it. By default none: Foundation reads every one.
+    init?(plainly json: inout PlainJSON)
     /// The key that identifies a row in its stream.
     var key: String { get }
     /// Which of two rows with one key is newer: the one with the higher stamp, and of equal ones the one that comes later.
@@ -26,6 +28,7 @@ package protocol StreamRow: WireWritable, Decodable, Hashable, Sendable {
 
 extension StreamRow {
     package static var isSingle: Bool { false }
+    package init?(plainly json: inout PlainJSON) { return nil }
     package var aboutMessage: Seq? { nil }
     package var concealedWith: Seq? { aboutMessage }
     package var purgedMessage: Seq? { nil }

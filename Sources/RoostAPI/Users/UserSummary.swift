@@ -66,6 +66,25 @@ extension UserSummary: WireWritable {
     }
 }
 
+extension UserSummary: PlainReadable {
+    // derived: init(plainly:)
+    package init?(plainly json: inout PlainJSON) {
+        var (userId, displayName, avatarFileId, status, version): (UserID?, String?, String?, String?, Int64?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "userId": json.read(into: &userId)
+            case "displayName": json.read(into: &displayName)
+            case "avatarFileId": json.read(into: &avatarFileId)
+            case "status": json.read(into: &status)
+            case "version": json.read(into: &version)
+            default: json.pass() != nil
+            }
+        }
+        guard isPlain, let userId else { return nil }
+        self.init(userId: userId, displayName: displayName, avatarFileId: avatarFileId, status: status, version: version ?? 0)
+    }
+}
+
 extension User {
     /// What lists show of the user.
     public var summary: UserSummary {
