@@ -233,6 +233,8 @@ def write_decode(asked):
 
 
 def write_plain_reading(asked):
+    if asked.said not in ("", "refusing others"):
+        raise Unreadable(f"of init(plainly:) is said “{asked.said}”; known: refusing others")
     depth = depth_of(asked.type) + len(INDENT)
     members = members_of(asked)
     needed = [f"let {member.name}" for member in members if not is_optional(member.type) and not member.may_be_absent]
@@ -256,7 +258,7 @@ def write_plain_reading(asked):
         INDENT + "let isPlain = json.members { key, json in",
         2 * INDENT + "switch key {",
         *(2 * INDENT + f'case "{member.key}": json.read(into: &{member.name})' for member in members),
-        2 * INDENT + "default: json.pass() != nil",
+        2 * INDENT + ("default: false" if asked.said else "default: json.pass() != nil"),
         2 * INDENT + "}",
         INDENT + "}",
         *(INDENT + line for line in guarded(["isPlain"] + needed, depth)),

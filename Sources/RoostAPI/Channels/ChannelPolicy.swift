@@ -109,6 +109,42 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public static func preset(_ type: ChannelType) -> ChannelPolicy? { presets.first { $0.type == type } }
 }
 
+extension ChannelPolicy: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("type", type)
+        json.member("create", create)
+        json.member("discovery", discovery)
+        json.member("join", join)
+        json.member("leave", leave)
+        json.member("add", add)
+        json.member("invite", invite)
+        json.member("remove", remove)
+        json.member("read", read)
+        json.member("send", send)
+        json.member("mention", mention)
+        json.member("update", update)
+        json.member("updatePolicy", updatePolicy)
+        json.member("moderate", moderate)
+        json.member("delete", delete)
+        json.member("usersAtCreation", usersAtCreation)
+        json.member("invitationAudience", invitationAudience)
+        json.member("distinct", distinct)
+        json.member("allowsEphemeral", allowsEphemeral)
+        json.member("maxMembers", maxMembers)
+        json.member("announcesJoins", announcesJoins)
+        json.member("announcesLeaves", announcesLeaves)
+        json.member("announcesNames", announcesNames)
+        json.member("announcesInLargeChannels", announcesInLargeChannels)
+        json.member("typingEvents", typingEvents)
+        json.member("readEvents", readEvents)
+        json.member("deliveryEvents", deliveryEvents)
+        json.member("fixed", fixed)
+        json.endObject()
+    }
+}
+
 extension ChannelPolicy {
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: PolicyKnob.Key.self)

@@ -98,6 +98,43 @@ public struct ListMessages: Operation {
     }
 }
 
+extension ListMessages: PlainReadable {
+    // derived: init(plainly:), refusing others
+    package init?(plainly json: inout PlainJSON) {
+        var (channel, before, after, around, aroundMessage, beforeMessage): (ChannelID?, Seq?, Seq?, Seq?, MessageID?, MessageID?)
+        var (afterMessage, beforeTime, afterTime, aroundTime, limit): (MessageID?, Timestamp?, Timestamp?, Timestamp?, Int?)
+        var (newerLimit, kinds, customType, senders, reverse): (Int?, [MessageKind]?, String?, [UserID]?, Bool?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channel": json.read(into: &channel)
+            case "before": json.read(into: &before)
+            case "after": json.read(into: &after)
+            case "around": json.read(into: &around)
+            case "aroundMessage": json.read(into: &aroundMessage)
+            case "beforeMessage": json.read(into: &beforeMessage)
+            case "afterMessage": json.read(into: &afterMessage)
+            case "beforeTime": json.read(into: &beforeTime)
+            case "afterTime": json.read(into: &afterTime)
+            case "aroundTime": json.read(into: &aroundTime)
+            case "limit": json.read(into: &limit)
+            case "newerLimit": json.read(into: &newerLimit)
+            case "kinds": json.read(into: &kinds)
+            case "customType": json.read(into: &customType)
+            case "senders": json.read(into: &senders)
+            case "reverse": json.read(into: &reverse)
+            default: false
+            }
+        }
+        guard isPlain, let channel else { return nil }
+        self.init(
+            channel: channel, before: before, after: after, around: around, aroundMessage: aroundMessage,
+            beforeMessage: beforeMessage, afterMessage: afterMessage, beforeTime: beforeTime, afterTime: afterTime,
+            aroundTime: aroundTime, limit: limit, newerLimit: newerLimit, kinds: kinds, customType: customType, senders: senders,
+            reverse: reverse
+        )
+    }
+}
+
 /// Messages in the order of their seq, and whether there are more on either side.
 public struct MessagePage: Codable, Hashable, Sendable {
     /// The messages, oldest first unless asked otherwise.

@@ -48,6 +48,41 @@ public struct SendMessage: Operation, MessageCarrying {
     }
 }
 
+extension SendMessage: PlainReadable {
+    // derived: init(plainly:), refusing others
+    package init?(plainly json: inout PlainJSON) {
+        var (channel, clientId, text, kind, customType, data): (ChannelID?, ClientID?, String?, MessageKind?, String?, String?)
+        var (metadata, tags, parentId, mentionees): (JSONValue?, [String]?, MessageID?, [Mentionee]?)
+        var (metaArrays, pushOption, targetLanguages, isSilent): ([String: [String]]?, PushOption?, [String]?, Bool?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channel": json.read(into: &channel)
+            case "clientId": json.read(into: &clientId)
+            case "text": json.read(into: &text)
+            case "kind": json.read(into: &kind)
+            case "customType": json.read(into: &customType)
+            case "data": json.read(into: &data)
+            case "metadata": json.read(into: &metadata)
+            case "tags": json.read(into: &tags)
+            case "parentId": json.read(into: &parentId)
+            case "mentionees": json.read(into: &mentionees)
+            case "metaArrays": json.read(into: &metaArrays)
+            case "pushOption": json.read(into: &pushOption)
+            case "targetLanguages": json.read(into: &targetLanguages)
+            case "isSilent": json.read(into: &isSilent)
+            default: false
+            }
+        }
+        guard isPlain, let channel, let clientId, let text else { return nil }
+        let content = MessageContent(
+            text: text, kind: kind ?? .text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId,
+            mentionees: mentionees, metaArrays: metaArrays, pushOption: pushOption ?? .default, targetLanguages: targetLanguages,
+            isSilent: isSilent ?? false
+        )
+        self.init(channel: channel, clientId: clientId, content: content)
+    }
+}
+
 extension SendMessage {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
@@ -164,6 +199,32 @@ public struct EditMessage: Operation {
         var content = MessageContent(text: "any", kind: text == "" ? .custom : .text, customType: "any")
         content.apply(self)
         try content.validate()
+    }
+}
+
+extension EditMessage: PlainReadable {
+    // derived: init(plainly:), refusing others
+    package init?(plainly json: inout PlainJSON) {
+        var (channel, message, text, customType, data, metadata): (ChannelID?, MessageID?, String?, String?, String?, JSONValue?)
+        var (tags, mentionees): ([String]?, [Mentionee]?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channel": json.read(into: &channel)
+            case "message": json.read(into: &message)
+            case "text": json.read(into: &text)
+            case "customType": json.read(into: &customType)
+            case "data": json.read(into: &data)
+            case "metadata": json.read(into: &metadata)
+            case "tags": json.read(into: &tags)
+            case "mentionees": json.read(into: &mentionees)
+            default: false
+            }
+        }
+        guard isPlain, let channel, let message else { return nil }
+        self.init(
+            channel: channel, message: message, text: text, customType: customType, data: data, metadata: metadata, tags: tags,
+            mentionees: mentionees
+        )
     }
 }
 

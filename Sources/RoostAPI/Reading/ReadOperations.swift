@@ -23,6 +23,22 @@ public struct MarkRead: Operation {
     }
 }
 
+extension MarkRead: PlainReadable {
+    // derived: init(plainly:), refusing others
+    package init?(plainly json: inout PlainJSON) {
+        var (channel, seq): (ChannelID?, Seq?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channel": json.read(into: &channel)
+            case "seq": json.read(into: &seq)
+            default: false
+            }
+        }
+        guard isPlain, let channel else { return nil }
+        self.init(channel: channel, seq: seq)
+    }
+}
+
 /// Marks the caller's messages from a seq on as unread again: to be answered later, say. It is the one act that moves the position back; marking what is
 /// unread anyway changes nothing. Nobody else is told.
 ///
@@ -196,6 +212,18 @@ public struct UnreadCount: Codable, Hashable, Sendable {
         self.unreadCount = unreadCount
         self.readSeq = readSeq
         self.hasMention = hasMention
+    }
+}
+
+extension UnreadCount: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channelId", channelId)
+        json.member("unreadCount", unreadCount)
+        json.member("readSeq", readSeq)
+        json.member("hasMention", hasMention)
+        json.endObject()
     }
 }
 

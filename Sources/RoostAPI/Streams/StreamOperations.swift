@@ -134,6 +134,22 @@ public struct Resume: Operation {
     }
 }
 
+extension Resume: PlainReadable {
+    // derived: init(plainly:), refusing others
+    package init?(plainly json: inout PlainJSON) {
+        var (after, channels): (Seq?, [String: Seq]?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "after": json.read(into: &after)
+            case "channels": json.read(into: &channels)
+            default: false
+            }
+        }
+        guard isPlain, let after, let channels else { return nil }
+        self.init(after: after, channels: channels)
+    }
+}
+
 /// The answer to a resume.
 public struct Resumption: Codable, Hashable, Sendable {
     /// The caller's own stream: memberships that changed, the caller's profile.

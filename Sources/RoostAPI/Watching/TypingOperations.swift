@@ -19,6 +19,21 @@ public struct StartTyping: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
+extension StartTyping: PlainReadable {
+    // derived: init(plainly:), refusing others
+    package init?(plainly json: inout PlainJSON) {
+        var channel: ChannelID?
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channel": json.read(into: &channel)
+            default: false
+            }
+        }
+        guard isPlain, let channel else { return nil }
+        self.init(channel: channel)
+    }
+}
+
 /// Tells that the caller doesn't type any more. Does nothing if they don't. A client calls it when its user has sent a message, too.
 public struct StopTyping: Operation {
     public typealias Response = Done
@@ -33,6 +48,21 @@ public struct StopTyping: Operation {
     // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+extension StopTyping: PlainReadable {
+    // derived: init(plainly:), refusing others
+    package init?(plainly json: inout PlainJSON) {
+        var channel: ChannelID?
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channel": json.read(into: &channel)
+            default: false
+            }
+        }
+        guard isPlain, let channel else { return nil }
+        self.init(channel: channel)
+    }
 }
 
 /// Tells those who watch a channel something in passing, of a kind of the app's own, the sender's other connections included. Nothing is

@@ -43,6 +43,24 @@ public struct WatchChannel: Operation {
     }
 }
 
+extension WatchChannel: PlainReadable {
+    // derived: init(plainly:), refusing others
+    package init?(plainly json: inout PlainJSON) {
+        var (channel, limit, watchersLimit, create): (ChannelID?, Int?, Int?, CreateChannel?)
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channel": json.read(into: &channel)
+            case "limit": json.read(into: &limit)
+            case "watchersLimit": json.read(into: &watchersLimit)
+            case "create": json.read(into: &create)
+            default: false
+            }
+        }
+        guard isPlain, let channel else { return nil }
+        self.init(channel: channel, limit: limit, watchersLimit: watchersLimit, create: create)
+    }
+}
+
 /// Returns channels by filters, as ``QueryChannels`` does, and watches those of the page on this connection: no further call is needed (ST-09).
 ///
 /// Channels that the caller may find and not watch are returned all the same: their `ownCapabilities` lack `channel.watch`.
@@ -77,6 +95,21 @@ public struct UnwatchChannel: Operation {
     // derived: init
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+}
+
+extension UnwatchChannel: PlainReadable {
+    // derived: init(plainly:), refusing others
+    package init?(plainly json: inout PlainJSON) {
+        var channel: ChannelID?
+        let isPlain = json.members { key, json in
+            switch key {
+            case "channel": json.read(into: &channel)
+            default: false
+            }
+        }
+        guard isPlain, let channel else { return nil }
+        self.init(channel: channel)
+    }
 }
 
 /// Connected users who watch a channel, members or not, paged (ST-06, ST-12). Who began to watch first comes first.
@@ -126,6 +159,16 @@ public struct WatcherPage: Codable, Hashable, Sendable {
     }
 }
 
+extension WatcherPage: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("watchers", watchers)
+        json.member("watcherCount", watcherCount)
+        json.endObject()
+    }
+}
+
 /// A channel's state, as the answer to a watch gives it (ST-05).
 public struct WatchedChannel: Codable, Hashable, Sendable {
     /// The policy of the channel.
@@ -171,6 +214,25 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     }
 }
 
+extension WatchedChannel: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("config", config)
+        json.member("channel", channel)
+        json.member("membership", membership)
+        json.member("online", online)
+        json.member("watcherCount", watcherCount)
+        json.member("watchers", watchers)
+        json.member("members", members)
+        json.member("users", users)
+        json.member("read", read)
+        json.member("messages", messages)
+        json.member("ownCapabilities", ownCapabilities)
+        json.endObject()
+    }
+}
+
 /// How far a member has read.
 public struct ReadState: Codable, Hashable, Sendable {
     /// The seq up to which the member has read.
@@ -194,4 +256,22 @@ public struct ReadState: Codable, Hashable, Sendable {
         self.deliveredSeq = deliveredSeq
         self.lastDeliveredAt = lastDeliveredAt
     }
+}
+
+extension ReadState: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("readSeq", readSeq)
+        json.member("lastReadAt", lastReadAt)
+        json.member("unreadCount", unreadCount)
+        json.member("deliveredSeq", deliveredSeq)
+        json.member("lastDeliveredAt", lastDeliveredAt)
+        json.endObject()
+    }
+}
+
+extension PlainJSON {
+    /// Passes `null`. What a channel is created with is left to Foundation.
+    mutating func read(into place: inout CreateChannel?) -> Bool { read(into: &place) { _ in nil } }
 }

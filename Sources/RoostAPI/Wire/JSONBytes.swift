@@ -266,6 +266,18 @@ extension JSONBytes {
         endObject()
     }
 
+    /// A member that is an object with a model for each key, the keys sorted.
+    public mutating func member(_ name: StaticString, _ values: [String: some WireWritable]?) {
+        guard let values else { return }
+        key(name)
+        beginObject()
+        for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+            key(name)
+            value.write(to: &self)
+        }
+        endObject()
+    }
+
     /// A member of an object that is always there: `null` without a value.
     public mutating func memberOrNull(_ name: StaticString, _ value: (some FixedWidthInteger)?) {
         key(name)

@@ -43,3 +43,11 @@ public struct Done: Codable, Hashable, Sendable {
     // derived: init
     public init() {}
 }
+
+extension Done: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.endObject()
+    }
+}

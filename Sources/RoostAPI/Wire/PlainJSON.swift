@@ -242,6 +242,16 @@ package struct PlainJSON {
         return isPlain ? lists : nil
     }
 
+    /// Whole numbers by their names.
+    package mutating func numbers() -> [String: Int64]? {
+        var numbers: [String: Int64] = [:]
+        let isPlain = members { name, json in
+            guard let number = json.number() else { return false }
+            return numbers.updateValue(number, forKey: name) == nil
+        }
+        return isPlain ? numbers : nil
+    }
+
     /// Any value that isn't nested deeper than so many levels.
     package mutating func value(depthMax: Int) -> JSONValue? {
         guard depthMax > 0 else { return nil }
@@ -283,6 +293,7 @@ package struct PlainJSON {
     }
     package mutating func read(into place: inout JSONValue?) -> Bool { read(into: &place) { $0.value(depthMax: 8) } }
     package mutating func read(into place: inout [String: [String]]?) -> Bool { read(into: &place) { $0.lists() } }
+    package mutating func read(into place: inout [String: Int64]?) -> Bool { read(into: &place) { $0.numbers() } }
     package mutating func read(into place: inout [String]?) -> Bool { read(into: &place) { $0.list { $0.string() } } }
 
     package mutating func read<Name: WireString>(into place: inout Name?) -> Bool {
@@ -293,6 +304,9 @@ package struct PlainJSON {
     }
     package mutating func read<Case: WireEnumeration>(into place: inout Case?) -> Bool {
         read(into: &place) { $0.string().flatMap(Case.init(rawValue:)) }
+    }
+    package mutating func read<Case: WireEnumeration>(into place: inout [Case]?) -> Bool {
+        read(into: &place) { $0.list { $0.string().flatMap(Case.init(rawValue:)) } }
     }
     package mutating func read<Model: PlainReadable>(into place: inout Model?) -> Bool {
         read(into: &place) { Model(plainly: &$0) }
