@@ -111,6 +111,7 @@ public actor RawSocket {
                 if case .text(let text) = incoming, note(event: text) { continue }
                 passed.append(incoming)
             }
+            await answerPings()
             if !signals.isEmpty { return signals.removeFirst() }
             guard await receive(within: deadline) else { throw Missed("a signal") }
         }

@@ -1,6 +1,7 @@
 import Foundation
 import Roost
 import RoostAPI
+import RoostServer
 import RoostTestSupport
 import Testing
 
@@ -43,6 +44,30 @@ import Testing
         let other = try await server.socket("cid")
         _ = try await ann.call(GetMe())
         for socket in [ann, bob, other] { #expect(await socket.signals.allSatisfy { $0.presence == nil }) }
+        try await server.stop()
+    }
+
+    @Test("SB-63 X-31 whoever's line is cut, without an end, goes offline once nothing was heard of them for as long as is set")
+    func cutLine() async throws {
+        let server = try await TestServer { configuration in
+            (configuration.pingInterval, configuration.idleTimeout) = (.seconds(1), .seconds(3))
+        }
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        let ann = try await server.socket("ann")
+        let url = try #require(URL(string: "http://127.0.0.1:\(proxy.port)"))
+        let bob = Chat(url: url, user: "bob", configuration: .tested()) { try await server.token("bob") }
+        try await bob.connect()
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        #expect(try await ann.call(WatchChannel(channel: "general")).online == 2)
+        let isCut = ContinuousClock.now
+        proxy.setMode(.swallow)
+        try await follow(ann, from: ["ann", "bob"], to: ["ann"])
+        // The last answer to a ping came up to a second before. The server looks each second, and a busy machine takes its time.
+        let waited = ContinuousClock.now - isCut
+        #expect(waited > .seconds(1) && waited < .seconds(10), "\(waited)")
+        #expect(try await ann.call(ListMembers(channel: "general")).items.first { $0.member.userId == "bob" }?.isOnline == false)
+        await bob.disconnect()
+        await proxy.stop()
         try await server.stop()
     }
 

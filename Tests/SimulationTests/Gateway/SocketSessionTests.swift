@@ -197,8 +197,14 @@ struct SocketSessionTests {
     func oneWrite() {
         var session = opened()
         #expect(session.send(event: Self.frame("a")) == nil)
-        #expect(session.send(reply: Array("b".utf8)) == Self.frame("a"))
-        #expect(session.takeUnflushed() == Self.frame("b"))
+        // A reply joins what comes before it, such as the event of its call, unless it is large.
+        #expect(session.send(reply: Array("b".utf8)) == nil)
+        var together = Self.frame("a")
+        together.writeImmutableBuffer(Self.frame("b"))
+        #expect(session.send(event: Self.frame("c")) == together)
+        let large = String(repeating: "d", count: 16_384)
+        #expect(session.send(reply: Array(large.utf8)) == Self.frame("c"))
+        #expect(session.takeUnflushed() == Self.frame(large))
         #expect(session.takeUnflushed() == nil)
     }
 
