@@ -22,6 +22,22 @@ extension SocketSession {
         return buffer
     }
 
+    /// The most that a reply is put together with: more takes longer to copy than to hand over in two pieces.
+    private static let joinedBytesMax = 16_384
+
+    /// Puts a reply behind the bytes that wait, often the event of its call: what is one buffer goes out past the channel, and in one write.
+    ///
+    /// - Returns: The bytes that were added, and those that waited if they are too many.
+    static func put(_ reply: [UInt8], behind waiting: inout ByteBuffer?) -> (sizeBytes: Int, before: ByteBuffer?) {
+        guard let sizeBytes = waiting?.readableBytes, sizeBytes + reply.count <= joinedBytesMax else {
+            let (frame, before) = (frame(reply), waiting)
+            waiting = frame
+            return (frame.readableBytes, before)
+        }
+        waiting?.writeTextFrame("", reply)
+        return ((waiting?.readableBytes ?? 0) - sizeBytes, nil)
+    }
+
     /// Limits on one socket. Each bounds something that a client could otherwise let grow.
     struct Configuration: Sendable {
         var authenticationTimeout = TimeAmount.seconds(10)

@@ -296,21 +296,10 @@ struct SocketSession {
         }
         guard !isClosing else { return nil }
         budget.end(reply: reply)
-        guard var bytes = unflushed, bytes.readableBytes + reply.count <= Self.joinedBytesMax else {
-            let frame = Self.frame(reply)
-            budget.write(frame.readableBytes, isEvent: false)
-            return put(frame)
-        }
-        // Often it is the event of the call. What is one buffer goes out past the channel, and in one write.
-        unflushed = nil
-        let sizeBytes = bytes.readableBytes
-        bytes.writeTextFrame("", reply)
-        budget.write(bytes.readableBytes - sizeBytes, isEvent: false)
-        return put(bytes)
+        let (sizeBytes, before) = Self.put(reply, behind: &unflushed)
+        budget.write(sizeBytes, isEvent: false)
+        return before
     }
-
-    /// The most that a reply is put together with: more takes longer to copy than to hand over in two pieces.
-    private static let joinedBytesMax = 16_384
 
     /// Takes a signal: it goes out with the next output, or waits, merged with others, while the client doesn't read. Connections before
     /// their welcome and callers who are shut out get none. It returns what ``send(event:)`` does.
