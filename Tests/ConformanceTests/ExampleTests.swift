@@ -71,7 +71,7 @@ import Testing
         #expect(try await type("hello", as: "ann").last == "Ann: hello")
         // Names are shown, and what is edited.
         let bob = try await type("hi", "/edit hi, ann", as: "bob")
-        #expect(bob.contains("Ann: hello") && bob.contains { $0.hasPrefix("bob: hi, ann") })
+        #expect(bob.contains("Ann: hello") && bob.contains { $0.hasPrefix("bob: hi, ann") }, "\(bob)")
         _ = try await type("one", "two", as: "ann")
         let unread = try await type("/list every", "/list nothing", "/read", as: "bob")
         #expect(unread.first == "· Everyone: 0 unread; /help" && unread.contains("· Everyone (2 unread) Ann: two"))

@@ -21,7 +21,7 @@ extension Database {
 
     /// Calls back with each row that a statement finds.
     ///
-    /// - Throws: `DatabaseError`, ``DamagedRow``, and what the body throws.
+    /// - Throws: `DatabaseError`, ``DamagedRow``, and what the body throws; `CancellationError` when the task that reads or writes is cancelled.
     func each(_ sql: String, _ values: [any CacheColumn] = [], _ body: (inout CacheReader) throws -> Void) throws {
         try step(sql, { row in for value in values { try row.put(value) } }) { row in
             try body(&row)
@@ -89,7 +89,12 @@ extension Database {
                 var row = CacheReader(statement)
                 guard try body(&row) else { return }
             case SQLITE_DONE: return
-            case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code), message: lastErrorMessage, sql: sql)
+            case let code:
+                let error = DatabaseError(resultCode: ResultCode(rawValue: code), message: lastErrorMessage, sql: sql)
+                // GRDB interrupts for a task that was cancelled and for an app that is suspended. Of its own statements it knows which, and
+                // throws a `CancellationError` for the first.
+                if error.isInterruptionError { try execute(sql: "SELECT 1") }
+                throw error
             }
         }
     }

@@ -122,6 +122,7 @@ extension Sync {
         case .nothing, .arrival: break
         case .membership, .channel:
             guard let view = try? ReplyResult<ChannelView>.decode(bytes) else { return }
+            take(view.users ?? [])
             channelArrived(view, mayHaveJoined: effect == .membership)
         case .invitations:
             guard let page = try? ReplyResult<Page<InvitationEntry>>.decode(bytes) else { return }

@@ -383,11 +383,13 @@ public struct ChannelView: Hashable, Sendable {
     public var ownCapabilities: [Permission] = []
     /// Whether an unread message mentions the caller, by name or with the whole channel (MN-16).
     public var hasMention: Bool = false  // wire: default is absent
+    /// What is shown of the users whom the view names, for those who may see it. A page has them beside its views instead.
+    public var users: [UserSummary]?
 
     // derived: init
     public init(
         channel: Channel, membership: Membership? = nil, invitation: Invitation? = nil, lastMessage: Message? = nil,
-        ownCapabilities: [Permission] = [], hasMention: Bool = false
+        ownCapabilities: [Permission] = [], hasMention: Bool = false, users: [UserSummary]? = nil
     ) {
         self.channel = channel
         self.membership = membership
@@ -395,6 +397,7 @@ public struct ChannelView: Hashable, Sendable {
         self.lastMessage = lastMessage
         self.ownCapabilities = ownCapabilities
         self.hasMention = hasMention
+        self.users = users
     }
 
     /// Messages that the caller hasn't read: 0 for non-members (AM-43).
@@ -407,7 +410,7 @@ public struct ChannelView: Hashable, Sendable {
 extension ChannelView: Codable {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {
-        case channel, membership, invitation, lastMessage, ownCapabilities, hasMention
+        case channel, membership, invitation, lastMessage, ownCapabilities, hasMention, users
     }
 
     // derived: encode(to:)
@@ -419,6 +422,7 @@ extension ChannelView: Codable {
         try container.encodeIfPresent(lastMessage, forKey: .lastMessage)
         try container.encode(ownCapabilities, forKey: .ownCapabilities)
         if hasMention { try container.encode(hasMention, forKey: .hasMention) }
+        try container.encodeIfPresent(users, forKey: .users)
     }
 
     // derived: init(from:)
@@ -430,6 +434,7 @@ extension ChannelView: Codable {
         lastMessage = try container.decodeIfPresent(Message.self, forKey: .lastMessage)
         ownCapabilities = try container.decode([Permission].self, forKey: .ownCapabilities)
         hasMention = try container.decodeIfPresent(Bool.self, forKey: .hasMention) ?? false
+        users = try container.decodeIfPresent([UserSummary].self, forKey: .users)
     }
 }
 
@@ -443,6 +448,7 @@ extension ChannelView: WireWritable {
         json.member("lastMessage", lastMessage)
         json.member("ownCapabilities", ownCapabilities)
         if hasMention { json.member("hasMention", hasMention) }
+        json.member("users", users)
         json.endObject()
     }
 }

@@ -123,7 +123,9 @@ extension Context {
 
     /// Returns a channel as the caller sees it; the newest message only if the caller may read it.
     func view(of access: ChannelAccess) throws -> ChannelView {
-        try view(of: access, channel(access.channelId), capabilities: capabilities(in: access))
+        var view = try view(of: access, channel(access.channelId), capabilities: capabilities(in: access))
+        view.users = try summaries(for: CollectionOfOne(view))
+        return view
     }
 
     /// - Parameters:

@@ -207,10 +207,13 @@ import Testing
         let server = try await TestServer()
         let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
         for client in [ann, bob, cid] { try await client.connect() }
+        try await ann.updateMe(displayName: "Ann")
         let general = try await ann.createChannel("general")
         let mention = try await general.sendConfirmed(MessageDraft(text: "all of you", mentionees: [.channel]))
         let newest = try await general.sendConfirmed("newest")
         let (atBob, listed) = (try await bob.joinChannel("general"), cid.channels())
+        // The name is there with what was joined, without a question.
+        #expect(atBob.lastMessage == newest && atBob.lastSender?.name == "Ann")
         try await general.addMembers(["cid"])
         try await wait("the list") { listed.items.first?.lastMessage == newest }
         #expect(listed.items.first?.unreadCount == 0)

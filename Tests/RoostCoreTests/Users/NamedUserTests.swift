@@ -65,6 +65,26 @@ struct NamedUserTests {
         #expect(try world.perform(ListMyInvitations(), as: "dan").users == [cat, dan])
     }
 
+    @Test("R06 A channel by itself brings the sender of its last message and the inviter, to whoever joins, asks or accepts")
+    func views() throws {
+        let world = try world()
+        for user in ["dan", "eve"] as [UserID] { try world.user(user) }
+        let created = try world.perform(CreateChannel(channel: "team", type: .community), as: "cat")
+        #expect(created.users == nil)
+        #expect(try world.perform(GetChannel(channel: "general"), as: "ann").users == nil)
+        try world.send("hi", to: "team", as: "cat")
+        #expect(try world.perform(JoinChannel(channel: "team"), as: "bob").users == [cat])
+        #expect(try world.perform(GetChannel(channel: "team"), as: "bob").users == [cat])
+        _ = try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "dan")
+        _ = try world.perform(InviteMembers(channel: "team", users: ["dan"]), as: "bob")
+        let view = try world.perform(GetChannel(channel: "team"), as: "dan")
+        #expect(view.invitation?.inviter == "bob" && view.users?.contains(bob) == true)
+        #expect(try world.perform(AcceptInvitation(channel: "team"), as: "dan").users == [cat])
+        // Views of a page have them beside.
+        let page = try world.perform(QueryChannels(), as: "bob")
+        #expect(page.items.allSatisfy { $0.users == nil } && page.users == [cat])
+    }
+
     @Test("A resume and pages of changes bring the users whom their rows name: messages' senders, members, inviters")
     func changes() throws {
         let world = try world()

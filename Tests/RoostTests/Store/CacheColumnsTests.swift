@@ -62,6 +62,24 @@ struct CacheColumnsTests {
         }
     }
 
+    @Test("A task that is cancelled while a statement of its runs is told so, and nothing else of what SQLite says")
+    func cancelled() async throws {
+        let queue = try DatabaseQueue()
+        let (rows, found) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let reader = Task {
+            try await queue.read { database in
+                try database.each("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n") { _ in
+                    found.yield()
+                }
+            }
+        }
+        for await _ in rows { break }
+        reader.cancel()
+        await #expect(throws: CancellationError.self) { try await reader.value }
+        // The connection works for the next one.
+        #expect(try await queue.read { try $0.value("SELECT 1") } == 1)
+    }
+
     @Test("A channel's permissions take a byte for eight of them, however many there are")
     func permissions() throws {
         let capabilities = Capabilities(own: .init(permissions: Permission.allCases, userSeq: 1, channelSeq: 2))
