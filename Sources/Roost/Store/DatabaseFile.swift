@@ -101,8 +101,8 @@ struct DatabaseFile: Sendable {
         return connections
     }
 
-    /// The most that a connection keeps of the file, in KiB. With SQLite's own 2,000, writing thousands of channels at a first connection takes a
-    /// tenth longer: pages go to the log and come back within one transaction.
+    /// The most that the connection that writes keeps of the file, in KiB. With SQLite's own 2,000, which those that read have, writing
+    /// thousands of channels at a first connection takes a tenth longer: pages go to the log and come back within one transaction.
     private static let pageCacheKiB = 8000
 
     private var configuration: Configuration {
@@ -118,7 +118,7 @@ struct DatabaseFile: Sendable {
         configuration.prepareDatabase { database in
             if isFile, !database.configuration.readonly { try database.execute(sql: "PRAGMA journal_mode = WAL") }
             try database.execute(sql: "PRAGMA synchronous = \(synchronous)")
-            try database.execute(sql: "PRAGMA cache_size = -\(Self.pageCacheKiB)")
+            if !database.configuration.readonly { try database.execute(sql: "PRAGMA cache_size = -\(Self.pageCacheKiB)") }
         }
         return configuration
     }

@@ -34,6 +34,18 @@ struct ReaderTests {
         #expect(try await store.read { try $0.summary(of: "bob").name } == "Robert")
     }
 
+    @Test("The connection that writes keeps 8 MB of pages, and those that read SQLite's own 2")
+    func pageCaches() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let store = try Store(url: folder.appending(component: "cache.sqlite"), user: "ann", logger: Self.logger)
+        try await store.change { database in
+            let writing: Int? = try database.value("PRAGMA cache_size")
+            #expect(writing == -8000)
+        }
+        let reading: Int? = try await store.read { try $0.value("PRAGMA cache_size") }
+        #expect(reading == -2000)
+    }
+
     @Test(
         "Files that are let go of while they are read, more than there are threads for tasks, wait for the readers and hold up nobody else"
     )
