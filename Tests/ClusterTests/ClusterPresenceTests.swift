@@ -21,6 +21,10 @@ struct ClusterPresenceTests {
                     [weak self] topic, message in self?.carry(message, to: topic, from: number)
                 }
                 boards[number].onChange { presence.changed($0) }
+                boards[number].onFirstWatch { [weak self] channel in
+                    guard let self else { return }
+                    presence.watched(channel, at: now.withLock { $0 })
+                }
                 members.withLock { $0.append(presence) }
             }
             for number in boards.indices { self[number].sayHello() }
@@ -29,6 +33,8 @@ struct ClusterPresenceTests {
         subscript(number: Int) -> ClusterPresence { members.withLock { $0[number] } }
 
         func silence(_ number: Int) { silent.withLock { _ = $0.insert(number) } }
+
+        func unsilence(_ number: Int) { silent.withLock { _ = $0.remove(number) } }
 
         private func carry(_ message: ClusterPresence.Message, to topic: BusTopic, from sender: Int) {
             guard !silent.withLock({ $0.contains(sender) }) else { return }
@@ -193,6 +199,83 @@ struct ClusterPresenceTests {
         #expect(other[0].nodeCount == 0)
     }
 
+    /// Who one of two nodes says has come or gone on the other, as watcher or online.
+    private func told(on pair: Pair, _ body: () -> Void) -> [[UserID?]] {
+        let told = Mutex<[[UserID?]]>([[], []])
+        pair[0].onWatching { user, _ in told.withLock { $0[0].append(user) } }
+        pair[0].onOnline { user, _ in told.withLock { $0[1].append(user) } }
+        body()
+        return told.withLock { $0 }.map { $0.sorted { $0?.rawValue ?? "" < $1?.rawValue ?? "" } }
+    }
+
+    @Test("I13 ST-13 SB-63 whoever watches is told that the users of a node are gone, and that they are back once it is heard again")
+    func returns() {
+        let pair = Pair()
+        pair.boards[1].cameOnline("bob", in: ["c"])
+        pair.boards[1].startedWatching("bob", "c")
+        pair.pass(100)
+        #expect(pair.ask("c", on: 0))
+        pair.boards[0].startedWatching("ann", "c")
+        pair.silence(1)
+        #expect(told(on: pair) { pair.pass(4000, ticking: [0]) } == [["bob"], ["bob"]])
+        pair.unsilence(1)
+        #expect(told(on: pair) { pair.pass(1200) } == [["bob"], ["bob"]])
+        #expect(pair[0].isWatchingElsewhere("bob", "c") && pair[0].isOnlineElsewhere("bob", "c"))
+        #expect(told(on: pair) { pair.pass(20_000) } == [[], []], "nobody has come or gone")
+    }
+
+    @Test("ST-09 ST-13 X-37 a node asks for a channel that is watched by any call, by invisible users too, and for as long")
+    func watchedByAnyCall() {
+        let pair = Pair()
+        pair.boards[1].cameOnline("bob", in: ["c"])
+        pair.boards[1].startedWatching("bob", "c")
+        pair.pass(100)
+        // An invisible user, whose call hasn't asked.
+        #expect(told(on: pair) { pair.boards[0].startedWatching("ann", "c", isShown: false) } == [["bob"], ["bob"]])
+        #expect(pair.boards[0].watcherCount(of: "c") == 0 && pair[0].watcherCount(of: "c") == 1)
+        pair.pass(30_000)
+        #expect(told(on: pair) {
+            pair.boards[1].stoppedWatching("bob", ["c"])
+            pair.boards[1].wentOffline("bob", in: ["c"])
+            pair.pass(200)
+        } == [["bob"], ["bob"]])
+        // Nobody watches any more, and nobody asks.
+        pair.boards[0].stoppedWatching("ann", ["c"], isShown: false)
+        pair.pass(40_000)
+        #expect(told(on: pair) {
+            pair.boards[1].startedWatching("bob", "c")
+            pair.pass(200)
+        } == [[], []])
+    }
+
+    @Test("I13 ST-13 a node that is alone when somebody begins to watch asks the next one that comes")
+    func alone() {
+        let pair = Pair()
+        pair.pass(100)
+        pair.silence(1)
+        pair.pass(5000, ticking: [0])
+        #expect(pair[0].nodeCount == 0)
+        pair.boards[0].startedWatching("ann", "c")
+        pair.boards[1].startedWatching("bob", "c")
+        pair.unsilence(1)
+        #expect(told(on: pair) { pair.pass(1200) } == [["bob"], []])
+    }
+
+    @Test("I18 a node that answers after the time for it is heard all the same: whoever watches is told, and who asks next waits for it")
+    func answersLate() {
+        let pair = Pair()
+        pair.boards[1].startedWatching("bob", "c")
+        pair.pass(100)
+        pair.silence(1)
+        #expect(!pair.ask("c", on: 0))
+        pair.pass(300, ticking: [0])
+        pair.boards[0].startedWatching("ann", "c")
+        #expect(!pair.ask("c", on: 0))
+        pair.unsilence(1)
+        #expect(told(on: pair) { pair.pass(6000) } == [["bob"], []])
+        #expect(pair.ask("c", on: 0))
+    }
+
     @Test("ST-13 ST-12 of another node's watchers beyond 1,000 it is told that some came or went, and nobody is told of who stayed")
     func unnamedWatchers() {
         let pair = Pair()
@@ -201,6 +284,7 @@ struct ClusterPresenceTests {
         pair[0].onWatching { user, _ in told.withLock { $0.append(user) } }
         pair.boards[0].startedWatching("ann", "c")
         for number in 0..<1000 { pair.boards[1].startedWatching(UserID("u\(number)"), "c") }
+        pair.pass(200)
         #expect(pair.ask("c", on: 0))
         func changes(_ body: () -> Void) -> [UserID?] {
             told.withLock { $0 = [] }
@@ -262,6 +346,7 @@ struct ClusterPresenceTests {
         for number in 1...2500 { pair.boards[1].startedWatching(UserID("there \(number)"), "c") }
         // Whoever watches on both has their place here.
         pair.boards[1].startedWatching("here 7", "c")
+        pair.pass(200)
         #expect(pair.ask("c", on: 0))
         #expect(pair[0].watcherCount(of: "c") == 2701)
         var all: [UserID] = []

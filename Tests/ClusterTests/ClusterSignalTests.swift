@@ -77,6 +77,45 @@ extension RealClusterTests {
             }
         }
 
+        @Test("R26 ST-08 whoever leaves doesn't type any more on any node")
+        func leaving() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob"])
+                let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
+                for socket in [ann, bob] { try await socket.call(WatchChannel(channel: "general", limit: 0)) }
+                try await bob.call(StartTyping(channel: "general"))
+                #expect(try await Self.next(.typingChanged, ann).typing?.users == ["bob"])
+                let start = ContinuousClock.now
+                try await bob.call(LeaveChannel(channel: "general"))
+                while try await Self.next(.typingChanged, ann).typing?.users != [] {}
+                // By itself it would end ten seconds after it began.
+                #expect(ContinuousClock.now - start < .seconds(8))
+            }
+        }
+
+        @Test("ST-09 ST-13 SB-63 X-37 whoever watches by a query, or unseen, is told who is there on other nodes, who comes and who goes")
+        func watchedByQuery() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob"])
+                let bob = try await cluster.socket("bob", at: 1)
+                try await bob.call(WatchChannel(channel: "general", limit: 0))
+                let ann = try await cluster.socket("ann", at: 0)
+                try await ann.call(UpdatePreferences(sharesPresence: false))
+                let page = try await ann.call(QueryAndWatchChannels(query: QueryChannels(limit: 10)))
+                #expect(page.items.map(\.channel.channelId) == ["general"])
+                try await Self.follow(.watchingChanged, ann, to: ["bob"], from: [])
+                try await Self.follow(.presenceChanged, ann, to: ["bob"], from: [])
+                await bob.close()
+                try await Self.follow(.watchingChanged, ann, to: [], from: ["bob"])
+                try await Self.follow(.presenceChanged, ann, to: [], from: ["bob"])
+                let again = try await cluster.socket("bob", at: 1)
+                try await Self.follow(.presenceChanged, ann, to: ["bob"], from: [])
+                await again.close()
+            }
+        }
+
         @Test(
             "AM-45 X-37 D-38 SB-63 reading, marking as unread and being invisible hold on three nodes, whichever the user's devices are on"
         )

@@ -149,6 +149,12 @@ public actor RawSocket {
     /// From now on pings aren't answered, as on a line that is cut in one direction.
     public func stopAnsweringPings() { answersPings = false }
 
+    /// Answers the pings that have come meanwhile, as on a slow line, and all others.
+    public func answerPingsAgain() async {
+        answersPings = true
+        await answerPings()
+    }
+
     private static func signal(_ payload: [UInt8]) -> Signal? {
         payload.starts(with: Array(#"{"signal""#.utf8)) ? try? JSONDecoder().decode(Signal.self, from: Data(payload)) : nil
     }

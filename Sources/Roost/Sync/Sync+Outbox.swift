@@ -224,7 +224,7 @@ extension Sync {
                 Overlay((queue.others + queue.newestChanges).filter { queue.isShown($0, by: server) })
             } ?? Overlay()
         // What is read at this moment is read as far as this device has it.
-        if let channel, reading.contains(channel), let cursor = saved.channels[channel]?.cursor {
+        if let channel, reading[channel] != nil, let cursor = saved.channels[channel]?.cursor {
             overlay.readSeq = max(overlay.readSeq ?? 0, cursor)
         }
         return overlay

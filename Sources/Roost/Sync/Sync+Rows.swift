@@ -86,10 +86,10 @@ extension Sync {
     }
 
     private mutating func membershipWrites(_ membership: Membership) -> [StoreWrite] {
-        guard membership.state != .member else { return [.membership(membership)] }
+        guard membership.state != .member else { return readingWrites(for: membership) + [.membership(membership)] }
         saved.channels[membership.channelId] = nil
         endWatch(of: membership.channelId)
-        reading.remove(membership.channelId)
+        reading[membership.channelId] = nil
         return overlayWrite(of: membership.channelId) + [.membership(membership), .leave(membership.channelId)]
     }
 

@@ -38,9 +38,7 @@ extension Sync {
         case .user:
             let news = news(of: event, after: position)
             saved.userCursor = event.seq
-            var writes: [StoreWrite] = [.userPosition(event.seq)]
-            if event.kind == Event.Kind.readingUnmarked.rawValue { writes += endReading(rows.memberships ?? []) }
-            store(writes + userWrites(rows))
+            store([.userPosition(event.seq)] + userWrites(rows))
             news.map { emit($0) }
             let regained = saved.channels.keys.filter { regainsReading(rows, in: $0) }
             guard regained.isEmpty else {
@@ -178,6 +176,8 @@ extension Sync {
     mutating func startAfresh(epoch: String) {
         saved = SavedState(epoch: epoch)
         userQuestions.forget()
+        // How far something was read in another history says nothing.
+        reading = reading.mapValues { _ in 0 }
         emit(.store([.erase(epoch: epoch)] + overlayWrites))
     }
 

@@ -9,7 +9,7 @@ extension Sync {
         mustRenewWatches = false
         // The channel's state came with the resume.
         for channel in watched.sorted() { send(WatchChannel(channel: channel, limit: 0), for: .watch(channel)) }
-        for channel in reading.sorted() { send(StartReading(channel: channel), for: .reading(channel, nil)) }
+        for channel in reading.keys.sorted() { send(StartReading(channel: channel), for: .reading(channel, nil)) }
     }
 
     /// A temporary refusal is retried on the next connection; a final one ends the watch.

@@ -114,8 +114,8 @@ struct Sync: Sendable {
     var mustRenewWatches = false
 
     // Reading.
-    /// The channels that the user reads at this moment.
-    var reading: Set<ChannelID> = []
+    /// The channels that the user reads at this moment, each with the position that the server has told since; 0 before it has.
+    var reading: [ChannelID: Seq] = [:]
 
     // What has arrived.
     /// The newest messages that have arrived since it was told, by channel.

@@ -49,6 +49,7 @@ final class ClusterNode: Delivery {
         let (inbox, clusterPresence) = (inbox, clusterPresence)
         hub.onEmptied { inbox.put(.emptied([$0])) }
         hub.board.onChange { clusterPresence.changed($0) }
+        hub.board.onFirstWatch { clusterPresence.watched($0, at: Self.now) }
         try bus.start { [weak self] in self?.receive($0) }
         bus.subscribe(to: .nodes)
         bus.subscribe(to: .node(node))

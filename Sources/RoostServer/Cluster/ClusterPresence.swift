@@ -5,8 +5,8 @@ import Synchronization
 
 /// Tracks which users are connected and which watch, over all nodes.
 ///
-/// Presence is sent only to nodes that ask: a node that has a watcher in a channel asks all nodes, and each answers with what it has and
-/// reports changes for a while. A node that is silent for the timeout is considered gone, with all its users (I13).
+/// Presence is sent only to nodes that ask: a node on which a connection watches a channel asks all nodes, those that come later too, and each
+/// answers with what it has and reports changes for a while. A node that is silent for the timeout is considered gone, with all its users (I13).
 final class ClusterPresence: Presence, Sendable {
     static let heartbeatMilliseconds: Int64 = 1000
     /// The timeouts that an operator may choose. The shortest allows for two late or lost heartbeats.
@@ -14,7 +14,7 @@ final class ClusterPresence: Presence, Sendable {
     static let timeoutStandard: Duration = .seconds(3)
     /// How often a node asks again as long as it has watchers, and how long an answering node continues without being asked.
     private static let askAgainMilliseconds: Int64 = 5000
-    private static let interestMilliseconds: Int64 = 15_000
+    fileprivate static let interestMilliseconds: Int64 = 15_000
     /// How long a watcher's answer waits for the other nodes.
     private static let gatherMilliseconds: Int64 = 250
     /// Changes within this time are sent together.
@@ -160,8 +160,8 @@ final class ClusterPresence: Presence, Sendable {
     /// Runs the closure once all nodes have answered for the channel, or the time for that is over.
     func prepare(_ channel: ChannelID, at now: Int64, then run: @escaping @Sendable () -> Void) {
         let (mustAsk, isReady): (Bool, Bool) = state.withLock { state in
-            let isKnown = state.asked[channel].map { now - $0 < Self.interestMilliseconds } ?? false
-            let missing = isKnown ? [] : Set(state.nodes.keys)
+            let answered = state.isKnown(channel, at: now) ? Set((state.remote[channel] ?? [:]).keys) : []
+            let missing = Set(state.nodes.keys).subtracting(answered)
             if !missing.isEmpty { state.asked[channel] = now }
             if state.gathers[channel] != nil {
                 state.gathers[channel]?.waiting.append(run)
@@ -173,6 +173,17 @@ final class ClusterPresence: Presence, Sendable {
         }
         if mustAsk { send(.nodes, .ask(channel, from: node)) }
         if isReady { run() }
+    }
+
+    /// Somebody watches a channel here, by whatever call. The other nodes are asked, unless they were lately: who is there on them is told as a
+    /// signal. A node that comes later is asked then.
+    func watched(_ channel: ChannelID, at now: Int64) {
+        let mustAsk = state.withLock { state in
+            guard !state.isKnown(channel, at: now) else { return false }
+            state.asked[channel] = now
+            return !state.nodes.isEmpty
+        }
+        if mustAsk { send(.nodes, .ask(channel, from: node)) }
     }
 
     func isConnected(_ user: UserID) -> Bool { board.isConnected(user) }
@@ -288,7 +299,7 @@ final class ClusterPresence: Presence, Sendable {
 
     /// Reports who has come and gone on other nodes, of channels that are watched here.
     private func tell(_ changed: Changed, in channel: ChannelID) {
-        guard !changed.isEmpty, board.watcherCount(of: channel) > 0 else { return }
+        guard !changed.isEmpty, board.isWatched(channel) else { return }
         if let listener = watchListener.withLock({ $0 }) {
             for user in changed.watchers { listener.tell(user, channel) }
             if changed.hasUnnamedWatchers { listener.tell(nil, channel) }
@@ -375,13 +386,13 @@ final class ClusterPresence: Presence, Sendable {
     private func renewals(_ state: inout State, at now: Int64) -> [(BusTopic, Message)] {
         var messages: [(BusTopic, Message)] = []
         for (channel, askedAt) in state.asked where now - askedAt >= Self.askAgainMilliseconds {
-            if board.watcherCount(of: channel) == 0 {
+            if board.isWatched(channel) {
+                state.asked[channel] = now
+                if !state.nodes.isEmpty { messages.append((.nodes, .ask(channel, from: node))) }
+            } else {
                 guard now - askedAt >= Self.interestMilliseconds else { continue }
                 state.asked[channel] = nil
                 state.remote[channel] = nil
-            } else {
-                state.asked[channel] = now
-                messages.append((.nodes, .ask(channel, from: node)))
             }
         }
         for (channel, nodes) in state.interested {
@@ -393,16 +404,21 @@ final class ClusterPresence: Presence, Sendable {
 }
 
 extension ClusterPresence.State {
+    /// Whether the other nodes were asked about a channel, and still tell its changes.
+    fileprivate func isKnown(_ channel: ChannelID, at now: Int64) -> Bool {
+        asked[channel].map { now - $0 < ClusterPresence.interestMilliseconds } ?? false
+    }
+
     /// Takes what a node says of a channel now.
     ///
-    /// - Returns: Who has come and gone by that, over all other nodes: nobody at the first time.
+    /// - Returns: Who has come and gone by that, over all other nodes. With a node's first answer all of its users have come: whoever watches
+    ///   already knows nothing of them, as after a time in which the node couldn't be heard.
     fileprivate mutating func replace(
         _ present: ClusterPresence.Present, in channel: ChannelID
     ) -> ClusterPresence.Changed {
-        guard let before = remote[channel]?.updateValue(present, forKey: present.node) else {
-            remote[channel, default: [:]][present.node] = present
-            return ClusterPresence.Changed()
-        }
+        let before =
+            remote[channel, default: [:]].updateValue(present, forKey: present.node)
+            ?? ClusterPresence.Present(node: present.node, online: [], onlineBeyond: 0, watchers: [], watchersBeyond: 0)
         let others = (remote[channel] ?? [:]).filter { $0.key != present.node }.values
         func changed(_ names: KeyPath<ClusterPresence.Present, [UserID]>) -> Set<UserID> {
             guard before[keyPath: names] != present[keyPath: names] else { return [] }

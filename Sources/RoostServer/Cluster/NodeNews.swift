@@ -17,7 +17,8 @@ enum NodeNews: Codable, Hashable, Sendable {
     init?(_ notice: Notice) {
         switch notice {
         case .typing(let user, let channel): self = .typing(user, channel)
-        case .stoppedTyping(let user, let channel): self = .stoppedTyping(user, channel)
+        // Whoever leaves a channel doesn't type in it any more.
+        case .stoppedTyping(let user, let channel), .left(let user, let channel, _): self = .stoppedTyping(user, channel)
         case .read(let position, let channel): self = .read(position, channel)
         case .signal(let signal, _): self = .signal(signal)
         case .markedUnread(let user, let channel): self = .markedUnread(user, channel)

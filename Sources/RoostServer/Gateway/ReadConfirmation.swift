@@ -8,24 +8,31 @@ import RoostAPI
 struct ReadConfirmation {
     private var asked: [ChannelID: Seq] = [:]
     private var next: [ChannelID: Seq] = [:]
-    /// Names the ping that is under way.
+    private var isUnderWay = false
+    /// Names the ping that is under way, or was last.
     private var number: UInt32 = 0
 
     /// Takes in up to where the client was given channels.
     mutating func add(_ seqs: [ChannelID: Seq]) { next.merge(seqs) { max($0, $1) } }
 
+    /// Forgets what the client was given of a channel: its user has marked that as unread.
+    mutating func forget(_ channel: ChannelID) {
+        asked[channel] = nil
+        next[channel] = nil
+    }
+
     /// Returns the payload of the ping to send now; nil if there is nothing to ask for, or one is under way.
     mutating func nextPing() -> ArraySlice<UInt8>? {
-        guard asked.isEmpty, !next.isEmpty else { return nil }
-        (asked, next) = (next, [:])
+        guard !isUnderWay, !next.isEmpty else { return nil }
+        (asked, next, isUnderWay) = (next, [:], true)
         number &+= 1
         return payload
     }
 
     /// Returns what has arrived by the answer to a ping; nil if it is the answer to another.
     mutating func receive(pong: ByteBuffer) -> [ChannelID: Seq]? {
-        guard !asked.isEmpty, pong.readableBytesView.elementsEqual(payload) else { return nil }
-        defer { asked = [:] }
+        guard isUnderWay, pong.readableBytesView.elementsEqual(payload) else { return nil }
+        defer { (asked, isUnderWay) = ([:], false) }
         return asked
     }
 

@@ -117,6 +117,9 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     /// Has the client asked whether it has what its user reads.
     func confirm(_ readable: [ChannelID: Seq]) { perform(session.confirm(readable)) }
 
+    /// The user has marked a channel as unread: what they were given before doesn't count as read any more.
+    func forgetReading(of channel: ChannelID) { session.readConfirmation.forget(channel) }
+
     /// Takes an event's bytes. ``flush()`` follows, as ``OutputQueue`` says.
     func send(event: ByteBuffer) {
         if let before = session.send(event: event) { hand(before, isLast: false) }

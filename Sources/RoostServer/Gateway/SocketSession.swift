@@ -44,7 +44,7 @@ struct SocketSession {
     /// Signals that wait until the client reads.
     private var signals = SignalQueue()
     /// What the client was given while its user reads.
-    private var readConfirmation = ReadConfirmation()
+    var readConfirmation = ReadConfirmation()
 
     // Times. Checked once a second by ``tick(_:_:_:)``: a timer for each socket would cost more than all of this.
     private let connectedAt: NIODeadline

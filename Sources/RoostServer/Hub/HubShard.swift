@@ -99,14 +99,15 @@ final class HubShard {
             noteOutput(of: socket)
         case .reply(let payload, let socket): send(payload, to: socket)
         case .checkAccess(let changes, let socket): if socket.endIfRefused(by: changes) { noteEnding(socket) }
+        case .forgetReading(let channel, let socket): socket.forgetReading(of: channel)
         case .connected(let user): presence.connected(user)
         case .disconnected(let user): presence.disconnected(user)
         case .appeared(let user): presence.appeared(user)
         case .disappeared(let user): presence.disappeared(user)
         case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
         case .wentOffline(let user, let channels): presence.wentOffline(user, in: channels)
-        case .startedWatching(let user, let channel): presence.startedWatching(user, channel)
-        case .stoppedWatching(let user, let channels): presence.stoppedWatching(user, channels)
+        case .startedWatching(let user, let channel, let isShown): presence.startedWatching(user, channel, isShown: isShown)
+        case .stoppedWatching(let user, let channels, let isShown): presence.stoppedWatching(user, channels, isShown: isShown)
         case .emptied(let stream): emptied?(stream)
         }
     }

@@ -13,44 +13,41 @@ final class PresenceBoard: Presence, Sendable {
         var online: [ChannelID: [UserID: Int]] = [:]
         /// The same of those who watch.
         var watchers: [ChannelID: ArrivalOrder<UserID, Int>] = [:]
+        /// For each channel the number of connections that watch it: also of users who don't share that, and who are told all the same.
+        var watches: [ChannelID: Int] = [:]
     }
     private let state = Mutex(State())
-    /// In a structure, since a closure stored directly in a mutex is wrapped again with each use.
-    private struct Listener {
-        var tell: @Sendable (ChannelID) -> Void
-    }
-    private struct WatchListener {
-        var tell: @Sendable (UserID, ChannelID) -> Void
-    }
-    private struct ConnectionListener {
-        var tell: @Sendable (UserID, Bool) -> Void
-    }
-    private let listener = Mutex<Listener?>(nil)
-    private let watchListener = Mutex<WatchListener?>(nil)
-    private let onlineListener = Mutex<WatchListener?>(nil)
-    private let connectionListener = Mutex<ConnectionListener?>(nil)
+    private let listeners = Mutex(Listeners())
 
-    /// Reports every change of a channel, to be shared with other nodes. Set once, before the first socket.
-    func onChange(_ tell: @escaping @Sendable (ChannelID) -> Void) { listener.withLock { $0 = Listener(tell: tell) } }
-
-    /// Reports that a user began to watch a channel here, or doesn't any more. Set once, before the first socket.
-    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) {
-        watchListener.withLock { $0 = WatchListener(tell: tell) }
+    /// Whom the board reports to. They are set once, before the first socket, and taken out together: a closure by itself is wrapped at each use.
+    private struct Listeners {
+        var change: (@Sendable (ChannelID) -> Void)?
+        var firstWatch: (@Sendable (ChannelID) -> Void)?
+        var watching: (@Sendable (UserID, ChannelID) -> Void)?
+        var online: (@Sendable (UserID, ChannelID) -> Void)?
+        var connection: (@Sendable (UserID, Bool) -> Void)?
     }
 
-    /// Reports that a member of a channel that is watched here came online on this node, or went offline. Set once, before the first socket.
-    func onOnline(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) {
-        onlineListener.withLock { $0 = WatchListener(tell: tell) }
-    }
+    /// Reports every change of a channel, to be shared with other nodes.
+    func onChange(_ tell: @escaping @Sendable (ChannelID) -> Void) { listeners.withLock { $0.change = tell } }
 
-    /// Reports that the first connection of a user who shares it has begun here, or the last has ended. Set once, before the first socket.
+    /// Reports that the first connection here watches a channel, whether or not its user shares it.
+    func onFirstWatch(_ tell: @escaping @Sendable (ChannelID) -> Void) { listeners.withLock { $0.firstWatch = tell } }
+
+    /// Reports that a user began to watch a channel here, or doesn't any more.
+    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) { listeners.withLock { $0.watching = tell } }
+
+    /// Reports that a member of a channel that is watched here came online on this node, or went offline.
+    func onOnline(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) { listeners.withLock { $0.online = tell } }
+
+    /// Reports that the first connection of a user who shares it has begun here, or the last has ended.
     func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) {
-        connectionListener.withLock { $0 = ConnectionListener(tell: tell) }
+        listeners.withLock { $0.connection = tell }
     }
 
     private func tellChange(in channels: some Sequence<ChannelID>) {
-        guard let listener = listener.withLock({ $0 }) else { return }
-        for channel in channels { listener.tell(channel) }
+        guard let tell = listeners.withLock({ $0 }).change else { return }
+        for channel in channels { tell(channel) }
     }
 
     func onlineMemberCount(of channel: ChannelID) -> Int { state.withLock { $0.online[channel]?.count ?? 0 } }
@@ -58,6 +55,9 @@ final class PresenceBoard: Presence, Sendable {
     func onlineMembers(of channel: ChannelID) -> Set<UserID> { state.withLock { Set($0.online[channel, default: [:]].keys) } }
 
     func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool { state.withLock { $0.online[channel]?[user] != nil } }
+
+    /// Whether a connection watches a channel here, whoever's it is.
+    func isWatched(_ channel: ChannelID) -> Bool { state.withLock { $0.watches[channel] != nil } }
 
     func watcherCount(of channel: ChannelID) -> Int { state.withLock { $0.watchers[channel]?.count ?? 0 } }
 
@@ -78,8 +78,8 @@ final class PresenceBoard: Presence, Sendable {
 
     private func countShown(_ user: UserID, by step: Int) {
         let (before, count) = state.withLock { $0.count(user, in: \.shown, by: step) }
-        guard (before > 0) != (count > 0), let listener = connectionListener.withLock({ $0 }) else { return }
-        listener.tell(user, count > 0)
+        guard (before > 0) != (count > 0), let tell = listeners.withLock({ $0 }).connection else { return }
+        tell(user, count > 0)
     }
 
     func cameOnline(_ user: UserID, in channels: some Sequence<ChannelID>) {
@@ -90,25 +90,37 @@ final class PresenceBoard: Presence, Sendable {
         tellOnline(user, channels, state.withLock { $0.countOnline(user, in: channels, by: -1) })
     }
 
-    func startedWatching(_ user: UserID, _ channel: ChannelID) {
-        tellWatching(user, state.withLock { $0.countWatching(user, in: [channel], by: 1) })
+    /// A connection watches a channel from now on.
+    ///
+    /// - Parameter isShown: Whether its user shares that.
+    func startedWatching(_ user: UserID, _ channel: ChannelID, isShown: Bool = true) {
+        let (isFirst, began) = state.withLock { state in
+            let isFirst = state.countWatches(of: channel, by: 1) == 1
+            return (isFirst, isShown ? state.countWatching(user, in: [channel], by: 1) : [])
+        }
+        if isFirst, let tell = listeners.withLock({ $0 }).firstWatch { tell(channel) }
+        tellWatching(user, began)
     }
 
-    func stoppedWatching(_ user: UserID, _ channels: some Sequence<ChannelID>) {
-        tellWatching(user, state.withLock { $0.countWatching(user, in: channels, by: -1) })
+    func stoppedWatching(_ user: UserID, _ channels: some Sequence<ChannelID>, isShown: Bool = true) {
+        let ended = state.withLock { state in
+            for channel in channels { state.countWatches(of: channel, by: -1) }
+            return isShown ? state.countWatching(user, in: channels, by: -1) : []
+        }
+        tellWatching(user, ended)
     }
 
     private func tellOnline(_ user: UserID, _ channels: some Sequence<ChannelID>, _ watched: [ChannelID]) {
         tellChange(in: channels)
-        guard !watched.isEmpty, let listener = onlineListener.withLock({ $0 }) else { return }
-        for channel in watched { listener.tell(user, channel) }
+        guard !watched.isEmpty, let tell = listeners.withLock({ $0 }).online else { return }
+        for channel in watched { tell(user, channel) }
     }
 
     private func tellWatching(_ user: UserID, _ channels: [ChannelID]) {
         guard !channels.isEmpty else { return }
         tellChange(in: channels)
-        guard let listener = watchListener.withLock({ $0 }) else { return }
-        for channel in channels { listener.tell(user, channel) }
+        guard let tell = listeners.withLock({ $0 }).watching else { return }
+        for channel in channels { tell(user, channel) }
     }
 }
 
@@ -126,7 +138,7 @@ extension PresenceBoard.State {
 
     /// Counts connections of a user in channels that they are a member of.
     ///
-    /// - Returns: The channels with watchers in which the user came online by it, or went offline.
+    /// - Returns: The channels that are watched in which the user came online by it, or went offline.
     fileprivate mutating func countOnline(_ user: UserID, in channels: some Sequence<ChannelID>, by step: Int) -> [ChannelID] {
         channels.filter { channel in
             let before = online[channel]?[user] ?? 0
@@ -137,11 +149,21 @@ extension PresenceBoard.State {
                 online[channel]?[user] = nil
                 if online[channel]?.isEmpty == true { online[channel] = nil }
             }
-            return (before > 0) != (count > 0) && watchers[channel] != nil
+            return (before > 0) != (count > 0) && watches[channel] != nil
         }
     }
 
-    /// Counts connections of a user that watch channels.
+    /// Counts connections that watch a channel.
+    ///
+    /// - Returns: Their number.
+    @discardableResult
+    fileprivate mutating func countWatches(of channel: ChannelID, by step: Int) -> Int {
+        let count = max(0, (watches[channel] ?? 0) + step)
+        watches[channel] = count > 0 ? count : nil
+        return count
+    }
+
+    /// Counts connections of a user who shares it that watch channels.
     ///
     /// - Returns: The channels that the user began to watch, or doesn't watch any more.
     fileprivate mutating func countWatching(_ user: UserID, in channels: some Sequence<ChannelID>, by step: Int) -> [ChannelID] {

@@ -24,6 +24,8 @@ struct Subscriptions<Socket> {
         case signal(SignalFrame, to: Socket)
         /// Write a reply.
         case reply([UInt8], to: Socket)
+        /// Forget what the connection was given of a channel and hasn't confirmed.
+        case forgetReading(ChannelID, of: Socket)
         /// End the connection if these changes shut its caller out.
         case checkAccess([AccessSubject: AccessChange], of: Socket)
         /// One connection more or less of a user.
@@ -35,9 +37,9 @@ struct Subscriptions<Socket> {
         /// The same of them, in channels that its user is a member of.
         case cameOnline(UserID, Set<ChannelID>)
         case wentOffline(UserID, Set<ChannelID>)
-        /// One connection more or less that watches channels.
-        case startedWatching(UserID, ChannelID)
-        case stoppedWatching(UserID, Set<ChannelID>)
+        /// One connection more or less that watches channels, and whether its user shares that.
+        case startedWatching(UserID, ChannelID, isShown: Bool)
+        case stoppedWatching(UserID, Set<ChannelID>, isShown: Bool)
         /// No connection needs the stream any more.
         case emptied(StreamID)
     }
@@ -69,6 +71,7 @@ struct Subscriptions<Socket> {
         }
         for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, from: channel, perform) }
         hidePresence(of: subscriber, perform)
+        endWatches(of: subscriber, perform)
         perform(.disconnected(user))
     }
 
@@ -264,13 +267,13 @@ extension Subscriptions {
             watch(channel, user, connection, perform)
             subscribe(connection, to: channel)
         case .stoppedWatching(let connection, let user, let channel):
-            guard subscribers[connection]?.watched.remove(channel) != nil else { return }
-            if subscribers[connection]?.joined.contains(channel) == true {
+            guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
+            if subscriber.joined.contains(channel) {
                 subscribe(connection, to: channel)
             } else {
                 unsubscribe(connection, from: channel, perform)
             }
-            if subscribers[connection]?.sharesPresence == true { perform(.stoppedWatching(user, [channel])) }
+            perform(.stoppedWatching(user, [channel], isShown: subscriber.sharesPresence))
         case .reading(let connection, let channel):
             guard subscribers[connection]?.read.insert(channel).inserted == true else { return }
             if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
@@ -279,12 +282,18 @@ extension Subscriptions {
             for connection in connections(of: user) {
                 stopReading(channel, connection)
                 subscribers[connection]?.readable[channel] = nil
+                // What it confirms from now on was given to it before.
+                if let socket = sockets[connection] { perform(.forgetReading(channel, of: socket)) }
             }
         case .presenceShared(let user, let isShared):
             for connection in connections(of: user) where subscribers[connection]?.sharesPresence == !isShared {
-                if let subscriber = subscribers[connection], !isShared { hidePresence(of: subscriber, perform) }
-                subscribers[connection]?.sharesPresence = isShared
-                if let subscriber = subscribers[connection] { showPresence(of: subscriber, perform) }
+                guard var subscriber = subscribers[connection] else { continue }
+                hidePresence(of: subscriber, perform)
+                endWatches(of: subscriber, perform)
+                subscriber.sharesPresence = isShared
+                subscribers[connection] = subscriber
+                showPresence(of: subscriber, perform)
+                for channel in subscriber.watched { perform(.startedWatching(user, channel, isShown: isShared)) }
             }
         case .accessChanged(let changes):
             // Callers who are shut out get replies to their earlier calls, and nothing else. Connections before their welcome are checked
@@ -310,14 +319,17 @@ extension Subscriptions {
         guard subscriber.sharesPresence else { return }
         perform(.appeared(subscriber.user))
         if !subscriber.joined.isEmpty { perform(.cameOnline(subscriber.user, subscriber.joined)) }
-        for channel in subscriber.watched { perform(.startedWatching(subscriber.user, channel)) }
     }
 
     private func hidePresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
         guard subscriber.sharesPresence else { return }
         perform(.disappeared(subscriber.user))
         if !subscriber.joined.isEmpty { perform(.wentOffline(subscriber.user, subscriber.joined)) }
-        if !subscriber.watched.isEmpty { perform(.stoppedWatching(subscriber.user, subscriber.watched)) }
+    }
+
+    private func endWatches(of subscriber: Subscriber, _ perform: (Action) -> Void) {
+        guard !subscriber.watched.isEmpty else { return }
+        perform(.stoppedWatching(subscriber.user, subscriber.watched, isShown: subscriber.sharesPresence))
     }
 
     private func connections(of user: UserID) -> [ConnectionID] { (connectionsOfUser[user] ?? []).map(\.connection) }
@@ -336,14 +348,14 @@ extension Subscriptions {
     ) {
         guard subscribers[connection]?.watched.insert(channel).inserted == true else { return }
         if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
-        if subscribers[connection]?.sharesPresence == true { perform(.startedWatching(user, channel)) }
+        perform(.startedWatching(user, channel, isShown: subscribers[connection]?.sharesPresence == true))
     }
 
     private mutating func forget(_ channel: ChannelID, of connection: ConnectionID, _ perform: (Action) -> Void) {
         guard let user = subscribers[connection]?.user else { return }
         let isShown = subscribers[connection]?.sharesPresence == true
         if subscribers[connection]?.joined.remove(channel) != nil, isShown { perform(.wentOffline(user, [channel])) }
-        if subscribers[connection]?.watched.remove(channel) != nil, isShown { perform(.stoppedWatching(user, [channel])) }
+        if subscribers[connection]?.watched.remove(channel) != nil { perform(.stoppedWatching(user, [channel], isShown: isShown)) }
         subscribers[connection]?.read.remove(channel)
         subscribers[connection]?.readable[channel] = nil
         unsubscribe(connection, from: channel, perform)
@@ -391,7 +403,7 @@ extension Subscriptions {
     /// Ends a watch of a user who may no longer read, and tells them.
     private mutating func endWatch(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
-        if subscriber.sharesPresence { perform(.stoppedWatching(subscriber.user, [channel])) }
+        perform(.stoppedWatching(subscriber.user, [channel], isShown: subscriber.sharesPresence))
         var json = JSONBytes(capacity: 64)
         UnwatchedFrame(unwatched: .init(channel: channel)).write(to: &json)
         var frame = ByteBuffer()

@@ -104,6 +104,51 @@ import Testing
         try await server.stop()
     }
 
+    @Test("AM-45 what a device confirms late isn't read if another has marked it as unread meanwhile")
+    func confirmedLate() async throws {
+        let server = try await TestServer()
+        let (ann, phone, tablet) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        try await tablet.call(StartReading(channel: "general"))
+        await tablet.stopAnsweringPings()
+        let sent = try await ann.send("general", "1")
+        try await waitForPing(tablet)
+        #expect(try await phone.call(MarkRead(channel: "general")).unreadCount == 0)
+        #expect(try await phone.call(MarkUnread(channel: "general", seq: sent.seq)).unreadCount == 1)
+        await tablet.answerPingsAgain()
+        // A call that comes after the answer in the same channel takes its turn behind what that has caused.
+        #expect(try await tablet.call(MarkRead(channel: "general", seq: sent.seq - 1)).unreadCount == 1)
+        #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 1)
+        try await server.stop()
+    }
+
+    @Test("AM-45 a device that was away while another marked as unread doesn't go on reading, and undoes nothing")
+    @MainActor func markedWhileAway() async throws {
+        let server = try await TestServer()
+        let (ann, bob, phone) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
+        for client in [ann, bob, phone] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let (mine, atPhone) = (bob.channel("general"), phone.channel("general"))
+        let first = try await general.sendConfirmed("1")
+        try await wait("the message") { mine.unreadCount == 1 && atPhone.unreadCount == 1 }
+        try await mine.startReading()
+        try await wait("all to be read") { mine.unreadCount == 0 && atPhone.unreadCount == 0 }
+        await bob.disconnect()
+        #expect(mine.unreadCount == 0)
+        try await atPhone.markUnread(from: first.seq)
+        try await wait("the server to have it") { phone.outbox.entries.isEmpty && atPhone.unreadCount == 1 }
+        try await bob.connect()
+        try await wait("the message to be unread here") { mine.unreadCount == 1 }
+        let second = try await general.sendConfirmed("2")
+        try await wait("the second message") { mine.lastMessage == second && atPhone.lastMessage == second }
+        #expect(mine.unreadCount == 2 && atPhone.unreadCount == 2)
+        #expect(try await bob.call(GetUnread(channel: "general")).unreadCount == 2)
+        // Reading goes on once the user says so.
+        try await mine.startReading()
+        try await wait("all to be read") { mine.unreadCount == 0 && atPhone.unreadCount == 0 }
+        try await server.stop()
+    }
+
     @Test("AM-45 R25 with the SDK nothing is unread while a channel is read, on the device at every moment, after a reconnect too")
     @MainActor func shown() async throws {
         let server = try await TestServer()

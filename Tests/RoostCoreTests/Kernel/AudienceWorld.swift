@@ -116,10 +116,11 @@ final class AudienceWorld {
                 switch action {
                 case .send(let bytes, _, let device): hear(bytes, on: device, of: notices)
                 case .signal(let frame, let device): hear(frame, on: device)
-                case .startedWatching(let user, let channel):
+                case .startedWatching(_, _, isShown: false), .stoppedWatching(_, _, isShown: false): break
+                case .startedWatching(let user, let channel, _):
                     watchers.append(user)
                     board.watchingChanged(of: user, in: channel)
-                case .stoppedWatching(let user, let channels):
+                case .stoppedWatching(let user, let channels, _):
                     watchers.removeAll { $0 == user }
                     for channel in channels { board.watchingChanged(of: user, in: channel) }
                 // Joining and leaving change who is online too, beside their own events.

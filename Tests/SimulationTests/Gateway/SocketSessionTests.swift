@@ -345,10 +345,16 @@ struct SocketSessionTests {
         #expect(pong("read 1", in: &session) == [])
         #expect(pong("read 2", in: &session) == [.read(["general": 5, "other": 2])])
         #expect(pong("read 2", in: &session) == [])
+        // What is marked as unread meanwhile isn't read by an answer to what was sent before.
+        #expect(session.confirm(["general": 6]) == [.flush(ping(3))])
+        #expect(session.confirm(["general": 7, "other": 4]) == [])
+        session.readConfirmation.forget("general")
+        #expect(pong("read 3", in: &session) == [.read([:]), .flush(ping(4))])
+        #expect(pong("read 4", in: &session) == [.read(["other": 4])])
         // A connection that ends confirms nothing more, and one that hasn't its welcome yet is asked nothing.
         _ = session.confirm(["general": 6])
         _ = session.ended()
-        #expect(session.confirm(["general": 7]) == [] && pong("read 3", in: &session) == [])
+        #expect(session.confirm(["general": 7]) == [] && pong("read 5", in: &session) == [])
         var early = self.session()
         _ = early.authenticate("t")
         #expect(early.confirm(["general": 3]) == [])

@@ -89,10 +89,10 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([Self.notice(event)]) == [Self.notification(event, to: "a")])
         #expect(
             subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2), Self.notice(event)])
-                == [.startedWatching("ann", "general"), Self.live(event, to: "a")])
+                == [.startedWatching("ann", "general", isShown: true), Self.live(event, to: "a")])
         #expect(
             subscriptions.deliver([.stoppedWatching(Self.id("a"), "ann", "general"), Self.notice(event)])
-                == [.stoppedWatching("ann", ["general"]), Self.notification(event, to: "a")])
+                == [.stoppedWatching("ann", ["general"], isShown: true), Self.notification(event, to: "a")])
     }
 
     @Test("I9 a new member gets what comes after, on every device; a former one gets nothing more, watching or not")
@@ -108,7 +108,7 @@ struct SubscriptionsTests {
         _ = subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2)])
         #expect(
             subscriptions.deliver([.left("ann", "general", at: 3), Self.notice(event)]) == [
-                .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .emptied(.channel("general")),
+                .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"], isShown: true), .emptied(.channel("general")),
             ])
         #expect(subscriptions.deliver([.left("ann", "general", at: 3)]) == [], "left twice")
     }
@@ -124,8 +124,9 @@ struct SubscriptionsTests {
         let hidden = subscriptions.deliver([.presenceShared("ann", false)])
         #expect(
             hidden == [
-                .disappeared("ann"), .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"]), .disappeared("ann"),
-                .wentOffline("ann", ["general"]),
+                .disappeared("ann"), .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"], isShown: true),
+                // Such a connection is told what happens there all the same.
+                .startedWatching("ann", "general", isShown: false), .disappeared("ann"), .wentOffline("ann", ["general"]),
             ])
         #expect(subscriptions.deliver([.presenceShared("ann", false)]) == [])
         // All else goes on, unseen.
@@ -133,13 +134,18 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([Self.notice(event)]).contains(Self.live(event, to: "a")))
         let unseen = UserStreams(user: 0, channels: ["general": 1], sharesPresence: false)
         #expect(subscriptions.connect("b", "ann", unseen) == [.connected("ann")])
-        #expect(subscriptions.deliver([.joined("ann", "other", at: 1), .watching(Self.id("b"), "ann", "other", at: 1)]) == [])
-        #expect(subscriptions.deliver([.stoppedWatching(Self.id("b"), "ann", "other")]) == [])
+        #expect(
+            subscriptions.deliver([.joined("ann", "other", at: 1), .watching(Self.id("b"), "ann", "other", at: 1)])
+                == [.startedWatching("ann", "other", isShown: false)])
+        #expect(
+            subscriptions.deliver([.stoppedWatching(Self.id("b"), "ann", "other")])
+                == [.stoppedWatching("ann", ["other"], isShown: false)])
         #expect(subscriptions.remove("A") == [.disconnected("ann")])
         let shown = subscriptions.deliver([.presenceShared("ann", true)])
         #expect(
             shown == [
-                .appeared("ann"), .cameOnline("ann", ["general", "other"]), .startedWatching("ann", "general"),
+                .stoppedWatching("ann", ["general"], isShown: false), .appeared("ann"), .cameOnline("ann", ["general", "other"]),
+                .startedWatching("ann", "general", isShown: true),
                 .appeared("ann"), .cameOnline("ann", ["general", "other"]),
             ])
     }
@@ -174,10 +180,11 @@ struct SubscriptionsTests {
         ])
         #expect(Self.readable(&subscriptions) == ["a": ["general": 5]])
         // Marking as unread ends it on all devices, and takes back what wasn't marked; so do leaving and the end of the connection.
-        _ = subscriptions.deliver([
+        let actions = subscriptions.deliver([
             .reading(Self.id("a"), "general"), .reading(Self.id("A"), "general"), Self.notice(Self.message(7)),
             .markedUnread("ann", "general"), Self.notice(Self.message(8)),
         ])
+        for socket in ["a", "A"] { #expect(actions.contains(.forgetReading("general", of: socket))) }
         #expect(Self.readable(&subscriptions).isEmpty)
         _ = subscriptions.deliver([
             .reading(Self.id("b"), "general"), Self.notice(Self.message(9)), .left("bob", "general", at: 10),
@@ -217,7 +224,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([Self.notice(event)]) == [Self.live(event, to: "a")])
         #expect(
             subscriptions.deliver([Self.notice(event, membersOnly)])
-                == [.stoppedWatching("ann", ["general"]), Self.unwatched("a"), .emptied(.channel("general"))])
+                == [.stoppedWatching("ann", ["general"], isShown: true), Self.unwatched("a"), .emptied(.channel("general"))])
     }
 
     @Test("I10 a member who may not read gets the position without the message, and all of the next one once they read")
@@ -258,7 +265,7 @@ struct SubscriptionsTests {
         #expect(
             subscriptions.remove("a") == [
                 .emptied(.user("ann")), .emptied(.channel("general")), .disappeared("ann"), .wentOffline("ann", ["general"]),
-                .stoppedWatching("ann", ["general"]), .disconnected("ann"),
+                .stoppedWatching("ann", ["general"], isShown: true), .disconnected("ann"),
             ])
         #expect(subscriptions.remove("a") == [])
         #expect(subscriptions.deliver([.connected(Self.id("a"), "ann", UserStreams(user: 0, channels: ["general": 1]))]) == [])

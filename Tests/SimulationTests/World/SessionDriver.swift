@@ -50,6 +50,7 @@ final class SessionDriver {
     }
 
     func confirm(_ readable: [ChannelID: Seq]) { perform(session.confirm(readable)) }
+    func forgetReading(of channel: ChannelID) { session.readConfirmation.forget(channel) }
     func tick(_ time: Timestamp) { perform(session.tick(now, time, .init())) }
 
     func end() {

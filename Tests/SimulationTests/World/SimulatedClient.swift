@@ -111,7 +111,7 @@ final class SimulatedClient {
     }
 
     func stopReadingEverything() {
-        for channel in (machine?.reading ?? []).sorted() { stopReading(channel) }
+        for channel in (machine?.reading ?? [:]).keys.sorted() { stopReading(channel) }
     }
 
     func call(_ operation: any RoostAPI.Operation) {

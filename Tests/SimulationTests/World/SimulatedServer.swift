@@ -69,8 +69,10 @@ final class SimulatedServer {
             case .disappeared(let user): presence.disappeared(user)
             case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
             case .wentOffline(let user, let channels): presence.wentOffline(user, in: channels)
-            case .startedWatching(let user, let channel): presence.startedWatching(user, channel)
-            case .stoppedWatching(let user, let channels): presence.stoppedWatching(user, channels)
+            case .startedWatching(let user, let channel, let isShown): presence.startedWatching(user, channel, isShown: isShown)
+            case .stoppedWatching(let user, let channels, let isShown):
+                presence.stoppedWatching(user, channels, isShown: isShown)
+            case .forgetReading(let channel, let socket): socket.forgetReading(of: channel)
             case .checkAccess, .emptied: break
             }
         }
