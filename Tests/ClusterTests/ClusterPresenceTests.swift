@@ -208,7 +208,8 @@ struct ClusterPresenceTests {
         return told.withLock { $0 }.map { $0.sorted { $0?.rawValue ?? "" < $1?.rawValue ?? "" } }
     }
 
-    @Test("I13 ST-13 SB-63 whoever watches is told that the users of a node are gone, and that they are back once it is heard again")
+    @Test(
+        "I13 ST-13 SB-63 whoever watches is told that the users of a node are gone, and that they are back once it is heard again")
     func returns() {
         let pair = Pair()
         pair.boards[1].cameOnline("bob", in: ["c"])
@@ -234,18 +235,20 @@ struct ClusterPresenceTests {
         #expect(told(on: pair) { pair.boards[0].startedWatching("ann", "c", isShown: false) } == [["bob"], ["bob"]])
         #expect(pair.boards[0].watcherCount(of: "c") == 0 && pair[0].watcherCount(of: "c") == 1)
         pair.pass(30_000)
-        #expect(told(on: pair) {
-            pair.boards[1].stoppedWatching("bob", ["c"])
-            pair.boards[1].wentOffline("bob", in: ["c"])
-            pair.pass(200)
-        } == [["bob"], ["bob"]])
+        #expect(
+            told(on: pair) {
+                pair.boards[1].stoppedWatching("bob", ["c"])
+                pair.boards[1].wentOffline("bob", in: ["c"])
+                pair.pass(200)
+            } == [["bob"], ["bob"]])
         // Nobody watches any more, and nobody asks.
         pair.boards[0].stoppedWatching("ann", ["c"], isShown: false)
         pair.pass(40_000)
-        #expect(told(on: pair) {
-            pair.boards[1].startedWatching("bob", "c")
-            pair.pass(200)
-        } == [[], []])
+        #expect(
+            told(on: pair) {
+                pair.boards[1].startedWatching("bob", "c")
+                pair.pass(200)
+            } == [[], []])
     }
 
     @Test("I13 ST-13 a node that is alone when somebody begins to watch asks the next one that comes")
@@ -261,7 +264,9 @@ struct ClusterPresenceTests {
         #expect(told(on: pair) { pair.pass(1200) } == [["bob"], []])
     }
 
-    @Test("I18 a node that answers after the time for it is heard all the same: whoever watches is told, and who asks next waits for it")
+    @Test(
+        "I18 a node that answers after the time for it is heard all the same: whoever watches is told, and who asks next waits for it"
+    )
     func answersLate() {
         let pair = Pair()
         pair.boards[1].startedWatching("bob", "c")

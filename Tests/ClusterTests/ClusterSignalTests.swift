@@ -94,7 +94,9 @@ extension RealClusterTests {
             }
         }
 
-        @Test("ST-09 ST-13 SB-63 X-37 whoever watches by a query, or unseen, is told who is there on other nodes, who comes and who goes")
+        @Test(
+            "ST-09 ST-13 SB-63 X-37 whoever watches by a query, or unseen, is told who is there on other nodes, who comes and who goes"
+        )
         func watchedByQuery() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()

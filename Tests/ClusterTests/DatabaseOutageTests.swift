@@ -10,13 +10,15 @@ extension RealClusterTests {
         private static let general: ChannelID = "general"
         private static let sentCount = 60
 
-        @Test("I1 I3 I4 the database is killed: calls are refused with a time, sockets stay, and all recovers by itself")
+        @Test("I1 I3 I4 the database is killed: calls are refused with a time, sockets stay, and all recovers by itself, signals too")
         func databaseGone() async throws {
             let postgres = try PostgreSQLServer()
             try await TestCluster.run(2, on: postgres) { cluster in
-                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
+                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob", "cid", "dan"])
                 let ann = try await cluster.socket("ann", at: 0)
                 let bob = try await cluster.socket("bob", at: 1)
+                let (cid, dan) = (try await cluster.socket("cid", at: 0), try await cluster.socket("dan", at: 0))
+                try await cid.call(WatchChannel(channel: Self.general, limit: 0))
                 try await ann.send(Self.general, "before")
 
                 // In the middle of it the database ends: what isn't acknowledged is refused, and can be sent again.
@@ -34,6 +36,7 @@ extension RealClusterTests {
                 print("Cluster outage: refused within \(ContinuousClock.now - killed) of the database's end.")
                 #expect(outcomes.allSatisfy { $0 != .other })
                 #expect(outcomes.suffix(30) == Array(repeating: .refused, count: 30))
+                await dan.close()
                 try await expectReadiness(503, of: cluster)
                 try await expectRefused { try await bob.send(Self.general, "in between") }
                 try await expectRefused { try await bob.call(ListMessages(channel: Self.general)) }
@@ -48,6 +51,8 @@ extension RealClusterTests {
                 }
                 let page = try await bob.call(ListMessages(channel: Self.general, limit: 100)).messages
                 #expect(page.dropFirst() == stored.sorted { $0.seq < $1.seq }[...])
+                // Whoever watches learns who has gone meanwhile.
+                while try await cid.nextSignal().presence?.offline != ["dan"] {}
                 // Both got each of them on the sockets that they had.
                 for socket in [ann, bob] {
                     #expect(try await socket.messages(page.count, of: Self.general).map(\.seq) == Array(2..<Int64(page.count) + 2))

@@ -83,7 +83,7 @@ final class Engine: Sendable {
         let telling = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         self.telling = telling
         let signals = SignalDesk(presence: delivering.presence, on: hub.anyLoop) {
-            Self.send($0, through: telling)
+            Self.send($0, through: telling, failed: $1)
         } findViewers: {
             Self.findViewers(of: $0, through: telling, done: $1)
         }
@@ -423,15 +423,20 @@ final class Engine: Sendable {
         delivery.publish(taken)
     }
 
-    /// Sends signals to those who may have them by now. While the server has too much to do, they are dropped.
-    private static func send(_ signals: [Signal], through queue: WorkQueue) {
+    /// Sends signals to those who may have them by now.
+    ///
+    /// - Parameter failed: Called if the server has too much to do, or can't read who that is.
+    private static func send(_ signals: [Signal], through queue: WorkQueue, failed: @escaping @Sendable () -> Void = {}) {
         let job = Job(
             caller: .server,
             run: { context in
                 for signal in signals { try context.tell(signal) }
                 return []
-            }, destination: .waiting { _ in })
-        try? queue.append(job)
+            },
+            destination: .waiting { result in
+                if case .failure = result { failed() }
+            })
+        do { try queue.append(job) } catch { failed() }
     }
 
     /// Tells all nodes what is shown of users by now, in the channels where they are seen: of as many users as have some channels together.

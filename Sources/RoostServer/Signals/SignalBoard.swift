@@ -58,6 +58,8 @@ struct SignalBoard {
     private struct Reading {
         /// The positions that weren't told yet, of those first who have read first.
         var positions = ArrivalOrder<UserID, ReadPosition>()
+        /// Whether there were others, whose positions aren't remembered.
+        var hasUnnamed = false
         var toldAt: Int64 = .min / 2
     }
 
@@ -174,6 +176,33 @@ struct SignalBoard {
         }
     }
 
+    /// Has what has changed told again: nobody was told of it. Who types is said again by itself, and an app's own signals are left out.
+    mutating func tellAgain(_ signals: [Signal]) {
+        for signal in signals {
+            let channel = signal.channel
+            if let change = signal.watching {
+                for user in change.started + change.stopped { watchingChanged(of: user, in: channel) }
+                if !change.isWhole { watchingChanged(of: nil, in: channel) }
+            }
+            if let change = signal.presence {
+                for user in change.online + change.offline { onlineChanged(of: user, in: channel) }
+                if !change.isWhole { onlineChanged(of: nil, in: channel) }
+            }
+            if let update = signal.read {
+                for position in update.readers { reads(position, in: channel) }
+                if !update.isWhole { reading[channel]?.hasUnnamed = true }
+            }
+            if let change = signal.users {
+                for user in change.users { shows(user, in: channel) }
+                if !change.isWhole {
+                    var state = profiles[channel] ?? Profiles()
+                    state.hasUnnamed = true
+                    profiles[channel] = state
+                }
+            }
+        }
+    }
+
     /// Takes what is to be told now.
     mutating func takeDue(at now: Int64, presence: some Presence) -> [Signal] {
         var signals: [Signal] = []
@@ -216,7 +245,7 @@ struct SignalBoard {
         guard let state = reading[channel], now - state.toldAt >= settings.pause else { return }
         guard !state.positions.isEmpty else { return reading[channel] = nil }
         let readers = state.positions.elements(limit: Limits.readersPerSignal).compactMap { state.positions[$0] }
-        let update = ReadUpdate(readers: readers, isWhole: readers.count == state.positions.count)
+        let update = ReadUpdate(readers: readers, isWhole: !state.hasUnnamed && readers.count == state.positions.count)
         signals.append(Signal(kind: .readUpdated, channel: channel, read: update))
         reading[channel] = Reading(toldAt: now)
     }

@@ -57,6 +57,36 @@ import Testing
         #expect(board.isEmpty)
     }
 
+    @Test("ST-13 SB-63 R26 what couldn't be told is told again, with what has changed meanwhile, and none of it twice")
+    func toldAgain() {
+        var board = SignalBoard()
+        var presence = KnownPresence()
+        presence.watching = ["ann"]
+        presence.online = ["bob"]
+        let position = ReadPosition(userId: "ann", readSeq: 3, lastReadAt: Timestamp(milliseconds: 1))
+        let name = UserSummary(userId: "ann", displayName: "Ann", version: 2)
+        for user in ["ann", "cid"] as [UserID] { board.watchingChanged(of: user, in: "general") }
+        board.onlineChanged(of: "bob", in: "general")
+        board.onlineChanged(of: nil, in: "general")
+        board.reads(position, in: "general")
+        board.shows(name, in: "general")
+        let untold = board.takeDue(at: 0, presence: presence)
+        #expect(untold.count == 4)
+        board.tellAgain(untold)
+        // One of them has gone since.
+        presence.watching = []
+        let told = board.takeDue(at: 10_000, presence: presence)
+        #expect(told.compactMap(\.watching).first?.stopped == ["ann", "cid"])
+        #expect(told.compactMap(\.presence).first?.online == ["bob"] && told.compactMap(\.presence).first?.isWhole == false)
+        #expect(told.compactMap(\.read).map(\.readers) == [[position]] && told.compactMap(\.users).map(\.users) == [[name]])
+        #expect(board.takeDue(at: 20_000, presence: presence).isEmpty)
+        // What wasn't all stays so.
+        board.tellAgain([Signal(kind: .readUpdated, channel: "general", read: ReadUpdate(readers: [position], isWhole: false))])
+        board.tellAgain([Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [name], isWhole: false))])
+        let rest = board.takeDue(at: 30_000, presence: presence)
+        #expect(rest.compactMap(\.read).map(\.isWhole) == [false] && rest.compactMap(\.users).map(\.isWhole) == [false])
+    }
+
     @Test("SB-02 a start and a stop between two looks is nothing, and a stop is told after half a second")
     func stops() {
         var board = SignalBoard()
