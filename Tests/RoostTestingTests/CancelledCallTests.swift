@@ -57,7 +57,7 @@ struct CancelledCallTests {
 
     @Test("AM-29 R39 Every call ends wherever it is cancelled; nothing acknowledged is lost or doubled, and the chat goes on")
     func everywhere() async throws {
-        let server = try await RoostTestServer()
+        let server = try await CancelledCalls.server()
         let calls = try await CancelledCalls(server)
         for call in calls.all {
             for moment in [Moment.before, Moment.after] {
@@ -77,7 +77,7 @@ struct CancelledCallTests {
 
     @Test("R39 While the server is away every call ends when it is cancelled, and what was acknowledged arrives when it is back")
     func away() async throws {
-        let server = try await RoostTestServer()
+        let server = try await CancelledCalls.server()
         let calls = try await CancelledCalls(server)
         try await server.goAway()
         for await status in calls.ann.connection.updates where status != .online { break }

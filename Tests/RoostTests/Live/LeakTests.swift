@@ -26,10 +26,61 @@ struct LeakTests {
     private func liveObjects(of chat: Chat) -> [any AnyObject & Sendable] {
         let general = chat.channel("general")
         return [
-            chat.connection, chat.preferences, chat.unread, chat.invitations(), chat.channels(),
-            chat.channels(matching: ChannelQuery(membership: .all)), general, general.messages(), general.members(),
-            general.searchMembers("b"),
+            chat.connection, chat.preferences, chat.unread, chat.outbox, chat.invitations(), chat.drafts(), chat.user("bob"),
+            chat.channels(), chat.channels(matching: ChannelQuery(membership: .all)), general, general.messages(),
+            general.history(), general.members(), general.searchMembers("b"), general.draft(), general.receipts(),
+            general.typing(), general.presence(), general.watchers(),
         ]
+    }
+
+    /// An object that somebody follows in every way that it has.
+    @MainActor
+    private struct Followed {
+        /// Nil for an object that tells nothing by itself.
+        let token: ObservationToken?
+        let reader: Task<Void, Never>
+
+        init<Value: Sendable>(_ token: ObservationToken, _ updates: AsyncStream<Value>) {
+            self.token = token
+            reader = Task { for await _ in updates {} }
+        }
+
+        init<Item: Identifiable & Hashable & Sendable>(
+            _ token: ObservationToken, _ updates: ListUpdates<Item>
+        ) where Item.ID: Sendable {
+            self.token = token
+            reader = Task { for await _ in updates {} }
+        }
+
+        init(_ history: MessageHistory) {
+            token = nil
+            reader = Task { _ = try? await history.load() }
+        }
+    }
+
+    private func follow(_ object: any AnyObject & Sendable) -> Followed? {
+        switch object {
+        case let list as ChannelList: return Followed(list.observe { _ in }, list.updates)
+        case let list as MessageList: return Followed(list.observe { _ in }, list.updates)
+        case let list as MemberList: return Followed(list.observe { _ in }, list.updates)
+        case let list as InvitationList: return Followed(list.observe { _ in }, list.updates)
+        case let list as DraftList: return Followed(list.observe { _ in }, list.updates)
+        case let list as WatcherList: return Followed(list.observe { _ in }, list.updates)
+        case let history as MessageHistory: return Followed(history)
+        case let channel as LiveChannel: return Followed(channel.observe { _ in }, channel.updates)
+        case let connection as LiveConnection: return Followed(connection.observe { _ in }, connection.updates)
+        case let preferences as LivePreferences: return Followed(preferences.observe { _ in }, preferences.updates)
+        case let unread as LiveUnread: return Followed(unread.observe { _ in }, unread.updates)
+        case let outbox as LiveOutbox: return Followed(outbox.observe { _ in }, outbox.updates)
+        case let draft as LiveDraft: return Followed(draft.observe { _ in }, draft.updates)
+        case let receipts as LiveReceipts: return Followed(receipts.observe { _ in }, receipts.updates)
+        case let typing as LiveTyping: return Followed(typing.observe { _ in }, typing.updates)
+        case let presence as LivePresence: return Followed(presence.observe { _ in }, presence.updates)
+        case let user as LiveUser: return Followed(user.observe { _ in }, user.updates)
+        default:
+            Issue.record("\(type(of: object)) isn't used here.")
+            return nil
+        }
     }
 
     /// Has a chat and all of its live objects, used in every way, and lets go of them.
@@ -37,43 +88,15 @@ struct LeakTests {
         let chat = chat()
         if isConnected { try await chat.connect() }
         let objects = liveObjects(of: chat)
-        var tokens: [ObservationToken] = []
-        var readers: [Task<Void, Never>] = []
-        for object in objects {
-            switch object {
-            case let list as ChannelList:
-                tokens.append(list.observe { _ in })
-                readers.append(Task { for await _ in list.updates {} })
-            case let list as MessageList:
-                tokens.append(list.observe { _ in })
-                readers.append(Task { for await _ in list.updates {} })
-            case let list as MemberList:
-                tokens.append(list.observe { _ in })
-                readers.append(Task { for await _ in list.updates {} })
-            case let list as InvitationList:
-                tokens.append(list.observe { _ in })
-                readers.append(Task { for await _ in list.updates {} })
-            case let channel as LiveChannel:
-                tokens.append(channel.observe { _ in })
-                readers.append(Task { for await _ in channel.updates {} })
-                try await channel.send("hi")
-                try await channel.loaded()
-            case let connection as LiveConnection:
-                tokens.append(connection.observe { _ in })
-                readers.append(Task { for await _ in connection.updates {} })
-            case let preferences as LivePreferences:
-                tokens.append(preferences.observe { _ in })
-                readers.append(Task { for await _ in preferences.updates {} })
-            case let unread as LiveUnread:
-                tokens.append(unread.observe { _ in })
-                readers.append(Task { for await _ in unread.updates {} })
-            default: Issue.record("\(type(of: object)) isn't used here.")
-            }
+        let followed = objects.compactMap { follow($0) }
+        for case let channel as LiveChannel in objects {
+            try await channel.send("hi")
+            try await channel.loaded()
         }
         for _ in 0..<100 { await Task.yield() }
-        for reader in readers { reader.cancel() }
-        for reader in readers { await reader.value }
-        #expect(tokens.count == objects.count)
+        for one in followed { one.reader.cancel() }
+        for one in followed { await one.reader.value }
+        #expect(followed.count == objects.count)
         return objects.map { Watched(name: "\(type(of: $0))", object: $0) } + [
             Watched(name: "Chat", object: chat), Watched(name: "SyncDriver", object: chat.driver),
         ]
@@ -83,5 +106,27 @@ struct LeakTests {
     func freed(isConnected: Bool) async throws {
         let watched = try await use(isConnected: isConnected)
         for one in watched { while one.object != nil { try await Task.sleep(for: .milliseconds(2)) } }
+    }
+
+    @Test("Every public class of the SDK is among them, but the token that ends an observation")
+    func complete() throws {
+        let used = Set(liveObjects(of: chat()).map { "\(type(of: $0))" })
+        let declared = try Self.publicClasses()
+        #expect(used.union(["Chat", "ObservationToken"]) == declared)
+    }
+
+    /// The names of the public classes in the SDK's sources.
+    private static func publicClasses() throws -> Set<String> {
+        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let folder = tests.deletingLastPathComponent().appending(path: "Sources/Roost")
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+        var names: Set<String> = []
+        for path in paths {
+            let text = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+            for line in text.split(separator: "\n") where line.hasPrefix("public ") {
+                if let match = line.prefixMatch(of: /public (?:final )?class (\w+)/) { names.insert(String(match.1)) }
+            }
+        }
+        return names
     }
 }
