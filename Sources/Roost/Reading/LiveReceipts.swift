@@ -18,6 +18,8 @@ public final class LiveReceipts {
     /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
+    /// What was told since the last question was asked.
+    @ObservationIgnored private var toldMeanwhile: [UserID: ReadPosition] = [:]
     @ObservationIgnored private let channel: ChannelID
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
@@ -57,6 +59,7 @@ public final class LiveReceipts {
     private func refresh() async {
         await follower.work { [weak self] in
             guard let self else { return }
+            toldMeanwhile = [:]
             var fresh: [UserID: ReadPosition] = [:]
             var question = ListReaders(channel: channel, limit: Limits.memberPage.max)
             repeat {
@@ -64,8 +67,8 @@ public final class LiveReceipts {
                 for position in page.items { fresh[position.userId] = position }
                 question.cursor = page.nextCursor
             } while question.cursor != nil
-            // Signals that came meanwhile may be newer than the page.
-            for (user, position) in positions { fresh[user] = fresh[user]?.merged(with: position) }
+            // Signals that came meanwhile may be newer than the page. What was shown before isn't kept: somebody may share it no longer.
+            for (user, position) in toldMeanwhile { fresh[user] = fresh[user]?.merged(with: position) }
             show(fresh)
         }
     }
@@ -73,6 +76,7 @@ public final class LiveReceipts {
     private func take(_ update: ReadUpdate) {
         var changed = positions
         for position in update.readers {
+            toldMeanwhile[position.userId] = toldMeanwhile[position.userId]?.merged(with: position) ?? position
             changed[position.userId] = changed[position.userId]?.merged(with: position) ?? position
         }
         if follower.hasAnswer || phase.error == nil { show(changed, isAnswer: false) }

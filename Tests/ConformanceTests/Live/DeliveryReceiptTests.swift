@@ -58,4 +58,25 @@ import Testing
         for client in [ann, bob] { await client.disconnect() }
         try await server.stop()
     }
+
+    @Test("X-33 X-37 whoever doesn't share it any more isn't shown with what was told before, once the server is asked again")
+    @MainActor func withdrawn() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        let bob = try await server.socket("bob")
+        let general = try await ann.createChannel("general", users: ["bob"])
+        try await general.update(policy: PolicyChanges(deliveryEvents: true))
+        let receipts = general.receipts()
+        try await receipts.loaded()
+        let message = try await general.sendConfirmed(MessageDraft(text: "hi"))
+        try await bob.call(MarkDelivered(channel: "general", seq: message.seq))
+        try await wait("the second tick") { receipts.recipients(of: message) == ["bob"] }
+        try await bob.call(UpdatePreferences(sharesDelivery: false))
+        await ann.disconnect()
+        try await ann.connect()
+        try await wait("the answer") { receipts.recipients(of: message).isEmpty }
+        await ann.disconnect()
+        try await server.stop()
+    }
 }
