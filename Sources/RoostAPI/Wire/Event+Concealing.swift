@@ -9,13 +9,14 @@ extension Event {
     /// Returns the event as a member with this history floor sees it (``Membership/historyFloor``): without the rows about messages up to
     /// it, whatever their kind.
     ///
-    /// Everything else stays unchanged, including its seq, so followers of the stream find no hole. If no row about a message is left,
+    /// Everything else stays unchanged, including its seq, so followers of the stream find no hole. If no message is left of which a row tells,
     /// `actor` is absent too, since it would reveal the sender.
     public func concealing(messagesUpTo floor: Seq) -> Event {
         guard let oldest = rows.oldestConcealed, oldest <= floor else { return self }
         var event = self
         event.rows = rows.withoutRows(concealedBefore: floor == .max ? floor : floor + 1)
-        if event.rows.oldestConcealed == nil { event.actor = nil }
+        // Other messages' mentions of the channel, which come when one ends, don't say who ended it.
+        if event.rows.oldestMessage == nil { event.actor = nil }
         return event
     }
 }

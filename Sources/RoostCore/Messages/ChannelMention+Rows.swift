@@ -18,17 +18,28 @@ extension ChannelMention: StoredRow {
     package static var headBit: Int64? { 1 << 1 }
     package static var permission: Permission? { .historyRead }
 
+    /// Where the stretch has the end of a mention, the newest that are left come with it, as with the event of that end
+    /// (``Transaction/newestChannelMentions(in:above:)``).
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<ChannelMention> {
+        let transaction = stretch.transaction
         let sql: SQL = """
             SELECT \(columns) FROM channel_mentions
             WHERE channel_id = \(stretch.channel) AND change_seq > \(stretch.after) AND seq > \(stretch.floor)
             ORDER BY change_seq LIMIT \(stretch.limit + 1)
             """
-        let found = try stretch.transaction.rows(sql) { try ChannelMention(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
-        return ChangedRows(found, upTo: found.count > stretch.limit ? found[stretch.limit - 1].stamp : nil)
+        let found = try transaction.rows(sql) { try ChannelMention(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
+        let upTo = found.count > stretch.limit ? found[stretch.limit - 1].stamp : nil
+        // A message that is deleted for good leaves no row that says whether it mentioned the channel.
+        let purged = stretch.hasPurges ? try transaction.newestPurge(in: stretch.channel, after: stretch.after) : nil
+        let taken = found.last { $0.row.mentionSeq == nil }?.stamp
+        guard let end = [taken, purged].compactMap(\.self).max() else { return ChangedRows(found, upTo: upTo) }
+        let left = try transaction.newestChannelMentions(in: stretch.channel, above: stretch.floor)
+        let missing = left.filter { mention in !found.contains { $0.row == mention } }
+        return ChangedRows(found + missing.map { (stamp: end, row: $0) }, upTo: upTo)
     }
 
-    /// The newest of those that hold, and the newest of these that may be unread. One before them matters only once all of these were taken back.
+    /// The newest of those that hold. If there are more than that, the newest that can be unread instead: however many are the follower's own,
+    /// one before them by somebody else matters. An older one comes once all of these were taken back.
     package static func fresh(
         in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction
     ) throws -> [ChannelMention] {
@@ -38,8 +49,8 @@ extension ChannelMention: StoredRow {
             """
         let newest = try transaction.rows(sql) { try ChannelMention(reading: &$0) }
         guard newest.count == Limits.freshMentions else { return newest }
-        let counting = try transaction.newestChannelMention(for: user, in: channel, above: floor, since: 0)
-        return newest + (counting.map { newest.contains($0) ? [] : [$0] } ?? [])
+        return try transaction.newestChannelMentions(
+            for: user, in: channel, above: floor, since: 0, limit: Limits.freshMentions)
     }
 
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {
@@ -48,34 +59,56 @@ extension ChannelMention: StoredRow {
 }
 
 extension Transaction {
-    /// Returns the channel's newest mention that mentions a user: whoever sent it isn't mentioned, nor whoever has deleted it for themselves.
+    /// Returns the channel's newest mention that holds, and the newest one by another sender.
+    ///
+    /// The newest that mentions a user is one of the two, whoever the user is. So they come to all who follow the channel when a mention ends,
+    /// which may have been the newest that somebody knew of.
+    func newestChannelMentions(in channel: ChannelID, above floor: Seq = 0) throws -> [ChannelMention] {
+        let sql: SQL = """
+            SELECT \(ChannelMention.columns) FROM channel_mentions
+            WHERE channel_id = \(channel) AND mention_seq > 0 AND seq > \(floor) ORDER BY mention_seq DESC LIMIT 1
+            """
+        guard let newest = try first(sql, { try ChannelMention(reading: &$0) }) else { return [] }
+        let other = try newestChannelMention(for: newest.sender, in: channel, above: floor, since: 0, mayBeDeleted: false)
+        return [newest, other].compactMap(\.self)
+    }
+
+    /// Returns the channel's newest mention that mentions a user.
+    func newestChannelMention(
+        for user: UserID, in channel: ChannelID, above floor: Seq, since: Seq, mayBeDeleted: Bool = true
+    ) throws -> ChannelMention? {
+        try newestChannelMentions(for: user, in: channel, above: floor, since: since, limit: 1, mayBeDeleted: mayBeDeleted).first
+    }
+
+    /// Returns the channel's newest mentions that mention a user: whoever sent one isn't mentioned, nor whoever has deleted it for themselves.
     ///
     /// A sender's own are passed by at once, however many they are: each knows the one before it of somebody else (``otherMention(than:in:)``).
     ///
     /// - Parameters:
     ///   - floor: The seq up to which messages are hidden from the user.
     ///   - since: The seq up to which mentions don't matter.
-    func newestChannelMention(
-        for user: UserID, in channel: ChannelID, above floor: Seq, since: Seq, mayBeDeleted: Bool = true
-    ) throws -> ChannelMention? {
+    ///   - mayBeDeleted: Whether anybody may have deleted messages of the channel for themselves.
+    func newestChannelMentions(
+        for user: UserID, in channel: ChannelID, above floor: Seq, since: Seq, limit: Int, mayBeDeleted: Bool = true
+    ) throws -> [ChannelMention] {
         let deleted: SQL = mayBeDeleted ? OwnDeletion.excluding(seq: "channel_mentions.seq", of: user, in: channel) : "1 = 1"
+        var mentions: [ChannelMention] = []
         var end = Seq.max
         while true {
             let sql: SQL = """
                 SELECT \(ChannelMention.columns), other_mention_seq, CASE WHEN \(deleted) THEN 0 ELSE 1 END FROM channel_mentions
-                WHERE channel_id = \(channel) AND mention_seq > \(since) AND mention_seq < \(end) ORDER BY mention_seq DESC LIMIT 1
+                WHERE channel_id = \(channel) AND mention_seq > \(since) AND mention_seq < \(end) ORDER BY mention_seq DESC LIMIT \(limit)
                 """
-            let found = try first(sql) { row in
+            let found = try rows(sql) { row in
                 (mention: try ChannelMention(reading: &row), other: row.optionalInt64(), isDeleted: row.bool())
             }
-            guard let found, let mentionSeq = found.mention.mentionSeq else { return nil }
-            if found.mention.sender == user {
-                end = found.other.map { $0 + 1 } ?? mentionSeq
-            } else if found.mention.seq <= floor || found.isDeleted {
-                end = mentionSeq
-            } else {
-                return found.mention
+            for (mention, _, isDeleted) in found where mention.sender != user && mention.seq > floor && !isDeleted {
+                mentions.append(mention)
             }
+            guard found.count == limit, mentions.count < limit, let last = found.last, let lastSeq = last.mention.mentionSeq else {
+                return Array(mentions.prefix(limit))
+            }
+            end = last.mention.sender == user ? last.other.map { $0 + 1 } ?? lastSeq : lastSeq
         }
     }
 

@@ -134,11 +134,13 @@ extension Context {
 
     /// Writes whether a message that changed mentions its channel.
     ///
-    /// - Returns: The row for the channel's event; nil if that is as it was.
+    /// - Returns: The row for the channel's event, with the newest that are left if the message mentions it no more; nil if that is as it was.
     func changedChannelMention(from before: Message, to after: Message, in access: ChannelAccess) throws -> [ChannelMention]? {
         let isOfChannel = after.mentionees?.mentionsChannel ?? false
         guard isOfChannel != (before.mentionees?.mentionsChannel ?? false) else { return nil }
-        return [try noteChannelMention(ChannelMention(of: after, from: isOfChannel ? after.changeSeq : nil), in: access)]
+        let changed = try noteChannelMention(ChannelMention(of: after, from: isOfChannel ? after.changeSeq : nil), in: access)
+        if isOfChannel { return [changed] }
+        return [changed] + (try transaction.besideBatchMemory { try transaction.newestChannelMentions(in: access.channelId) })
     }
 
     /// Writes which users a message that changed mentions by name, and tells those who came and went.

@@ -16,10 +16,12 @@ extension Context {
         // Memberships are told as of the new seq: their read counts are without the message already.
         try endMentions(of: message.mentionees?.mentionedUsers ?? [], in: message)
         try tellSender(of: message, access)
+        var rows = Rows(counters: access.counters, [place])
+        if message.mentionees?.mentionsChannel ?? false {
+            rows.channelMentions = try transaction.newestChannelMentions(in: access.channelId)
+        }
         // Without an actor: that may be the message's sender, and receivers may not be allowed to know who that was.
-        let event = Event(
-            kind: .messageDeleted, stream: .channel(access.channelId), seq: seq, actor: nil,
-            rows: Rows(counters: access.counters, [place]))
+        let event = Event(kind: .messageDeleted, stream: .channel(access.channelId), seq: seq, actor: nil, rows: rows)
         tell(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
     }
 
@@ -50,6 +52,14 @@ extension Transaction {
         }
         try perform("DELETE FROM messages WHERE channel_id = \(message.channelId) AND seq = \(message.seq)")
         return place
+    }
+
+    /// Returns the last seq of a channel at which a message was deleted for good, if it is after a position.
+    func newestPurge(in channel: ChannelID, after seq: Seq) throws -> Seq? {
+        let sql: SQL = """
+            SELECT change_seq FROM purged_messages WHERE channel_id = \(channel) AND change_seq > \(seq) ORDER BY change_seq DESC LIMIT 1
+            """
+        return try first(sql) { $0.int64() }
     }
 
     /// Returns what is left of a sender's purged message, as a message without content.

@@ -35,4 +35,18 @@ struct EventConcealingTests {
     func oldest(held: [Seq]?, oldest: Seq?) {
         #expect(Self.event(held).oldestMessage == oldest)
     }
+
+    @Test("I10 MN-12 who has changed a concealed message isn't named, though other messages' mentions come with it")
+    func whoChanged() {
+        let mentions = ([3, 8] as [Seq]).map { ChannelMention(seq: $0, changeSeq: $0, mentionSeq: $0, sender: "ben") }
+        func changed(_ seq: Seq?, _ mentions: [ChannelMention], by user: UserID?) -> Event {
+            let messages: [Message]? = seq.map { [Self.message($0)] }
+            return Event(
+                kind: .messageUpdated, stream: .channel("general"), seq: 9, actor: user, rows: Rows(messages, mentions))
+        }
+        let (low, high) = (changed(2, mentions, by: "ann"), changed(7, mentions, by: "ann"))
+        #expect(low.concealing(messagesUpTo: 1) == low)
+        #expect(low.concealing(messagesUpTo: 5) == changed(nil, [mentions[1]], by: nil))
+        #expect(high.concealing(messagesUpTo: 5) == changed(7, [mentions[1]], by: "ann"))
+    }
 }

@@ -1,0 +1,183 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+/// What devices know of mentions of a whole channel, by what they began with and what came since: it is what the server says.
+@Suite("Mentions of a channel on devices")
+struct ChannelMentionTests {
+    /// How a device learns what has changed.
+    enum Way: CaseIterable, Sendable {
+        case events, changes, missedEvents
+    }
+
+    /// A device that began afresh, and has only the mentions that it was given.
+    private struct Device {
+        let user: UserID
+        private var mentions: [Seq: ChannelMention] = [:]
+        private var position: Seq
+
+        init(of user: UserID, in world: CoreWorld) throws {
+            self.user = user
+            let fresh = try #require(try world.perform(Resume(after: 0, channels: [:]), as: user).channels.first)
+            position = fresh.seq
+            apply(fresh.rows)
+        }
+
+        private mutating func apply(_ rows: Rows) {
+            for place in rows.purged ?? [] { mentions[place.seq] = nil }
+            for mention in rows.channelMentions ?? [] where mention.changeSeq >= mentions[mention.seq]?.changeSeq ?? 0 {
+                mentions[mention.seq] = mention
+            }
+        }
+
+        mutating func catchUp(by way: Way, in world: CoreWorld) throws {
+            switch way {
+            case .events:
+                for event in world.events(to: .channel("general")) where event.seq > position {
+                    apply(event.rows)
+                    position = event.seq
+                }
+            case .changes:
+                var hasMore = true
+                while hasMore {
+                    let page = try world.perform(GetChannelChanges(channel: "general", after: position, limit: 1), as: user)
+                    apply(page.rows)
+                    (position, hasMore) = (page.seq, page.hasMore)
+                }
+            case .missedEvents:
+                var hasMore = true
+                while hasMore {
+                    let (after, now) = (position, world.now)
+                    let missed = try world.database.read { try $0.missedEvents(of: .channel("general"), after: after, now: now) }
+                    for case .event(let event, _) in missed.notices { apply(event.rows) }
+                    (position, hasMore) = (missed.seq, missed.hasMore)
+                }
+            }
+        }
+
+        func isMentioned(in world: CoreWorld) throws -> Bool {
+            let membership = try #require(try world.perform(GetChannel(channel: "general"), as: user).membership)
+            // The user's own stream tells what they have deleted for themselves.
+            let deleted = Set(world.events(to: .user(user)).flatMap { $0.rows.ownDeletions ?? [] }.map(\.seq))
+            return Unread.hasMention(in: membership, mentions.values.filter { !deleted.contains($0.seq) }, as: user)
+        }
+    }
+
+    /// How a mention ends, at last for one user alone.
+    private static let ends: [(name: String, end: @Sendable (Message, CoreWorld) throws -> Void)] = [
+        (
+            "edited",
+            { message, world in
+                try world.perform(EditMessage(channel: "general", message: message.messageId, mentionees: []), as: message.sender)
+            }
+        ),
+        (
+            "deleted",
+            { message, world in
+                try world.perform(DeleteMessage(channel: "general", message: message.messageId), as: message.sender)
+            }
+        ),
+        (
+            "deleted for good",
+            { message, world in
+                try world.perform(PurgeMessage(channel: "general", message: message.messageId), as: "root", role: .admin)
+            }
+        ),
+        (
+            "deleted for oneself",
+            { message, world in
+                try world.perform(DeleteMessagesForMe(channel: "general", messages: [message.messageId]), as: "ben")
+            }
+        ),
+    ]
+
+    private static func world() throws -> CoreWorld {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben", "cid"])
+        try world.user("root")
+        return world
+    }
+
+    @discardableResult
+    private static func mention(_ id: ClientID, as user: UserID, in world: CoreWorld) throws -> Message {
+        try world.perform(SendMessage(channel: "general", clientId: id, text: "@all", mentionees: [.channel]), as: user)
+    }
+
+    private func isMentionedOnServer(_ user: UserID, in world: CoreWorld) throws -> Bool {
+        try world.perform(GetUnread(channel: "general"), as: user).hasMention
+    }
+
+    @Test(
+        "MN-12 MN-16 R35 a device that began behind any number of the user's own mentions knows the older of two by others too",
+        arguments: ends.indices, Way.allCases)
+    func behindOwn(end: Int, way: Way) throws {
+        let world = try Self.world()
+        let older = try Self.mention("older", as: "ann", in: world)
+        let newer = try Self.mention("newer", as: "ann", in: world)
+        for number in 0..<(Limits.freshMentions + 5) { try Self.mention("\(number)", as: "ben", in: world) }
+        var device = try Device(of: "ben", in: world)
+        for message in [newer, older] {
+            #expect(try device.isMentioned(in: world))
+            try Self.ends[end].end(message, world)
+            try device.catchUp(by: way, in: world)
+            let isMentioned = try isMentionedOnServer("ben", in: world)
+            #expect(try device.isMentioned(in: world) == isMentioned && isMentioned == (message == newer), "\(Self.ends[end].name)")
+        }
+    }
+
+    @Test(
+        "MN-12 MN-16 R35 when all mentions that a device began with are taken back, it learns of the newest that is left",
+        arguments: ends.indices.dropLast(), Way.allCases)
+    func takenBack(end: Int, way: Way) throws {
+        let world = try Self.world()
+        let first = try Self.mention("first", as: "ann", in: world)
+        let others = try (0...Limits.freshMentions).map { try Self.mention("\($0)", as: "cid", in: world) }
+        // Those of the others are ben's to read, and cid's own.
+        var devices = try (["ben", "cid"] as [UserID]).map { try Device(of: $0, in: world) }
+        for message in others + [first] {
+            try Self.ends[end].end(message, world)
+            for index in devices.indices {
+                try devices[index].catchUp(by: way, in: world)
+                let isMentioned = try isMentionedOnServer(devices[index].user, in: world)
+                #expect(try devices[index].isMentioned(in: world) == isMentioned && isMentioned == (message != first))
+            }
+        }
+    }
+
+    @Test(
+        "MN-12 MN-16 R35 after each step of random histories a device knows what the server says, whenever it began",
+        arguments: Seeds.first(3))
+    func random(seed: UInt64) throws {
+        let world = try Self.world()
+        let users: [UserID] = ["ann", "ben", "cid"]
+        var random = SeededGenerator(seed: seed)
+        var messages: [Message] = []
+        var devices: [Device] = []
+        for step in 0..<250 {
+            // Mostly ben's, so that those of the others are far behind.
+            let sender = random.once(in: 3) ? random.pick(users) : "ben"
+            let place = Seq(random.number(1...(2 * step + 2)))
+            switch random.number(1...20) {
+            case 1...9: messages.append(try Self.mention("\(step)", as: sender, in: world))
+            case 10...15 where !messages.isEmpty: try Self.ends[0].end(random.pick(messages), world)
+            case 16...17 where !messages.isEmpty:
+                let message = random.pick(messages)
+                messages.removeAll { $0.messageId == message.messageId }
+                try Self.ends[random.number(1...2)].end(message, world)
+            case 18 where !messages.isEmpty:
+                let message = random.pick(messages)
+                let edit = EditMessage(channel: "general", message: message.messageId, mentionees: [.channel])
+                try world.perform(edit, as: message.sender)
+            case 19: try world.perform(MarkRead(channel: "general", seq: min(place, Seq(step))), as: random.pick(users))
+            default: _ = try world.refusal(MarkUnread(channel: "general", seq: place), as: random.pick(users))
+            }
+            if step.isMultiple(of: 25) { devices = Array(devices.suffix(3)) + (try users.map { try Device(of: $0, in: world) }) }
+            for index in devices.indices {
+                try devices[index].catchUp(by: random.pick(Way.allCases), in: world)
+                let isMentioned = try isMentionedOnServer(devices[index].user, in: world)
+                #expect(try devices[index].isMentioned(in: world) == isMentioned, "\(devices[index].user), step \(step)")
+            }
+        }
+    }
+}
