@@ -1,6 +1,7 @@
 /// Sends an admin message to channels (SB-33): the app speaks. The caller need not be a member. It goes to all of the channels or to none.
 ///
-/// Sending again with the same `clientId` stores nothing in channels that have it, and answers with the messages as they are now.
+/// Sending again with the same `clientId` stores nothing in channels that have it, and answers with the messages as they are now, also of channels
+/// that were deleted since or let no admin in any more.
 /// - Throws: `not_found`; `kind_forbids` for a channel whose type lets no admin send, such as a conversation. The refusal's `field` names the
 ///   channel by its place: `channels[2]`.
 public struct SendAdminMessage: Operation, MessageCarrying {

@@ -32,31 +32,61 @@ extension SendAdminMessage: Handled {
     public func handle(in context: inout Context) throws -> MessageResults {
         var content = content
         content.kind = .admin
-        var open: [(access: ChannelAccess, mentions: Mentions)] = []
+        var targets: [AdminTarget] = []
         for (index, channel) in channels.enumerated() {
             do {
-                let access = try context.require(.messageSendAdmin, in: channel)
-                if let parentId = content.parentId { try context.requireParent(parentId, in: access) }
-                open.append((access, try context.mentions(of: content.mentionees, in: access)))
+                targets.append(try context.target(channel, for: content))
             } catch var refusal as RoostError {
-                refusal.field = "channels[\(index)]"
-                throw refusal
+                // As in `message.send`: what is stored was acknowledged, whatever has happened to the channel or the parent since.
+                if let stored = try context.stored(clientId, in: channel) {
+                    targets.append(.done(stored))
+                } else {
+                    refusal.field = "channels[\(index)]"
+                    throw refusal
+                }
             }
         }
-        guard Set(open.map(\.access.channelId)).count == open.count else {
+        guard Set(targets.map(\.channel)).count == targets.count else {
             throw RoostError.invalidArgument("channels", "must hold each channel once")
         }
-        var messages: [Message] = []
-        for (found, mentions) in open {
+        return MessageResults(messages: try targets.map { try context.send(content, clientId, to: $0) })
+    }
+}
+
+/// A channel of an admin message.
+private enum AdminTarget {
+    /// One that lets it in, with whom the message mentions there.
+    case open(ChannelAccess, Mentions)
+    /// One that doesn't any more, and has the message from an earlier call.
+    case done(Message)
+
+    var channel: ChannelID {
+        switch self {
+        case .open(let access, _): access.channelId
+        case .done(let message): message.channelId
+        }
+    }
+}
+
+extension Context {
+    /// Returns a channel that lets an admin message in. Throws why it doesn't.
+    fileprivate mutating func target(_ channel: ChannelID, for content: MessageContent) throws -> AdminTarget {
+        let access = try require(.messageSendAdmin, in: channel)
+        if let parentId = content.parentId { try requireParent(parentId, in: access) }
+        return .open(access, try mentions(of: content.mentionees, in: access))
+    }
+
+    /// Sends an admin message to a channel, unless it has the message.
+    fileprivate mutating func send(_ content: MessageContent, _ clientId: ClientID, to target: AdminTarget) throws -> Message {
+        switch target {
+        case .done(let stored): return try acknowledged(stored, sentAs: content)
+        case .open(let found, let mentions):
             var access = found
-            if let sent = try context.add(content, clientId, mentioning: mentions, in: &access) {
-                messages.append(sent)
-            } else if let stored = try context.stored(clientId, in: access.channelId) {
-                messages.append(try context.acknowledged(stored, sentAs: content))
-            } else {
+            if let sent = try add(content, clientId, mentioning: mentions, in: &access) { return sent }
+            guard let known = try stored(clientId, in: access.channelId) else {
                 throw DamagedDatabase(what: "a client id without its message")
             }
+            return try acknowledged(known, sentAs: content)
         }
-        return MessageResults(messages: messages)
     }
 }

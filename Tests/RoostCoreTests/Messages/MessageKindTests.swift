@@ -38,6 +38,38 @@ struct MessageKindTests {
         #expect(try world.dump() == before)
     }
 
+    @Test("R19 I4 an admin message is acknowledged for ever: after edits, and the end of its parent and of its channels")
+    func adminAgain() throws {
+        let world = try CoreWorld()
+        for channel in ["a", "b", "c"] as [ChannelID] { try world.channel(channel, owner: "ann") }
+        try world.user("root")
+        let parent = try world.send("question", to: "a", as: "ann").messageId
+        let answer = SendAdminMessage(channels: ["a"], clientId: "1", text: "answer", parentId: parent)
+        let news = SendAdminMessage(channels: ["a", "b"], clientId: "2", text: "news", mentionees: [.channel])
+        func perform(_ operation: SendAdminMessage) throws -> [Message] {
+            try world.perform(operation, as: "root", role: .admin).messages
+        }
+        let (answered, sent) = (try perform(answer), try perform(news))
+        try world.perform(DeleteMessage(channel: "a", message: parent), as: "ann")
+        try world.perform(DeleteChannel(channel: "b"), as: "ann")
+        world.options.isMentionAllEnabled = false
+        let before = try world.dump()
+        #expect(try perform(answer) == answered && perform(news) == sent)
+        #expect(try world.dump() == before)
+        // It goes to all channels that don't have it, or to none of them.
+        var more = news
+        more.channels = ["a", "b", "nowhere"]
+        #expect(try world.refusal(more, as: "root", role: .admin)?.field == "channels[2]")
+        more.channels = ["b", "community:b"]
+        #expect(try world.refusal(more, as: "root", role: .admin)?.field == "channels")
+        #expect(try world.dump() == before)
+        world.options.isMentionAllEnabled = true
+        more.channels = ["b", "c"]
+        let other = try perform(more)
+        #expect(other.first == sent.last && other.last?.channelId == "c")
+        #expect(try world.perform(ListMessages(channel: "c"), as: "ann").messages == [other[1]])
+    }
+
     @Test("R19 nobody sends admin or system messages by message.send, and the app's own need a custom type and no text")
     func kinds() throws {
         let world = try CoreWorld()
