@@ -100,9 +100,7 @@ extension MessageContent {
             }
         } else {
             guard !text.isEmpty else { throw .invalidArgument("text", "must not be empty") }
-            guard text.contains(where: { !$0.isWhitespace }) else {
-                throw .invalidArgument("text", "must not be white space alone")
-            }
+            guard text.hasVisibleCharacter else { throw .invalidArgument("text", "must have a visible character") }
         }
         try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
         try Limits.check(data, length: Limits.messageDataLength, field: "data")

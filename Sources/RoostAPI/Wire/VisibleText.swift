@@ -1,7 +1,7 @@
 import Foundation
 
 /// The characters that ids and names can't have: invisible ones, and those that change the direction of the text around them. With either,
-/// two texts can look the same, or one can read as another.
+/// two texts can look the same, or one can read as another. A message's text may have them, beside a visible one.
 
 extension Identifier {
     /// Throws `invalid_argument` with the field's name when the string isn't fit for something new.
@@ -64,6 +64,13 @@ extension Limits {
             if (try? check(displayName: trimmed)) != nil { return trimmed }
         }
         return nil
+    }
+}
+
+extension String {
+    /// Whether at least one character shows something, by the same rule as in names: neither white space nor invisible.
+    var hasVisibleCharacter: Bool {
+        unicodeScalars.contains { !$0.isInvisible && !$0.properties.isWhitespace }
     }
 }
 

@@ -19,7 +19,7 @@ struct VisibleTextTests {
         "\u{202E}",
         "\u{2066}", "\u{2069}", "\u{34F}", "\u{115F}", "\u{3164}", "\u{FE0F}", "\u{E0041}", "\u{180E}", "\u{FFFE}", "\u{A0}",
         "\u{3000}",
-        "\u{2009}",
+        "\u{2009}", "\u{2800}", "\u{1D159}",
     ]
 
     @Test("AM-13 a new id has no invisible or direction-changing character, and no space but U+0020", arguments: invisible)
@@ -65,6 +65,30 @@ struct VisibleTextTests {
             refusal { try UpdateChannel(channel: "general", displayName: text).validate() },
         ]
         #expect(answers == Array(repeating: expected, count: 4))
+    }
+
+    @Test("X-01 a message's text has a visible character, and may have invisible ones beside it", arguments: invisible)
+    func messageText(character: String) {
+        func refusals(_ text: String) -> [String?] {
+            [
+                refusal { try SendMessage(channel: "a", clientId: "1", text: text).validate() },
+                refusal { try SendAdminMessage(channels: ["a"], clientId: "1", text: text).validate() },
+                refusal { try SendMessage(channel: "a", clientId: "1", text: text, kind: .custom, customType: "t").validate() },
+            ]
+        }
+        for text in [character, "\(character) \(character)", "\n\(character)\t"] {
+            #expect(refusals(text) == ["invalid_argument text", "invalid_argument text", nil])
+        }
+        for text in ["a\(character)", "\(character)a", "👩‍👩‍👧‍👦\(character)"] { #expect(refusals(text) == [nil, nil, nil]) }
+    }
+
+    @Test(
+        "X-01 a text of one visible character is a message, whatever it takes to write it",
+        arguments: [
+            "👩‍👩‍👧‍👦", "❤️", "1️⃣", "🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}", "🇩🇪", "क्\u{200D}ष", ".", "\u{301}",
+        ])
+    func shortestText(text: String) {
+        #expect(refusal { try SendMessage(channel: "a", clientId: "1", text: text).validate() } == nil)
     }
 
     @Test("X-01 AM-06 a tag that stands twice is refused, on channels and messages")
