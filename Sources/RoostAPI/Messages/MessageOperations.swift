@@ -195,8 +195,8 @@ public struct EditMessage: Operation {
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
-        // The given parts must be within the limits of a new message. Only a custom one may lose its text.
-        var content = MessageContent(text: "any", kind: text == "" ? .custom : .text, customType: "any")
+        // The given parts must be within the limits of a new message. Only a custom one may show no text.
+        var content = MessageContent(text: "any", kind: text?.hasVisibleCharacter == false ? .custom : .text, customType: "any")
         content.apply(self)
         try content.validate()
     }

@@ -74,9 +74,11 @@ struct MessageKindTests {
     func kinds() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
-        func refusal(_ kind: MessageKind, text: String = "x", customType: String? = nil) throws -> RoostError? {
+        func refusal(
+            _ kind: MessageKind, text: String = "x", customType: String? = nil, _ clientId: ClientID = "1"
+        ) throws -> RoostError? {
             try world.refusal(
-                SendMessage(channel: "general", clientId: "1", text: text, kind: kind, customType: customType), as: "ann")
+                SendMessage(channel: "general", clientId: clientId, text: text, kind: kind, customType: customType), as: "ann")
         }
         let before = try world.dump()
         #expect(try refusal(.admin)?.field == "kind" && refusal(.system)?.field == "kind")
@@ -88,9 +90,15 @@ struct MessageKindTests {
         #expect(card.kind == .custom && card.text == "" && card.customType == "card")
         // An edit leaves a message that could be sent.
         try world.perform(EditMessage(channel: "general", message: card.messageId, text: "a"), as: "ann")
-        try world.perform(EditMessage(channel: "general", message: card.messageId, text: ""), as: "ann")
         let text = try world.send("x", to: "general", as: "ann")
-        #expect(try world.refusal(EditMessage(channel: "general", message: text.messageId, text: ""), as: "ann")?.field == "text")
+        for blank in ["", " ", "\u{200B}"] {
+            // A custom one may be edited to what it may be sent with.
+            #expect(try refusal(.custom, text: blank, customType: "card", "blank \(blank.utf8.count)") == nil)
+            let edited = try world.perform(EditMessage(channel: "general", message: card.messageId, text: blank), as: "ann")
+            #expect(edited.text == blank)
+            let edit = EditMessage(channel: "general", message: text.messageId, text: blank)
+            #expect(try world.refusal(edit, as: "ann")?.field == "text")
+        }
         #expect(
             try world.refusal(EditMessage(channel: "general", message: card.messageId, customType: ""), as: "ann")?.field
                 == "customType")
