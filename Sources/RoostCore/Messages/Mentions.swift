@@ -49,8 +49,16 @@ extension Context {
         return Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
     }
 
-    /// Mentions users in a message from a seq on, and tells as many of them as the app's option says. The sender isn't mentioned by themselves.
+    /// Returns how many of those are told whom a message newly mentions by name: with those whom it mentioned before, no more than the app's option says
+    /// of one message (SB-45). Otherwise edits would tell any number of users.
+    func toldMax(of users: [UserID], newIn message: Message) -> Int {
+        let known = (message.mentionees?.mentionedUsers ?? []).count { $0 != message.sender && !users.contains($0) }
+        return max(0, options.mentionNotifyCap - known)
+    }
+
+    /// Mentions users in a message from a seq on, and tells some of them (``toldMax(of:newIn:)``). The sender isn't mentioned by themselves.
     mutating func mention(_ users: [UserID], in message: Message, at seq: Seq) throws {
+        let toldMax = toldMax(of: users, newIn: message)
         var toldCount = 0
         for user in users where user != message.sender {
             guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
@@ -66,7 +74,7 @@ extension Context {
             own.row.mentionSeq = seq
             own.row.mentionMessage = message.messageId
             theirs.own = own
-            let isTold = toldCount < options.mentionNotifyCap
+            let isTold = toldCount < toldMax
             if isTold { toldCount += 1 }
             try tellMention(isTold ? .mentionReceived : .readingMarked, user, &theirs)
         }

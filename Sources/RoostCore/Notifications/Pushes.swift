@@ -152,7 +152,8 @@ extension Context {
             }
             let (users, isOfChannel) = try transaction.mentioned(in: message, since: request.after)
             let pushed = PushedMessage(
-                edited: message, after: request.after, mentioning: Array(users.prefix(cap)), channel: isOfChannel)
+                edited: message, after: request.after, mentioning: Array(users.prefix(toldMax(of: users, newIn: message))),
+                channel: isOfChannel)
             return (users.isEmpty && !isOfChannel ? [] : [pushed], access.counters.seq)
         }
         let born = try transaction.messages(after: request.after, in: channel, limit: Pushes.messagesMax)

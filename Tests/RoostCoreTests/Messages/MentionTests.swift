@@ -160,6 +160,25 @@ struct MentionTests {
         #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [true, true])
     }
 
+    @Test("MN-11 D-25 SB-45 an edit tells no more users than the cap leaves beside those whom the message mentions already")
+    func limitsOfEdits() throws {
+        let world = try Self.world()
+        world.options.mentionNotifyCap = 2
+        try world.perform(JoinChannel(channel: "general"), as: "eve")
+        let sent = try world.perform(Self.mention([.users(["ann", "ben"])]), as: "ann")
+        func told(_ users: [UserID]) throws -> [StreamID] {
+            let before = world.events().count
+            let edit = EditMessage(channel: "general", message: sent.messageId, mentionees: [.users(users)])
+            try world.perform(edit, as: "ann")
+            return world.events().dropFirst(before).filter { $0.kind == .mentionReceived }.map(\.stream)
+        }
+        // The sender is none of the two.
+        #expect(try told(["ann", "eve", "cid", "ben"]) == [.user("eve")])
+        #expect(try [isMentioned("eve", in: world), isMentioned("cid", in: world)] == [true, true])
+        #expect(try told(["ann", "cid", "ben"]) == [])
+        #expect(try told(["eve", "cid"]) == [.user("eve")])
+    }
+
     @Test("MN-13 MN-23 mentions of the whole channel can be turned off, which clients learn")
     func mentionAll() throws {
         let world = try Self.world()

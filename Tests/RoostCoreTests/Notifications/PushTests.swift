@@ -122,6 +122,17 @@ struct PushTests {
         #expect(pushes.map { $0.recipients.filter(\.isMentioned).map(\.user) } == [["cid"], ["ben", "cid"]])
     }
 
+    @Test("MN-19 SB-45 D-25 an edit is pushed to no more users than the cap leaves beside those whom the message mentions already")
+    func mentionsOfEdits() throws {
+        let world = try Self.world(members: ["ben", "cid", "dan"])
+        world.options.mentionNotifyCap = 2
+        let sent = try send(SendMessage(channel: "room", clientId: "1", text: "hi", mentionees: [.users(["ben"])]), in: world)
+        _ = try Self.handOff(in: world)
+        try world.perform(
+            EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["ben", "cid", "dan"])]), as: "ann")
+        #expect(users(try Self.handOff(in: world)) == [["cid"]])
+    }
+
     @Test("MN-19 an edit is pushed to those whom it newly mentions, also if they had read the message")
     func edits() throws {
         let world = try Self.world()
