@@ -23,7 +23,7 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     /// Whether the user has deleted it for themselves: others still see it. Then its content is gone as well, and `deletedAt` says when at the latest.
     public var isDeletedForMe: Bool = false  // wire: default is absent
     /// Users whom the call named and the message doesn't mention, since they aren't members, may not read it or are banned (MN-17). Only in the
-    /// answer to `message.send` and `message.edit`.
+    /// answer to `message.send`, `message.sendAdmin` and `message.edit`.
     public var droppedMentions: [UserID]?
 
     // derived: init

@@ -73,14 +73,28 @@ extension Context {
     /// An acknowledged message stays acknowledged. Its later changes are only for those who may read it.
     func acknowledged(_ stored: Message, sentAs content: MessageContent) throws -> Message {
         if let access = try transaction.access(to: stored.channelId, of: caller.user), stored.seq > readingFloor(in: access) {
-            return try shown(stored, in: access)
+            return try shown(stored, in: access).namingDropped(of: content)
         }
-        if stored.changeSeq == stored.seq { return stored }
+        if stored.changeSeq == stored.seq { return stored.namingDropped(of: content) }
         var sent = Message(
             messageId: stored.messageId, channelId: stored.channelId, seq: stored.seq, changeSeq: stored.seq, sender: stored.sender,
             clientId: stored.clientId, content: content, createdAt: stored.createdAt)
         sent.parentId = stored.parentId
         return sent
+    }
+}
+
+extension Message {
+    /// The message with those named in a call whom it doesn't mention, as the answer to its first call had them (MN-17). One that was changed since
+    /// mentions whom the change says.
+    fileprivate func namingDropped(of sent: MessageContent) -> Message {
+        guard changeSeq == seq, deletedAt == nil, let named = sent.mentionees?.mentionedUsers else { return self }
+        let mentioned = content.mentionees?.mentionedUsers ?? []
+        let dropped = named.filter { !mentioned.contains($0) }
+        guard !dropped.isEmpty else { return self }
+        var message = self
+        message.droppedMentions = dropped
+        return message
     }
 }
 

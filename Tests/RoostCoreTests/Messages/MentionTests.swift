@@ -136,9 +136,20 @@ struct MentionTests {
         #expect(stored.mentionees == [.users(["ben"])] && stored.droppedMentions == nil)
         let none = try world.perform(Self.mention([.users(["eve"])], "2"), as: "ann")
         #expect(none.mentionees == nil && none.droppedMentions == ["eve"])
+        // A sender who has lost the answer gets it again, also once whom it didn't mention has become a member.
+        try world.perform(JoinChannel(channel: "general"), as: "eve")
+        #expect(try world.perform(Self.mention([.users(["ben", "eve", "nobody"])]), as: "ann") == sent)
+        #expect(try world.perform(Self.mention([.users(["eve"])], "2"), as: "ann") == none)
+        try world.perform(LeaveChannel(channel: "general"), as: "eve")
         let edited = try world.perform(
             EditMessage(channel: "general", message: none.messageId, mentionees: [.users(["eve", "cid"])]), as: "ann")
         #expect(edited.mentionees == [.users(["cid"])] && edited.droppedMentions == ["eve"])
+        // Whom it mentions now is what the edit says.
+        let again = try world.perform(Self.mention([.users(["eve"])], "2"), as: "ann")
+        #expect(again.mentionees == [.users(["cid"])] && again.droppedMentions == nil)
+        // A message that the sender has deleted for themselves says nothing of mentions.
+        try world.perform(DeleteMessagesForMe(channel: "general", messages: [sent.messageId]), as: "ann")
+        #expect(try world.perform(Self.mention([.users(["ben", "eve"])]), as: "ann").droppedMentions == nil)
         // Banned members are none: a ban is a row of its own until then.
         try world.execute("UPDATE members SET banned_until = \(Timestamp.forever) WHERE user_id = 'ben'")
         #expect(try world.perform(Self.mention([.users(["ben"])], "3"), as: "ann").droppedMentions == ["ben"])
