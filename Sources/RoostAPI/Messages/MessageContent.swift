@@ -67,7 +67,7 @@ public enum PushOption: String, Codable, CaseIterable, Sendable, WireEnumeration
     case `default`
     /// Nobody.
     case suppress
-    /// Every member.
+    /// Also members who have muted the channel for themselves.
     case force
 }
 

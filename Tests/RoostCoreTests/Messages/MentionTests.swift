@@ -264,6 +264,21 @@ struct MentionTests {
         #expect(try world.code(ListMentions(limit: 101), as: "ben") == .limitExceeded)
     }
 
+    @Test("SB-04 MN-16 in an ephemeral channel a message says whom it mentions, and nobody is told beside or has it to read")
+    func ephemeral() throws {
+        let world = try Self.world()
+        try world.perform(CreateChannel(channel: "talk", type: .group, users: ["ben"], isEphemeral: true), as: "ann")
+        let before = world.events().count
+        let send = SendMessage(channel: "talk", clientId: "1", text: "@you", mentionees: [.users(["ben"]), .channel])
+        let sent = try world.perform(send, as: "ann")
+        #expect(sent.mentionees == [.users(["ben"]), .channel])
+        let events = Array(world.events().dropFirst(before))
+        #expect(events.map(\.kind) == [.messageNew] && events[0].rows.messages == [sent])
+        #expect(events[0].rows.channelMentions == nil)
+        #expect(try !world.perform(GetUnread(channel: "talk"), as: "ben").hasMention)
+        #expect(try world.perform(ListMentions(), as: "ben").items == [])
+    }
+
     @Test("MN-04 entries are at most two, one of each type, and say whom they name")
     func shapes() throws {
         let world = try Self.world()
