@@ -185,9 +185,11 @@ extension Limits {
         guard !text.utf8.contains(0) else { throw .invalidArgument(field, "must not contain the character U+0000") }
         // A text is never longer in characters than in bytes, so that most texts need no counting of characters.
         if text.utf8.count <= length { return }
-        guard text.utf8.count <= length * 8, text.count <= length else {
-            throw .limitExceeded(field, limit: length, unit: "characters")
+        // What has too many bytes may have few characters: those of some emoji take more than twenty each. They aren't counted then.
+        guard text.utf8.count <= length * 8 else {
+            throw .limitExceeded(field, limit: length, unit: "characters and \(length * 8) bytes")
         }
+        guard text.count <= length else { throw .limitExceeded(field, limit: length, unit: "characters") }
     }
 
     /// Throws if there are too many tags, or if one is a duplicate, empty or too long.

@@ -27,6 +27,23 @@ struct LimitsTests {
         #expect(codes == [nil, .limitExceeded, nil, .limitExceeded, nil, .limitExceeded, nil, nil])
     }
 
+    @Test("X-01 a text of too many bytes is told how many it may have, besides how many characters")
+    func bytes() {
+        func message(_ text: String) -> String? {
+            do {
+                try SendMessage(channel: "a", clientId: "1", text: text).validate()
+                return nil
+            } catch {
+                return error.message
+            }
+        }
+        let families = String(repeating: "👩‍👩‍👧‍👦", count: 7000)
+        #expect(families.utf8.count > Limits.messageTextLength * 8)
+        #expect(message(families) == "text has a limit of 20000 characters and 160000 bytes.")
+        #expect(message(String(repeating: "é", count: 20_001)) == "text has a limit of 20000 characters.")
+        #expect(message(String(repeating: "👩‍👩‍👧‍👦", count: 6400)) == nil)
+    }
+
     @Test("X-01 U+0000 is refused, which PostgreSQL can't store, on every database")
     func nothing() {
         let codes = ["\u{0}", "a\u{0}b", "a\u{1}b"].map { text in code { try Limits.check(text, length: 10, field: "x") } }
