@@ -33,11 +33,12 @@ extension ResetHistory: Handled {
 }
 
 extension Membership {
-    /// Conceals the messages so far. They count as read, so that they aren't unread for ever.
+    /// Conceals the messages so far. They count as read, so that they aren't unread for ever, and mention the user no more.
     fileprivate mutating func conceal(upTo counters: ChannelCounters) {
         historyFloor = max(historyFloor, counters.seq)
         readSeq = counters.seq
         readCount = counters.ordinal
+        (mentionSeq, mentionMessage) = (0, nil)
     }
 }
 

@@ -75,6 +75,30 @@ import Testing
         #expect(try texts(world.perform(ListMessages(channel: "general"), as: "bob").messages) == ["after"])
     }
 
+    @Test("SB-26 SB-60 MN-16 what is concealed mentions the user no more: no membership names a message that its user can't see")
+    func concealsMentions() throws {
+        let conceals: [(CoreWorld) throws -> Membership] = [
+            { try $0.perform(HideChannel(channel: "general", hidePreviousMessages: true), as: "bob") },
+            { try $0.perform(ResetHistory(channel: "general"), as: "bob") },
+        ]
+        for conceal in conceals {
+            let world = try world()
+            func mention(_ id: ClientID) throws -> MessageID {
+                let send = SendMessage(channel: "general", clientId: id, text: "@bob", mentionees: [.users(["bob"])])
+                return try world.perform(send, as: "ann").messageId
+            }
+            let first = try mention("1")
+            // Hiding the channel alone leaves its messages.
+            #expect(try world.perform(HideChannel(channel: "general"), as: "bob").mentionMessage == first)
+            let concealed = try conceal(world)
+            let stored = try world.perform(GetChannel(channel: "general"), as: "bob").membership
+            #expect([concealed.mentionMessage, stored?.mentionMessage] == [nil, nil])
+            #expect(concealed.mentionSeq == 0 && stored?.mentionSeq == 0)
+            let second = try mention("2")
+            #expect(try world.perform(GetChannel(channel: "general"), as: "bob").membership?.mentionMessage == second)
+        }
+    }
+
     @Test("SB-28 showing a channel again is told to one's own devices; showing a visible one changes nothing")
     func unhides() throws {
         let world = try world()
