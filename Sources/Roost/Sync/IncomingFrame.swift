@@ -66,7 +66,7 @@ struct IncomingFrame: Decodable {
     }
 
     /// Reads a reply or an event, as nearly all frames are. The result of a reply is read by whoever knows its type.
-    private init?(plainly bytes: [UInt8], _ kinds: RowKinds) {
+    init?(plainly bytes: [UInt8], _ kinds: RowKinds) {
         var json = PlainJSON(bytes)
         var (kind, actor, stream, seq, after): (String?, UserID?, String?, Seq?, Seq?)
         var (rows, message): (LenientRows?, IncomingMessage?)
@@ -83,7 +83,9 @@ struct IncomingFrame: Decodable {
                 rows = LenientRows(plainly: &json, kinds)
                 return rows != nil
             case "message": return json.read(into: &message)
-            default: return false
+            case "error", "welcome", "closing", "unwatched", "signal": return false
+            // Also `watching`, which says how an event was delivered.
+            default: return json.pass() != nil
             }
         }
         guard isPlain, json.isAtEnd else { return nil }

@@ -23,6 +23,8 @@ import Testing
             let frame = try IncomingFrame(Array(example.utf8))
             if let signal = frame.signal { kinds.insert(signal.kind.rawValue) }
             guard let event = frame.event else { continue }
+            // In whichever form it is delivered, as nearly all that a client gets is an event.
+            #expect(IncomingFrame(plainly: Array(example.utf8), .standard) != nil, "Foundation reads \(example)")
             kinds.insert(event.kind)
             #expect(Event.Kind(rawValue: event.kind) != nil && event.rows.problems.isEmpty, "\(example)")
         }
