@@ -8,12 +8,21 @@ import Testing
     struct BadCall: Sendable {
         let name: String
         let frame: String
+        /// The same over HTTP: a method, a path and maybe a body. Nil for what only a frame can be, or a path can't hold.
+        var request: String?
         let code: RoostError.Code
         var field: String?
     }
 
-    private static func send(_ fields: String) -> String {
-        #"{"call":1,"operation":"message.send","with":{"channel":"general","clientId":"c","text":"x","# + fields + "}}"
+    /// A message with fields beside its client id.
+    private static func sending(_ name: String, _ fields: String, _ code: RoostError.Code, _ field: String) -> BadCall {
+        BadCall(
+            name: name, frame: #"{"call":1,"operation":"message.send","with":{"channel":"general","clientId":"c",\#(fields)}}"#,
+            request: #"POST /v1/channels/general/messages {"clientId":"c",\#(fields)}"#, code: code, field: field)
+    }
+
+    private static func nested(_ levels: Int) -> String {
+        #""text":"x","metadata":{"a":\#(String(repeating: "[", count: levels))\#(String(repeating: "]", count: levels))}"#
     }
 
     static let cases: [BadCall] = [
@@ -32,7 +41,7 @@ import Testing
             field: "channel"),
         BadCall(
             name: "an unknown field", frame: #"{"call":1,"operation":"member.join","with":{"channel":"general","chanel":"x"}}"#,
-            code: .invalidArgument, field: "chanel"),
+            request: #"POST /v1/channels/general/join {"chanel":"x"}"#, code: .invalidArgument, field: "chanel"),
         BadCall(
             name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument,
             field: "with"),
@@ -47,76 +56,66 @@ import Testing
             field: "channel"),
         BadCall(
             name: "an id with a control character", frame: #"{"call":1,"operation":"member.join","with":{"channel":"a\u0000b"}}"#,
-            code: .invalidArgument, field: "channel"),
+            request: "POST /v1/channels/a%00b/join", code: .invalidArgument, field: "channel"),
         BadCall(
             name: "an id with a slash", frame: #"{"call":1,"operation":"member.join","with":{"channel":"a/b"}}"#,
-            code: .invalidArgument, field: "channel"),
+            request: "POST /v1/channels/a%2Fb/join", code: .invalidArgument, field: "channel"),
         BadCall(
             name: "an unknown channel", frame: #"{"call":1,"operation":"member.join","with":{"channel":"nowhere"}}"#,
-            code: .notFound, field: "channel"),
+            request: "POST /v1/channels/nowhere/join", code: .notFound, field: "channel"),
         BadCall(
             name: "not a member",
-            frame: #"{"call":1,"operation":"message.send","with":{"channel":"other","clientId":"c","text":"x"}}"#, code: .notMember
-        ),
-        BadCall(
-            name: "an empty text",
-            frame: #"{"call":1,"operation":"message.send","with":{"channel":"general","clientId":"c","text":""}}"#,
-            code: .invalidArgument, field: "text"),
-        BadCall(name: "metadata that is no object", frame: send(#""metadata":[1]"#), code: .invalidArgument, field: "metadata"),
-        BadCall(
-            name: "deep metadata",
-            frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 33) + String(repeating: "]", count: 33) + "}"),
-            code: .limitExceeded, field: "metadata"),
-        BadCall(
-            name: "very deep metadata",
-            frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 300) + String(repeating: "]", count: 300) + "}"),
-            code: .limitExceeded, field: "metadata"),
-        BadCall(
-            name: "metadata that Foundation doesn't read",
-            frame: send(#""metadata":{"a":"# + String(repeating: "[", count: 9000) + String(repeating: "]", count: 9000) + "}"),
-            code: .limitExceeded, field: "metadata"),
-        BadCall(name: "six tags", frame: send(#""tags":["1","2","3","4","5","6"]"#), code: .limitExceeded, field: "tags"),
-        BadCall(name: "an unknown parent", frame: send(#""parentId":"12345""#), code: .notFound, field: "parentId"),
-        BadCall(name: "a parent that is no id", frame: send(#""parentId":"abc""#), code: .invalidArgument, field: "parentId"),
+            frame: #"{"call":1,"operation":"message.send","with":{"channel":"other","clientId":"c","text":"x"}}"#,
+            request: #"POST /v1/channels/other/messages {"clientId":"c","text":"x"}"#, code: .notMember),
+        sending("no text", #""tags":[]"#, .invalidArgument, "text"),
+        sending("an empty text", #""text":"""#, .invalidArgument, "text"),
+        sending("a text that is a number", #""text":7"#, .invalidArgument, "text"),
+        sending("metadata that is no object", #""text":"x","metadata":[1]"#, .invalidArgument, "metadata"),
+        sending("deep metadata", nested(33), .limitExceeded, "metadata"),
+        sending("very deep metadata", nested(300), .limitExceeded, "metadata"),
+        sending("metadata that Foundation doesn't read", nested(9000), .limitExceeded, "metadata"),
+        sending("six tags", #""text":"x","tags":["1","2","3","4","5","6"]"#, .limitExceeded, "tags"),
+        sending("an unknown parent", #""text":"x","parentId":"12345""#, .notFound, "parentId"),
+        sending("a parent that is no id", #""text":"x","parentId":"abc""#, .invalidArgument, "parentId"),
         BadCall(
             name: "a negative seq", frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":-1}}"#,
-            code: .invalidArgument, field: "seq"),
+            request: #"POST /v1/channels/general/read {"seq":-1}"#, code: .invalidArgument, field: "seq"),
         BadCall(
             name: "a seq that is no whole number",
-            frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":1.5}}"#, code: .invalidArgument,
-            field: "seq"),
+            frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":1.5}}"#,
+            request: #"POST /v1/channels/general/read {"seq":1.5}"#, code: .invalidArgument, field: "seq"),
         BadCall(
             name: "a page of 0", frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","limit":0}}"#,
-            code: .invalidArgument, field: "limit"),
+            request: "GET /v1/channels/general/messages?limit=0", code: .invalidArgument, field: "limit"),
         BadCall(
             name: "a page of 101", frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","limit":101}}"#,
-            code: .limitExceeded, field: "limit"),
+            request: "GET /v1/channels/general/messages?limit=101", code: .limitExceeded, field: "limit"),
         BadCall(
             name: "two positions",
             frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","before":5,"after":1}}"#,
-            code: .invalidArgument, field: "before"),
+            request: "GET /v1/channels/general/messages?before=5&after=1", code: .invalidArgument, field: "before"),
         BadCall(
             name: "changes of the future",
             frame: #"{"call":1,"operation":"stream.channelChanges","with":{"channel":"general","after":999999}}"#,
-            code: .resyncRequired, field: "after"),
+            request: "GET /v1/channels/general/changes?after=999999", code: .resyncRequired, field: "after"),
         BadCall(
             name: "an unknown type", frame: #"{"call":1,"operation":"channel.create","with":{"type":"secret"}}"#,
-            code: .invalidArgument, field: "type"),
+            request: #"POST /v1/channels {"type":"secret"}"#, code: .invalidArgument, field: "type"),
         BadCall(
             name: "an id that is taken",
             frame: #"{"call":1,"operation":"channel.create","with":{"channel":"general","type":"community"}}"#,
-            code: .alreadyExists, field: "channel"),
+            request: #"POST /v1/channels {"channel":"general","type":"community"}"#, code: .alreadyExists, field: "channel"),
         BadCall(
             name: "an unknown first member",
-            frame: #"{"call":1,"operation":"channel.create","with":{"type":"community","users":["nobody"]}}"#, code: .notFound,
-            field: "users"),
+            frame: #"{"call":1,"operation":"channel.create","with":{"type":"community","users":["nobody"]}}"#,
+            request: #"POST /v1/channels {"type":"community","users":["nobody"]}"#, code: .notFound, field: "users"),
         BadCall(
             name: "someone else's message",
             frame: #"{"call":1,"operation":"message.edit","with":{"channel":"general","message":"MESSAGE","text":"mine"}}"#,
-            code: .notMessageOwner),
+            request: #"PATCH /v1/channels/general/messages/MESSAGE {"text":"mine"}"#, code: .notMessageOwner),
         BadCall(
             name: "an admin's operation", frame: #"{"call":1,"operation":"user.upsert","with":{"user":"zoe"}}"#,
-            code: .notPermitted),
+            request: "PUT /v1/users/zoe {}", code: .notPermitted),
     ]
 
     @Test("R21 AM-23 AM-26 SB-58 a call that is refused tells its code and field, and changes nothing")
@@ -130,16 +129,30 @@ import Testing
         let before = try await owner.call(Resume(after: 0, channels: [:]))
         for bad in Self.cases {
             let socket = try await server.socket("ann")
-            try await socket.send(text: bad.frame.replacing("MESSAGE", with: message.messageId.description))
+            let id = message.messageId.description
+            try await socket.send(text: bad.frame.replacing("MESSAGE", with: id))
             let error = await #expect(throws: RoostError.self, "\(bad.name)") {
                 _ = try await socket.reply(to: 1, as: JSONValue.self)
             }
-            let seen = [error?.code.rawValue ?? "", bad.field == nil ? "" : error?.field ?? ""]
-            #expect(seen == [bad.code.rawValue, bad.field ?? ""], "\(bad.name)")
+            var seen = [[error?.code.rawValue, bad.field == nil ? nil : error?.field]]
+            if let request = bad.request?.replacing("MESSAGE", with: id) {
+                seen.append(try await Self.refusal(of: request, namesField: bad.field != nil, on: server))
+            }
+            #expect(seen.allSatisfy { $0 == [bad.code.rawValue, bad.field] }, "\(bad.name): \(seen)")
             #expect(try await owner.call(Resume(after: 0, channels: [:])) == before, "\(bad.name)")
             await socket.close()
         }
         try await server.stop()
+    }
+
+    /// The code of ann's refusal over HTTP, and its field where that is asked for.
+    private static func refusal(of request: String, namesField: Bool, on server: TestServer) async throws -> [String?] {
+        let parts = request.split(separator: " ", maxSplits: 2).map { String($0) }
+        let body: String? = parts.count > 2 ? parts[2] : parts[0] == "GET" ? nil : ""
+        let answer = try await server.request(parts[0], parts[1], token: try await server.token("ann"), body: body)
+        #expect(answer.headers["content-type"] == "application/problem+json", "\(request.prefix(100))")
+        let field = try answer.decoded(JSONValue.self)["field"]?.text
+        return [answer.code, namesField ? field : nil]
     }
 
     @Test(
@@ -162,8 +175,10 @@ import Testing
     struct Limit: Sendable, CustomTestStringConvertible {
         let field: String
         let most: Int
+        /// What is counted, where the field has several limits.
+        var counted: String?
         let make: @Sendable (Int) -> SendMessage
-        var testDescription: String { field }
+        var testDescription: String { counted.map { "\(field): \($0)" } ?? field }
     }
 
     static let limits: [Limit] = [
@@ -183,7 +198,31 @@ import Testing
         Limit(field: "metadata", most: Limits.metadataSizeBytes) { size in
             SendMessage(channel: "general", clientId: "c", text: "x", metadata: ["k": .string(letters(size - 8))])
         },
+        Limit(field: "mentionees", most: Limits.mentionees) {
+            let entries: [Mentionee] = [.users(["owner"]), .channel, .channel]
+            return SendMessage(channel: "general", clientId: "c", text: "x", mentionees: Array(entries.prefix($0)))
+        },
+        Limit(field: "metaArrays", most: Limits.metaArrays, counted: "lists") { listed(names($0).map { ($0, []) }) },
+        Limit(field: "metaArrays", most: Limits.metaArrayNameLength, counted: "a name") { listed([(letters($0), [])]) },
+        Limit(field: "metaArrays", most: Limits.metaArrayValues, counted: "values") { listed([("k", names($0))]) },
+        Limit(field: "metaArrays", most: Limits.metaArrayValueLength, counted: "a value") { listed([("k", [letters($0)])]) },
+        Limit(field: "targetLanguages", most: Limits.targetLanguages, counted: "languages") { count in
+            let languages = (1...count).map { "de-\($0)" }
+            return SendMessage(channel: "general", clientId: "c", text: "x", targetLanguages: languages)
+        },
+        Limit(field: "targetLanguages", most: Limits.languageLength, counted: "a language") { length in
+            // Of parts that have eight letters at most.
+            let language = String(String(repeating: "aaaaaaaa-", count: 4).prefix(length - 1)) + "a"
+            return SendMessage(channel: "general", clientId: "c", text: "x", targetLanguages: [language])
+        },
     ]
+
+    private static func names(_ count: Int) -> [String] { (1...count).map { "n\($0)" } }
+
+    private static func listed(_ lists: [(String, [String])]) -> SendMessage {
+        SendMessage(
+            channel: "general", clientId: "c", text: "x", metaArrays: Dictionary(uniqueKeysWithValues: lists.map { ($0.0, $0.1) }))
+    }
 
     private static func letters(_ count: Int) -> String { String(repeating: "a", count: count) }
 
@@ -203,13 +242,27 @@ import Testing
                 "POST", "/v1/channels/general/messages", token: token,
                 body: String(decoding: try JSONWriter.bytes(of: fields), as: UTF8.self))
         }
+        func refusal(_ size: Int) async throws -> RoostError? {
+            let frame = CallFrame(call: 1000, with: limit.make(size))
+            try await owner.send(fragmented: String(decoding: try JSONWriter.bytes(of: frame), as: UTF8.self))
+            do {
+                _ = try await owner.reply(to: 1000, as: Message.self)
+                return nil
+            } catch let error as RoostError {
+                return error
+            }
+        }
         let over = try await post(limit.most + 1)
-        #expect(
-            [String(over.status), over.code, try over.decoded(JSONValue.self)["field"]?.text] == [
-                "413", "limit_exceeded", limit.field,
-            ])
+        let problem = try over.decoded(JSONValue.self)
+        #expect([String(over.status), over.code, problem["field"]?.text] == ["413", "limit_exceeded", limit.field])
+        #expect(problem["limit"] == .integer(Int64(limit.most)))
+        let refused = try await refusal(limit.most + 1)
+        #expect(refused?.code == .limitExceeded && refused?.field == limit.field && refused?.limit == Int64(limit.most))
         #expect(try await owner.call(GetChannel(channel: "general")).channel.counters.messageCount == 0)
         #expect(try await post(limit.most).status == 200)
+        // Sent again with the same client id, it is the same message.
+        #expect(try await refusal(limit.most) == nil)
+        #expect(try await owner.call(GetChannel(channel: "general")).channel.counters.messageCount == 1)
         try await server.stop()
     }
 }

@@ -1,6 +1,5 @@
 import Foundation
 import RoostAPI
-import RoostCore
 import RoostTestSupport
 import Testing
 
