@@ -15,8 +15,10 @@ enum Right: String, CaseIterable, Sendable {
     case join, leave, accept, decline, listInvitations
     case add, remove, removeOperator, invite, withdrawOthers
     case readHistory, watch
-    /// Sending, with a mention in it, and as the app itself.
-    case mention, sendAdmin
+    /// Sending with a mention in it, and editing so that a message has one: one's own, and another's.
+    case mention, mentionByEdit, mentionInOthers
+    /// Sending as the app itself.
+    case sendAdmin
     case send, editOwn, editOthers, deleteOwn, deleteOthers
     case update, moderate
     /// Taking an operator's role away, making somebody the owner, and making somebody an operator.
@@ -26,6 +28,16 @@ enum Right: String, CaseIterable, Sendable {
     case delete
     /// What concerns the own membership: reading, hiding.
     case own
+
+    /// What is asked before mentioning; nil for what mentions nobody.
+    var writing: Right? {
+        switch self {
+        case .mention: .send
+        case .mentionByEdit: .editOwn
+        case .mentionInOthers: .editOthers
+        default: nil
+        }
+    }
 }
 
 /// What comes of a right for ordinary users in an active channel, by how they stand to it; then for an app's moderator and for an admin who
@@ -123,10 +135,10 @@ enum Ledger {
     private static func whileHeld(
         _ code: RoostError.Code, _ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation
     ) -> Outcome {
-        // Sending is asked before mentioning.
-        if right == .mention {
-            let sending = whileHeld(code, .send, kind, role, relation)
-            return sending == .allowed ? whenActive(.mention, kind, role, relation) : sending
+        // Sending and editing are asked before mentioning.
+        if let first = right.writing {
+            let writing = whileHeld(code, first, kind, role, relation)
+            return writing == .allowed ? whenActive(right, kind, role, relation) : writing
         }
         let outcome = whenActive(right, kind, role, relation)
         guard right == .send || right == .editOwn, outcome == .allowed || outcome == .refused(.muted) else {
@@ -148,10 +160,10 @@ enum Ledger {
     }
 
     private static func whenActive(_ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation) -> Outcome {
-        if right == .mention {
-            // Who may send mentions, where the kind has mentions at all (MN-02, D-31).
-            let sending = whenActive(.send, kind, role, relation)
-            return sending == .allowed && Kind.withoutMentions.contains(kind.type) ? .refused(.kindForbids) : sending
+        if let first = right.writing {
+            // Who may send or edit mentions, where the kind has mentions at all (MN-02, D-31).
+            let writing = whenActive(first, kind, role, relation)
+            return writing == .allowed && Kind.withoutMentions.contains(kind.type) ? .refused(.kindForbids) : writing
         }
         guard let line = kind.lines[right] else { preconditionFailure("\(kind.name) says nothing of \(right.rawValue).") }
         switch role {

@@ -143,6 +143,13 @@ enum Rows {
         Row(
             EditMessage.self, .editOthers, "another's", beside: [.historyRead, .messageEditAny], decisive: .messageEditAny
         ) { EditMessage(channel: $0.channel, message: $0.others, text: "y") },
+        Row(
+            EditMessage.self, .mentionByEdit, "own, that mentions", beside: [.historyRead, .messageMention], dependsOnMore: true
+        ) { EditMessage(channel: $0.channel, message: $0.own, mentionees: [.users([target])]) },
+        Row(
+            EditMessage.self, .mentionInOthers, "another's, that mentions",
+            beside: [.historyRead, .messageEditAny, .messageMention], dependsOnMore: true
+        ) { EditMessage(channel: $0.channel, message: $0.others, mentionees: [.users([outsider, chief])]) },
         Row(UpdateMetaArrays.self, .editOwn, "own", beside: [.historyRead]) {
             UpdateMetaArrays(channel: $0.channel, message: $0.own, create: ["k"])
         },

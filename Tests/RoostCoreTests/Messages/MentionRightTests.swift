@@ -1,0 +1,66 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@Suite("Rights to mention by an edit")
+struct MentionRightTests {
+    private static let cid: [Mentionee] = [.users(["cid"])]
+
+    @Test("MN-02 MN-11 R33 R34 where operators alone mention, a member's edit leaves mentions as they are or takes them back")
+    func operatorsAlone() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben", "cid"])
+        func send(_ clientId: ClientID) -> SendMessage {
+            SendMessage(channel: "general", clientId: clientId, text: "x", mentionees: Self.cid)
+        }
+        func edit(_ message: MessageID, text: String? = nil, mentionees: [Mentionee]? = nil) -> EditMessage {
+            EditMessage(channel: "general", message: message, text: text, mentionees: mentionees)
+        }
+        let mentioning = try world.perform(send("1"), as: "ben").messageId
+        let plain = try world.send("y", to: "general", as: "ben").messageId
+        try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(mention: .operators)), as: "ann")
+
+        let before = try world.dump()
+        let refusals = [
+            try world.refusal(send("2"), as: "ben"), try world.refusal(edit(plain, mentionees: Self.cid), as: "ben"),
+            try world.refusal(edit(plain, mentionees: [.channel]), as: "ben"),
+            // Also if the message has just these already.
+            try world.refusal(edit(mentioning, text: "z", mentionees: Self.cid), as: "ben"),
+        ]
+        #expect(refusals.allSatisfy { $0?.code == .notPermitted && $0?.rule?.hasPrefix("message.mention ") == true })
+        #expect(try world.dump() == before)
+
+        #expect(try world.perform(edit(mentioning, text: "z"), as: "ben").mentionees == Self.cid)
+        #expect(try world.perform(edit(mentioning, mentionees: []), as: "ben").mentionees == nil)
+        #expect(try world.perform(edit(plain, mentionees: Self.cid), as: "ann").mentionees == Self.cid)
+        try world.setRole(.operator, of: "ben", in: "general")
+        #expect(try world.perform(edit(mentioning, mentionees: [.channel]), as: "ben").mentionees == [.channel])
+    }
+
+    @Test("MN-02 MN-11 R34 D-31 muted members don't mention by an edit, and nobody does in conversations and broadcasts")
+    func refused() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben", "cid"])
+        try world.channel("talk", type: .conversation, owner: "ann", members: ["ben", "cid"])
+        try world.perform(CreateChannel(channel: "news", type: .broadcast, users: ["ben", "cid"]), as: "ann", role: .admin)
+        func edit(_ channel: ChannelID, by user: UserID, role: AppRole = .user) throws -> EditMessage {
+            let message = try world.send("x", to: channel, as: user, role: role).messageId
+            return EditMessage(channel: channel, message: message, mentionees: Self.cid)
+        }
+        let edits = [try edit("general", by: "ben"), try edit("talk", by: "ben"), try edit("news", by: "ann", role: .admin)]
+        try world.execute("UPDATE members SET muted_until = \(Timestamp.forever) WHERE channel_id = 'general' AND user_id = 'ben'")
+
+        let before = try world.dump()
+        #expect(try world.code(edits[0], as: "ben") == .muted)
+        #expect(try world.code(edits[1], as: "ben") == .kindForbids)
+        #expect(try world.code(edits[2], as: "ann", role: .admin) == .kindForbids)
+        #expect(try world.dump() == before)
+
+        try world.execute("UPDATE members SET muted_until = NULL WHERE channel_id = 'general' AND user_id = 'ben'")
+        #expect(try world.perform(edits[0], as: "ben").mentionees == Self.cid)
+        let policy = UpdateChannel(channel: "news", policy: PolicyChanges(mention: .admins))
+        try world.perform(policy, as: "ann", role: .admin)
+        #expect(try world.perform(edits[2], as: "ann", role: .admin).mentionees == Self.cid)
+    }
+}
