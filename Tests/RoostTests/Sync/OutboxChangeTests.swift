@@ -1,0 +1,131 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// What changes messages and the history, in the outbox: it waits over a restart, and is done once although a reply is lost.
+@Suite("Outbox: changes of messages and of the history")
+struct OutboxChangeTests {
+    private static let channel = Harness.channel
+    private static let (first, last) = (MessageID(rawValue: 2), MessageID(rawValue: 3))
+
+    static let operations: [OutboxOperation] = [
+        .purge(PurgeMessage(channel: channel, message: last)),
+        .deleteMany(DeleteMessages(channel: channel, messages: [first, last])),
+        .deleteForMe(DeleteMessagesForMe(channel: channel, messages: [last])),
+        .undelete(UndeleteMessage(channel: channel, message: last)),
+        .metaArrays(UpdateMetaArrays(channel: channel, message: last, create: ["k"], add: ["k": ["v"]])),
+        .reset(ResetHistory(channel: channel)),
+    ]
+
+    private func name(_ operation: OutboxOperation) -> String { type(of: operation.operation).name }
+
+    /// A client with two messages, of which the last is deleted if it is to be brought back.
+    private func client(for operation: OutboxOperation) async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        if operation.isUndeletion {
+            var gone = message(3, "", changedAt: 4)
+            gone.deletedAt = Timestamp(milliseconds: 4)
+            try await client.receive(edited(gone, messages: 2))
+        }
+        return client
+    }
+
+    private func offline(for operation: OutboxOperation) async throws -> Harness {
+        var client = try await client(for: operation)
+        try await client.feed(.stop)
+        client.forgetCalls()
+        return client
+    }
+
+    private func reconnect(_ client: inout Harness) async throws {
+        try await client.connect()
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+    }
+
+    /// Holds that the channel's newest message is shown as the operation will make it.
+    private func expectShown(_ operation: OutboxOperation, by client: Harness) async throws {
+        let newest = try await client.view()?.lastMessage
+        switch operation {
+        case .purge, .deleteMany: #expect(newest?.text == "" && newest?.deletedAt != nil && newest?.isDeletedForMe == false)
+        case .deleteForMe: #expect(newest?.text == "" && newest?.isDeletedForMe == true)
+        // What it said comes with the answer.
+        case .undelete: #expect(newest?.text == "" && newest?.deletedAt != nil)
+        case .metaArrays: #expect(newest?.text == "two" && newest?.metaArrays == ["k": ["v"]])
+        case .reset:
+            #expect(newest == nil)
+            #expect(try await client.texts() == [])
+            #expect(try await client.unread() == 0)
+        default: Issue.record("\(operation) isn't among the operations of this test.")
+        }
+    }
+
+    private func expectDone(_ client: Harness) async throws {
+        #expect(try await client.outbox.items() == [])
+        #expect(try await client.store.read { try $0.overlays() } == [:])
+    }
+
+    @Test(
+        "SB-37 SB-59 SB-60 R24 a change waits offline and over a restart, is shown meanwhile, and is sent once with a key",
+        arguments: operations)
+    func waits(operation: OutboxOperation) async throws {
+        var before = try await offline(for: operation)
+        try await before.enqueue(operation)
+        try await expectShown(operation, by: before)
+        var client = try await before.restarted()
+        #expect(try await client.outbox.items().map(\.operation) == [operation])
+        try await expectShown(operation, by: client)
+        try await reconnect(&client)
+        let keys = client.keys[name(operation)] ?? []
+        #expect(keys.map { $0?.count } == [36])
+        try await client.answerDone(name(operation))
+        try await expectDone(client)
+    }
+
+    @Test(
+        "SB-37 SB-59 SB-60 R24 a lost reply has a change sent again with its key, also after a restart", arguments: operations)
+    func lostReply(operation: OutboxOperation) async throws {
+        var before = try await client(for: operation)
+        try await before.enqueue(operation)
+        let keys = before.keys[name(operation)]
+        #expect(keys?.count == 1)
+        // Over another connection first, and then by another process.
+        try await before.feed(.transport(before.sync.connection, .closed(code: 1006, reason: "")))
+        before.forgetCalls()
+        try await reconnect(&before)
+        #expect(before.keys[name(operation)].map { Set($0) } == keys.map { Set($0) })
+        var client = try await before.restarted()
+        try await reconnect(&client)
+        #expect(client.keys[name(operation)] == keys)
+        try await client.answerDone(name(operation))
+        try await expectDone(client)
+    }
+
+    @Test(
+        "SB-37 SB-59 SB-60 R24 a refusal of a change takes back what was shown, and leaves it in the outbox until it is given up",
+        arguments: operations)
+    func refused(operation: OutboxOperation) async throws {
+        var client = try await client(for: operation)
+        let known = try await client.view()
+        try await client.enqueue(operation)
+        try await expectShown(operation, by: client)
+        try await client.refuse(name(operation), with: RoostError(.notPermitted, "No."))
+        #expect(try await client.view() == known)
+        let item = try #require(try await client.outbox.items().first)
+        #expect(item.operation == operation && item.failure?.code == .notPermitted)
+        try await client.feed(.discard(.operation(item.id, of: Self.channel)))
+        try await expectDone(client)
+    }
+
+    @Test(
+        "SB-37 SB-59 SB-60 R24 a change that is asked for twice offline is sent once; those of lists of texts are sent each",
+        arguments: operations)
+    func twice(operation: OutboxOperation) async throws {
+        var client = try await offline(for: operation)
+        for _ in 0..<2 { try await client.enqueue(operation) }
+        let isOfLists = if case .metaArrays = operation { true } else { false }
+        #expect(try await client.outbox.count() == (isOfLists ? 2 : 1))
+        try await expectShown(operation, by: client)
+    }
+}
