@@ -127,8 +127,13 @@ struct RightsRoom: Sendable {
         let channel = names.channel
         func mark(_ right: Right) -> String { right.mark(age) }
         let (muted, banned) = (UserID(mark(.muted)), UserID(mark(.banned)))
-        try await root.call(SendMessage(channel: channel, clientId: ClientID(age.rawValue), text: mark(.history)))
-        try await root.call(EditMessage(channel: channel, message: earlier, text: mark(.earlierHistory)))
+        // They mention bob if he is a member who may read them.
+        let mentionees: [Mentionee] = [.users([names.bob])]
+        let clientId = ClientID(age.rawValue)
+        try await root.call(SendMessage(channel: channel, clientId: clientId, text: mark(.history), mentionees: mentionees))
+        try await root.call(EditMessage(channel: channel, message: earlier, text: mark(.versions)))
+        try await root.call(
+            EditMessage(channel: channel, message: earlier, text: mark(.earlierHistory), mentionees: mentionees))
         try await root.call(EditMessage(channel: channel, message: own, text: "\(mark(.earlierHistory)), and mine"))
         try await root.call(UpdateChannel(channel: channel, data: mark(.attributes)))
         try await root.call(AddMembers(channel: channel, users: [UserID(mark(.members)), muted, banned]))
@@ -243,6 +248,7 @@ struct RightsRoom: Sendable {
                 : [.post("/v1/channels", body: String(decoding: try JSONWriter.bytes(of: names.creation), as: UTF8.self))]
         case .single: single(cell.right).map { .get($0) }
         case .page: pages(cell.right).map { .get($0) }
+        case .mentions: [.get("/v1/me/mentions?limit=100")]
         }
     }
 
@@ -250,6 +256,7 @@ struct RightsRoom: Sendable {
         switch right {
         case .members: RightsWalk.Age.allCases.map { "\(names.path)/members/\(right.mark($0))" }
         case .unread: ["\(names.path)/unread"]
+        case .versions: ["\(names.path)/messages/\(earlier)/versions"]
         default: [names.path]
         }
     }
@@ -267,7 +274,7 @@ struct RightsRoom: Sendable {
         case .members: [members] + searches() + (cursor.map { ["\(members)&cursor=\($0)"] } ?? [])
         case .muted, .banned: ["\(members)&states=\(right.rawValue)"] + searches("&states=\(right.rawValue)")
         case .invitations: ["\(names.path)/invitations"]
-        case .readPositions, .unread: []
+        case .readPositions, .unread, .versions: []
         }
     }
 }

@@ -18,6 +18,8 @@ enum RightsWalk {
         case readPositions
         /// The number of messages that oneself hasn't read.
         case unread
+        /// What messages said before they were edited.
+        case versions
 
         var permissions: [Permission] {
             switch self {
@@ -29,6 +31,7 @@ enum RightsWalk {
             case .invitations: [.invitationList]
             case .readPositions: [.channelWatch]
             case .unread: [.readingMark]
+            case .versions: [.messageReadVersions]
             }
         }
 
@@ -60,6 +63,8 @@ enum RightsWalk {
         case single
         /// `GET` of a list, also from a cursor that was handed out before.
         case page
+        /// `GET` of the messages that mention oneself, in all channels.
+        case mentions
         case watch
     }
 
@@ -94,7 +99,7 @@ enum RightsWalk {
             switch self {
             case .policy, .typeSettings, .policyForOthers, .typeSettingsForOthers: [.history, .earlierHistory]
             case .hidingOfTheHistory: [.earlierHistory]
-            case .loweredRole, .changedRole, .deletedRole: [.history, .earlierHistory, .muted, .banned]
+            case .loweredRole, .changedRole, .deletedRole: [.history, .earlierHistory, .muted, .banned, .versions]
             case .leaving, .removal, .ban, .deactivation, .revocation, .endOfDiscovery, .endOfPublicity, .deletion, .withdrawal,
                 .decline:
                 Set(Right.allCases)
@@ -142,6 +147,9 @@ enum RightsWalk {
             case (.readPositions, .watch), (.unread, .single): nil
             case (.readPositions, _): "only the answer to a watch has the read positions of others"
             case (.unread, _): "rows have the caller's own membership, which stays the caller's"
+            case (.versions, .single), (.history, .mentions), (.earlierHistory, .mentions): nil
+            case (.versions, _): "one operation has what messages said before, and nothing else"
+            case (_, .mentions): "the list has messages and their users"
             default: nil
             }
         }
@@ -149,9 +157,10 @@ enum RightsWalk {
         /// What somebody of this standing never saw.
         private var reasonOfStanding: String? {
             switch (way.standing, right, path) {
-            case (.member, .muted, _), (.member, .banned, _): "it is for operators"
+            case (.member, .muted, _), (.member, .banned, _), (.member, .versions, _): "it is for operators"
             case (.watcher, _, .resume): "a resume has the caller's own channels"
-            case (.watcher, .muted, _), (.watcher, .banned, _): "it is for operators"
+            case (.watcher, _, .mentions): "only members are mentioned"
+            case (.watcher, .muted, _), (.watcher, .banned, _), (.watcher, .versions, _): "it is for operators"
             case (.watcher, .invitations, _), (.watcher, .unread, _): "it is for members"
             case (.invited, .attributes, .single), (.invited, .attributes, .page), (.invited, .attributes, .repeated): nil
             case (.invited, _, _): "an invitation shows the channel's summary, and opens none of its streams"

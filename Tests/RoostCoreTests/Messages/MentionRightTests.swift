@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-@Suite("Rights to mention by an edit")
+@Suite("Mentions and rights")
 struct MentionRightTests {
     private static let cid: [Mentionee] = [.users(["cid"])]
 
@@ -62,5 +62,30 @@ struct MentionRightTests {
         let policy = UpdateChannel(channel: "news", policy: PolicyChanges(mention: .admins))
         try world.perform(policy, as: "ann", role: .admin)
         #expect(try world.perform(edits[2], as: "ann", role: .admin).mentionees == Self.cid)
+    }
+
+    @Test("MN-16 R23 R33 R34 own mentions are listed while their channel may be read: not by another policy or a lower role")
+    func reading() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben", "cid"])
+        let send = SendMessage(channel: "general", clientId: "1", text: "x", mentionees: Self.cid)
+        let sent = try world.perform(send, as: "ben").messageId
+        func listed() throws -> [MessageID] { try world.perform(ListMentions(), as: "cid").items.map(\.messageId) }
+        func setReaders(_ audience: ChannelPolicy.Audience) throws {
+            let update = UpdateChannel(channel: "general", policy: PolicyChanges(read: audience))
+            try world.perform(update, as: "root", role: .admin)
+        }
+        #expect(try listed() == [sent])
+        for audience in [.operators, .owners, .admins, .nobody] as [ChannelPolicy.Audience] {
+            try setReaders(audience)
+            #expect(try listed() == [], "\(audience)")
+        }
+        try setReaders(.operators)
+        try world.perform(SetMemberRole(channel: "general", users: ["cid"], role: .operator), as: "ann")
+        #expect(try listed() == [sent])
+        try world.perform(SetMemberRole(channel: "general", users: ["cid"], role: .member), as: "ann")
+        #expect(try listed() == [])
+        try setReaders(.members)
+        #expect(try listed() == [sent])
     }
 }
