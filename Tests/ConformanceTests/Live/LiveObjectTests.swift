@@ -140,6 +140,26 @@ import Testing
         try await server.stop()
     }
 
+    @Test("ST-15 those who began to watch last are the first of the last active watchers, and whoever stops is none")
+    func lastActiveWatchers() async throws {
+        let server = try await TestServer()
+        let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
+        for client in [ann, bob, cid] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob", "cid"])
+        try await general.watch()
+        try await bob.channel("general").watch()
+        let list = general.watchers()
+        try await list.loaded()
+        #expect(list.lastActiveWatchers.map(\.id) == ["bob", "ann"])
+        try await cid.channel("general").watch()
+        try await wait("cid") { list.lastActiveWatchers.map(\.id) == ["cid", "bob", "ann"] }
+        try await bob.channel("general").unwatch()
+        try await wait("bob to be gone") { list.lastActiveWatchers.map(\.id) == ["cid", "ann"] }
+        try await bob.channel("general").watch()
+        try await wait("bob again") { list.lastActiveWatchers.map(\.id) == ["bob", "cid", "ann"] }
+        try await server.stop()
+    }
+
     @Test("ST-12 a list of watchers is loaded page by page")
     func pages() async throws {
         let server = try await TestServer()

@@ -167,7 +167,7 @@ struct OwnDeletionTests {
         #expect(try world.code(deletion([mine]), as: "ben") == .notFound)
     }
 
-    @Test("SB-59 D-19 bad calls, those who aren't members, and what they can't see are refused, and nothing changes")
+    @Test("SB-59 R24 bad calls, those who aren't members, and what they can't see are refused, and nothing changes")
     func refusals() throws {
         let world = try Self.world()
         let sent = try (1...2).map { try Self.send("\($0)", in: world) }

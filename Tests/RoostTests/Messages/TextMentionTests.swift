@@ -71,6 +71,33 @@ struct TextMentionTests {
         for other: JSONValue? in [nil, [:], ["mentioned": "x"]] { #expect(MentionMapper.mentions(from: other) == []) }
     }
 
+    @Test("MN-05 metadata whose places the text hasn't highlight nothing there, and the message can be edited all the same")
+    func unfitting() {
+        func mention(_ index: Int64, _ length: Int64) -> JSONValue {
+            ["type": "user", "index": .integer(index), "length": .integer(length), "userId": "ann"]
+        }
+        // Before the text, of nothing, over one another, and beyond the text.
+        let metadata: JSONValue = [
+            "mentioned": [mention(-1, 3), mention(0, 4), mention(1, -3), mention(2, 4), mention(3, 1000), mention(1000, 3)]
+        ]
+        let mentions = MentionMapper.mentions(from: metadata)
+        #expect(MentionMapper.metadata(from: mentions) == metadata)
+        func highlights(_ text: String, _ mentions: [TextMention]) -> [String?] {
+            mentions.map { $0.range(in: text).map { String(text[$0]) } }
+        }
+        #expect(highlights("@Jonas, hi", mentions) == [nil, "@Jona", nil, "onas,", nil, nil])
+        #expect(highlights("", mentions) == [String?](repeating: nil, count: 6))
+
+        var composer = MentionComposer(text: "@Jonas, hi", mentions: mentions)
+        composer.text += " there"
+        #expect(highlights(composer.text, composer.mentions) == [nil, "@Jona", nil, "onas,", nil])
+        composer.text = ""
+        #expect(composer.query(at: 0) == nil)
+        composer.text = "@An"
+        #expect(composer.choose(UserSummary(userId: "ben", displayName: "Ben"), at: 3) == 5)
+        #expect(composer.text == "@Ben " && composer.draft.mentionees?.mentionedUsers.contains("ben") == true)
+    }
+
     @Test("MN-09 users and the channel are mentioned together, each once")
     func builder() {
         var builder = MentioneesBuilder()
