@@ -48,6 +48,41 @@ extension RealClusterTests {
             for socket in [admin, ann] + members { await socket.close() }
         }
 
+        @Test("I3 SB-51 SB-54 the times of messages that nodes write by turns don't fall, whatever any clock does")
+        func times() async throws {
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
+            do {
+                try await Self.putClocksOff(nodes)
+                try await times(on: nodes)
+            } catch {
+                Issue.record(error)
+            }
+            await nodes.end()
+            await nats.stop()
+        }
+
+        private func times(on nodes: NodeProcesses) async throws {
+            let admin = try await nodes.welcomedSocket("admin", role: .admin, at: 0)
+            try await admin.call(UpsertUser(user: "bob"))
+            let ann = try await nodes.socket("ann", at: 0)
+            try await ann.call(CreateChannel(channel: Self.room, users: ["bob"]))
+            let writers = [ann, try await nodes.welcomedSocket("bob", at: 1)]
+            var sent: [Message] = []
+            for (number, seconds) in [0, 20, -40, 5, -3600, 60, 7200, -10].enumerated() {
+                try Self.moveClock(nodes, by: seconds)
+                for writer in writers { sent.append(try await writer.send(Self.room, "\(number)")) }
+            }
+            #expect(zip(sent, sent.dropFirst()).allSatisfy { $0.seq < $1.seq && $0.createdAt <= $1.createdAt })
+            // They don't all have one time either: two hours are two hours.
+            #expect(sent[15].createdAt.milliseconds - sent[0].createdAt.milliseconds > 3_600_000)
+            for writer in writers {
+                let page = try await writer.call(ListMessages(channel: Self.room, after: 0, limit: 100))
+                #expect(page.messages == sent)
+            }
+            for socket in [admin] + writers { await socket.close() }
+        }
+
         // MARK: Clocks
 
         /// Gives PostgreSQL a clock that can be moved, an hour ahead, and the nodes clocks of their own, as far as libfaketime is there.

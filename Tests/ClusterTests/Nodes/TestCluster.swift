@@ -17,9 +17,9 @@ final class TestCluster: Sendable {
     /// Runs a test with nodes, and ends them whatever becomes of it.
     static func run(
         _ count: Int, on postgres: PostgreSQLServer? = nil, effects: EffectSettings? = nil, pushes: PushSender? = nil,
-        _ body: (TestCluster) async throws -> Void
+        options: AppOptions = AppOptions(), _ body: (TestCluster) async throws -> Void
     ) async throws {
-        let cluster = try await TestCluster(count, on: postgres ?? .shared, effects, pushes)
+        let cluster = try await TestCluster(count, on: postgres ?? .shared, effects, pushes, options)
         do {
             try await body(cluster)
         } catch {
@@ -29,21 +29,23 @@ final class TestCluster: Sendable {
         await cluster.end()
     }
 
-    private init(_ count: Int, on postgres: PostgreSQLServer, _ effects: EffectSettings?, _ pushes: PushSender?) async throws {
+    private init(
+        _ count: Int, on postgres: PostgreSQLServer, _ effects: EffectSettings?, _ pushes: PushSender?, _ options: AppOptions
+    ) async throws {
         self.postgres = postgres
         nats = try await NATSServer.start()
         database = try postgres.makeDatabase()
         directory = TemporaryDirectory.make()
         var servers: [TestServer] = []
-        for _ in 0..<count { servers.append(try await Self.node(directory, database, nats, effects, pushes)) }
+        for _ in 0..<count { servers.append(try await Self.node(directory, database, nats, effects, pushes, options)) }
         self.servers = servers
     }
 
     static func node(
         _ directory: URL, _ database: String, _ nats: NATSServer, _ effects: EffectSettings? = nil,
-        _ pushes: PushSender? = nil
+        _ pushes: PushSender? = nil, _ options: AppOptions = AppOptions()
     ) async throws -> TestServer {
-        try await TestServer(directory: directory) {
+        try await TestServer(directory: directory, options: options) {
             $0.database = database
             $0.bus = nats.url
             $0.effects = effects ?? $0.effects
@@ -69,8 +71,8 @@ final class TestCluster: Sendable {
         postgres.giveBack(database)
     }
 
-    func socket(_ user: UserID, at place: Int) async throws -> RawSocket {
-        let socket = try await servers[place].socket(user)
+    func socket(_ user: UserID, role: AppRole = .user, at place: Int) async throws -> RawSocket {
+        let socket = try await servers[place].socket(user, role: role)
         sockets.withLock { $0.append(socket) }
         return socket
     }
