@@ -92,6 +92,82 @@ struct FormerVersionTests {
         #expect(try invited() == ["cid"])
     }
 
+    @Test("X-33 X-37 D-29 SB-64 users of before the steps of sharing share all, and have no drafts, devices, status or mutes")
+    func sharing() throws {
+        let world = try CoreWorld(copying: Self.fixtures.appending(path: "2026-11"))
+        world.now = Timestamp(milliseconds: 1_800_000_000_000)
+        let users: [UserID] = ["ann", "bob", "eve"]
+        for user in users {
+            let preferences = try world.perform(GetPreferences(), as: user)
+            #expect(preferences == Preferences(autoAcceptInvitations: preferences.autoAcceptInvitations), "\(user)")
+            #expect(try world.perform(GetUser(user: user), as: "ann").status == nil)
+            #expect(try world.perform(ListDevices(), as: user) == [])
+            #expect(try world.perform(ListDrafts(), as: user).items == [])
+        }
+        let offline = users.map { UserPresence(userId: $0, isOnline: false) }
+        #expect(try world.perform(ListUserPresence(users: users), as: "ann").users == offline)
+        let marks: SQL = "SELECT receipt_seq, receipt_count, delivered_seq, delivered_at, notifications_muted_until FROM members"
+        let stored = try world.rows(marks) { row in (0..<5).map { _ in row.optionalInt64() } }
+        #expect(!stored.isEmpty && stored.allSatisfy { $0 == [0, 0, 0, nil, nil] })
+
+        // And it goes on from there.
+        try world.device("phone", of: "bob")
+        try world.perform(SetDraft(channel: "general", text: "so far"), as: "bob")
+        try world.perform(UpdateMe(status: "away"), as: "bob")
+        try world.perform(UpdatePreferences(sharesTyping: false, sharesPresence: false), as: "bob")
+        try world.perform(MuteNotifications(channel: "general"), as: "bob")
+        #expect(try world.perform(ListDevices(), as: "bob").map(\.deviceId) == ["phone"])
+        #expect(try world.perform(ListDrafts(), as: "bob").items.map(\.text) == ["so far"])
+        #expect(try world.perform(GetUser(user: "bob"), as: "ann").status == "away")
+        let preferences = try world.perform(GetPreferences(), as: "bob")
+        #expect(!preferences.sharesTyping && preferences.sharesReading && preferences.sharesDelivery && !preferences.sharesPresence)
+        #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 3, unreadChannelCount: 2))
+    }
+
+    @Test("AM-45 X-33 others are told what members had read before the steps of receipts and of delivery; nothing has arrived")
+    func receipts() throws {
+        let world = try CoreWorld(copying: Self.fixtures.appending(path: "2026-11"))
+        world.now = Timestamp(milliseconds: 1_800_000_000_000)
+        func position() throws -> ReadPosition? {
+            try world.perform(ListReaders(channel: "general"), as: "ann").items.first { $0.userId == "bob" }
+        }
+        let before = try #require(try position())
+        #expect(before.readSeq == 3 && before.lastReadAt != nil)
+        #expect(before.deliveredSeq == nil && before.lastDeliveredAt == nil)
+        // What is marked as unread again stays read for others.
+        #expect(try world.perform(MarkUnread(channel: "general", seq: 2), as: "bob").unreadCount == 5)
+        #expect(try position() == before)
+        try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(deliveryEvents: true)), as: "ann")
+        try world.perform(MarkDelivered(channel: "general", seq: 9), as: "bob")
+        var delivered = before
+        (delivered.deliveredSeq, delivered.lastDeliveredAt) = (9, world.now)
+        #expect(try position() == delivered)
+    }
+
+    @Test("MN-16 R35 mentions of a channel from before the step of mentions by others are found behind the reader's own")
+    func mentionsByOthers() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        func mention(_ clientId: ClientID, by user: UserID) throws {
+            let send = SendMessage(channel: "general", clientId: clientId, text: "@all", mentionees: [.channel])
+            try world.perform(send, as: user)
+        }
+        func isMentioned() throws -> Bool { try world.perform(GetUnread(channel: "general"), as: "bob").hasMention }
+        try mention("1", by: "ann")
+        for clientId in ["1", "2", "3"] as [ClientID] { try mention(clientId, by: "bob") }
+        try world.execute("ALTER TABLE channel_mentions DROP COLUMN other_mention_seq")
+        try world.execute("DELETE FROM migrations WHERE name = '0025 mentions by others'")
+        try world.restart()
+        #expect(try isMentioned())
+        try mention("4", by: "bob")
+        #expect(try isMentioned())
+        try world.perform(MarkRead(channel: "general"), as: "bob")
+        try mention("5", by: "bob")
+        #expect(try !isMentioned())
+        try mention("2", by: "ann")
+        #expect(try isMentioned())
+    }
+
     #if Cluster
     @Test(
         "A migration that ends in any of its steps leaves a PostgreSQL database as it was, and the next start does all of it",
