@@ -202,6 +202,12 @@ import Testing
         }
         let last = try #require(known?.lastActiveAt)
         #expect(before.milliseconds - 1000...now().milliseconds ~= last.milliseconds)
+        let overHTTP = try await server.request(
+            "POST", "/v1/users/presence", token: try await server.token("cid"), body: #"{"users":["cid","bob","nobody"]}"#)
+        #expect(
+            try overHTTP.decoded(UserPresences.self).users == [
+                UserPresence(userId: "bob", isOnline: false, lastActiveAt: last), UserPresence(userId: "cid", isOnline: false),
+            ])
         let members = general.members()
         try await members.loaded()
         #expect(members.items.first { $0.id == "bob" }?.lastActiveAt == last)

@@ -110,7 +110,10 @@ struct DeviceTests {
         #expect(try refusal(GetMe(), world) == nil)
         try world.device("phone", of: "ann", token: TokenIdentity(user: "ann", id: "t"), tokenSeconds: 10)
         world.advance(milliseconds: 11_000)
-        let notices = try world.notices { try world.perform(SignOutDevice(device: "phone"), as: "ann") }
+        var ended: SignedOutDevice?
+        let notices = try world.notices { ended = try world.perform(SignOutDevice(device: "phone"), as: "ann") }
+        // Nothing was left to revoke: the device can't come back with its token.
+        #expect(ended == SignedOutDevice(deviceId: "phone", isTokenRevoked: true))
         #expect(notices == [.accessChanged([.signedOut("ann", device: "phone", upTo: 2)])])
     }
 

@@ -45,6 +45,9 @@ struct SignalTests {
         try world.perform(UnfreezeChannel(channel: "general"), as: "ann")
         try world.perform(SilenceChannel(channel: "general", seconds: 60), as: "ann")
         #expect(try codes("bob") == [.channelMuted, .channelMuted])
+        try world.perform(UnsilenceChannel(channel: "general"), as: "ann")
+        try world.execute("UPDATE members SET muted_until = \(Timestamp.forever) WHERE user_id = 'bob'")
+        #expect(try codes("bob") == [.muted, .muted] && codes("ann") == [nil, nil])
         #expect(try world.code(StartTyping(channel: "nowhere"), as: "bob") == .notFound)
     }
 

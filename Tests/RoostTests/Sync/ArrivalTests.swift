@@ -26,6 +26,14 @@ struct ArrivalTests {
         answer.parentId = MessageID(rawValue: 4)
         try await client.receive(sent(answer, messages: 5))
         try await client.receive(sent(message(7, "d", by: Harness.user), messages: 6))
+        var silent = message(8, "e", by: "bob")
+        silent.isSilent = true
+        var uncounted = counters(8, messages: 7)
+        uncounted.ordinal = 6
+        try await client.receive(
+            Event(
+                kind: .messageNew, stream: .channel(Harness.channel), seq: 8, actor: "bob",
+                rows: Rows(counters: uncounted, [silent])))
         #expect(client.take().allSatisfy { if case .startTimer(.arrivals, _) = $0 { false } else { true } })
         try await client.feed(.timer(.arrivals))
         #expect(arrived(&client) == [[Harness.channel: 5]])
