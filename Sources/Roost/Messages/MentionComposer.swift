@@ -16,10 +16,12 @@ public struct MentionComposer: Hashable, Sendable {
     /// The mentions in it, in the order of their places.
     public private(set) var mentions: [TextMention]
 
-    /// Begins with a text, such as that of a message to edit.
+    /// Begins with a text, such as that of a message to edit. Mentions whose places aren't in it are left out: a message may say anything of places
+    /// (MN-05).
     public init(text: String = "", mentions: [TextMention] = []) {
         self.text = text
-        self.mentions = mentions.sorted { $0.index < $1.index }
+        let count = text.utf16.count
+        self.mentions = mentions.filter { $0.isWithin(count) }.sorted { $0.index < $1.index }
     }
 
     /// What was typed after an "@" up to a place: the beginning of a name to look for, empty right after the sign. Nil where no mention is being typed.
@@ -98,4 +100,9 @@ public struct MentionComposer: Hashable, Sendable {
             return mention
         }
     }
+}
+
+extension TextMention {
+    /// Whether the sign and the name stand in a text of so many UTF-16 code units.
+    fileprivate func isWithin(_ count: Int) -> Bool { 0..<count ~= index && 0..<(count - index) ~= length }
 }

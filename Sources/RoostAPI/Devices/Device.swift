@@ -108,7 +108,8 @@ public struct SignOutDevice: Operation {
 public struct SignedOutDevice: Codable, Hashable, Sendable {
     /// The device.
     public var deviceId: DeviceID
-    /// Whether its token was revoked. False for a token without a `jti`, which stays valid until it ends.
+    /// Whether its token is of no use any more: it was revoked, or has ended by itself. False for a token without a `jti`, which stays valid until it
+    /// ends.
     public var isTokenRevoked: Bool
 
     // derived: init

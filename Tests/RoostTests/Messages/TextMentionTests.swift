@@ -78,21 +78,25 @@ struct TextMentionTests {
         }
         // Before the text, of nothing, over one another, and beyond the text.
         let metadata: JSONValue = [
-            "mentioned": [mention(-1, 3), mention(0, 4), mention(1, -3), mention(2, 4), mention(3, 1000), mention(1000, 3)]
+            "mentioned": [
+                mention(-1, 3), mention(0, 4), mention(1, -3), mention(2, 4), mention(3, 1000), mention(1000, 3), mention(.max, .max),
+                mention(.min, .min), mention(3, .max),
+            ]
         ]
         let mentions = MentionMapper.mentions(from: metadata)
         #expect(MentionMapper.metadata(from: mentions) == metadata)
         func highlights(_ text: String, _ mentions: [TextMention]) -> [String?] {
             mentions.map { $0.range(in: text).map { String(text[$0]) } }
         }
-        #expect(highlights("@Jonas, hi", mentions) == [nil, "@Jona", nil, "onas,", nil, nil])
-        #expect(highlights("", mentions) == [String?](repeating: nil, count: 6))
+        #expect(highlights("@Jonas, hi", mentions) == [nil, "@Jona", nil, "onas,", nil, nil, nil, nil, nil])
+        #expect(highlights("", mentions) == [String?](repeating: nil, count: 9))
 
         var composer = MentionComposer(text: "@Jonas, hi", mentions: mentions)
+        #expect(composer.draft.mentionees == [.users(["ann"])])
         composer.text += " there"
-        #expect(highlights(composer.text, composer.mentions) == [nil, "@Jona", nil, "onas,", nil])
+        #expect(highlights(composer.text, composer.mentions) == ["@Jona", "onas,"])
         composer.text = ""
-        #expect(composer.query(at: 0) == nil)
+        #expect(composer.query(at: 0) == nil && composer.draft.mentionees == nil)
         composer.text = "@An"
         #expect(composer.choose(UserSummary(userId: "ben", displayName: "Ben"), at: 3) == 5)
         #expect(composer.text == "@Ben " && composer.draft.mentionees?.mentionedUsers.contains("ben") == true)
