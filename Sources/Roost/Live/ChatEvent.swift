@@ -63,8 +63,16 @@ public struct ChatEvents: AsyncSequence, Sendable {
         var signals: AsyncStream<Void>.Iterator
         let queue: EventQueue
 
-        public mutating func next() async -> ChatEvent? { await next(isolation: nil) }
+        public mutating func next() async -> ChatEvent? {
+            while !Task.isCancelled {
+                if let event = queue.take() { return event }
+                if await signals.next() == nil { return queue.take() }
+            }
+            return nil
+        }
 
+        /// Systems of before 2024 have only ``next()``.
+        @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
         public mutating func next(isolation actor: isolated (any Actor)?) async -> ChatEvent? {
             while !Task.isCancelled {
                 if let event = queue.take() { return event }
