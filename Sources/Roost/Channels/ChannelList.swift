@@ -100,8 +100,16 @@ public final class ChannelList {
 
     private func work(isQuestion: Bool = true, _ step: @escaping @MainActor (any ChannelSource) async throws -> Void) async {
         guard let source else { return }
-        await follower.work(isQuestion: isQuestion) { try await step(source) }
-        // The app may have asked for something else meanwhile.
+        await follower.work(isQuestion: isQuestion) { [weak self] in
+            do {
+                try await step(source)
+            } catch {
+                guard self?.source === source else { throw CancellationError() }
+                throw error
+            }
+            // The app may have asked for something else meanwhile: how this ended says nothing of that.
+            guard self?.source === source else { throw CancellationError() }
+        }
         guard source === self.source else { return }
         show()
         if source.isPartial { await work { try await $0.complete() } }

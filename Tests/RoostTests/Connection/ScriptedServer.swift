@@ -13,13 +13,15 @@ actor ScriptedServer: Transport {
     }
 
     /// What becomes of a call.
-    enum Answer: Sendable {
+    indirect enum Answer: Sendable {
         case result(any Encodable & Sendable)
         case error(RoostError)
         /// None comes.
         case nothing
         /// The connection breaks.
         case lost
+        /// It comes once a sequence has ended, and with it all that is after it.
+        case held(until: AsyncStream<Void>, Answer)
     }
 
     private let answer: @Sendable (Call) -> Answer
@@ -46,10 +48,15 @@ actor ScriptedServer: Transport {
                 continue
             }
             calls.append(call)
-            switch call.operation == "stream.resume" ? .result(Self.nothingMissed) : answer(call) {
+            var outcome: Answer = call.operation == "stream.resume" ? .result(Self.nothingMissed) : answer(call)
+            if case .held(let gate, let held) = outcome {
+                for await _ in gate {}
+                outcome = held
+            }
+            switch outcome {
             case .result(let result): await tell(Reply(reply: call.call, result: result))
             case .error(let error): await tell(Refusal(reply: call.call, error: error))
-            case .nothing: break
+            case .nothing, .held: break
             case .lost: return await receive(.closed(code: 1006, reason: "lost"))
             }
         }

@@ -154,4 +154,38 @@ struct LivePhaseTests {
         token.invalidate()
         await chat.disconnect()
     }
+
+    @Test("What becomes of a query that isn't asked any more says nothing of the next one: not its answer, and not its refusal")
+    func formerQuery() async throws {
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let refusal = RoostError(.notPermitted, "No.")
+        let server = ScriptedServer { call in
+            guard call.operation == "channel.query", case .object(let fields) = call.with else {
+                return .error(.notFound("operation"))
+            }
+            let answer: ScriptedServer.Answer =
+                fields["nameContains"] == .string("old") ? .error(refusal) : .result(Page<ChannelView>(items: []))
+            return .held(until: gate, answer)
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        let cleared = chat.channels(matching: ChannelQuery(membership: .all))
+        while await !server.operations().contains("channel.query") { await Task.yield() }
+        cleared.query.nameContains = ""
+        #expect(cleared.phase.error?.field == "nameContains")
+        let changed = chat.channels(matching: ChannelQuery(membership: .all, nameContains: "old"))
+        // The server answers nothing before the first question: the second one is on its way too.
+        while await chat.driver.machine?.calls.count ?? 0 < 2 { await Task.yield() }
+        changed.query.nameContains = "new"
+        #expect(changed.phase == .loading)
+
+        opening.finish()
+        try await changed.loaded()
+        #expect(changed.phase == .loaded)
+        for _ in 0..<1000 { await Task.yield() }
+        try #require(cleared.phase.error?.field == "nameContains")
+        let error = await #expect(throws: RoostError.self) { try await cleared.loaded() }
+        #expect(error?.field == "nameContains")
+        await chat.disconnect()
+    }
 }
