@@ -4,6 +4,13 @@ import RoostAPI
 
 /// Keeps other processes out of a folder, as long as it exists. Within one process any number may have it: their databases take turns.
 final class FolderLock: Sendable {
+    /// What is locked. A file that another process has made where one was deleted is another: as long as the first is open here, nothing else
+    /// has its number.
+    private struct LockFile: Hashable {
+        var path: String
+        var number: UInt64
+    }
+
     /// A lock of this process: what holds it, and how many have it.
     private struct Held {
         var descriptor: Int32
@@ -12,8 +19,8 @@ final class FolderLock: Sendable {
         var isGoing = false
     }
 
-    private static let held = NIOLockedValueBox<[String: Held]>([:])
-    private let path: String
+    private static let held = NIOLockedValueBox<[LockFile: Held]>([:])
+    private let file: LockFile
     private let isGivenBack = NIOLockedValueBox(false)
 
     /// - Parameter folder: It has to be there.
@@ -21,18 +28,23 @@ final class FolderLock: Sendable {
     ///   all.
     init(_ folder: URL) throws {
         let path = folder.resolvingSymlinksInPath().appending(component: "lock").path
-        self.path = path
-        try Self.held.withLockedValue { held in
-            if let known = held[path] {
-                guard !known.isGoing else { throw Self.isGoing(path) }
-                held[path]?.count += 1
-                return
+        file = try FolderLock.held.withLockedValue { held in
+            guard !held.contains(where: { $0.key.path == path && $0.value.isGoing }) else { throw FolderLock.isGoing(path) }
+            if let number = FolderLock.number(at: path) {
+                let known = LockFile(path: path, number: number)
+                if held[known] != nil {
+                    held[known]?.count += 1
+                    return known
+                }
             }
-            held[path] = Held(descriptor: try Self.lock(path, of: folder))
+            let (descriptor, number) = try FolderLock.lock(path, of: folder)
+            let file = LockFile(path: path, number: number)
+            held[file] = Held(descriptor: descriptor)
+            return file
         }
     }
 
-    private static func lock(_ path: String, of folder: URL) throws -> Int32 {
+    private static func lock(_ path: String, of folder: URL) throws -> (descriptor: Int32, number: UInt64) {
         while true {
             let descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
@@ -45,31 +57,44 @@ final class FolderLock: Sendable {
                 throw RoostError(.unavailable, "Another process has this user's files open: \(folder.path).")
             }
             // Who had the folder may have deleted it between our opening and locking: the next process would lock another file.
-            var (own, current) = (stat(), stat())
-            if fstat(descriptor, &own) == 0, stat(path, &current) == 0, own.st_ino == current.st_ino { return descriptor }
+            var own = stat()
+            if fstat(descriptor, &own) == 0, number(at: path) == UInt64(own.st_ino) { return (descriptor, UInt64(own.st_ino)) }
             close(descriptor)
         }
+    }
+
+    /// The number of the file that is at a path now; nil if there is none.
+    private static func number(at path: String) -> UInt64? {
+        var current = stat()
+        return stat(path, &current) == 0 ? UInt64(current.st_ino) : nil
     }
 
     /// Lets other processes have the folder, for a while. Whatever of this process has it lets go of it with that.
     func giveWay() {
         Self.held.withLockedValue { held in
-            if let own = held[path] { _ = flock(own.descriptor, LOCK_UN) }
+            if let own = held[file] { _ = flock(own.descriptor, LOCK_UN) }
         }
     }
 
     /// Keeps other processes out again.
     ///
-    /// - Throws: `RoostError` with `unavailable` if one of them has the folder.
+    /// - Throws: `RoostError` with `unavailable` if one of them has the folder, or has deleted it: what is open here is nobody's any more then.
     func takeBack() throws {
         try Self.held.withLockedValue { held in
-            guard let own = held[path], flock(own.descriptor, LOCK_EX | LOCK_NB) != 0 else { return }
-            throw RoostError(.unavailable, "Another process has this user's files open: \(path).")
+            guard let own = held[file] else { return }
+            guard flock(own.descriptor, LOCK_EX | LOCK_NB) == 0 else {
+                throw RoostError(.unavailable, "Another process has this user's files open: \(file.path).")
+            }
+            // Who has the folder now, and its files, has another lock.
+            guard Self.number(at: file.path) == file.number else {
+                throw RoostError(
+                    .unavailable, "Another process has deleted this user's files: \(file.path). A new chat begins with new ones.")
+            }
         }
     }
 
     /// Whether something else in this process has the folder too.
-    var isShared: Bool { Self.held.withLockedValue { ($0[path]?.count ?? 0) > 1 } }
+    var isShared: Bool { Self.held.withLockedValue { ($0[file]?.count ?? 0) > 1 } }
 
     /// Deletes the folder while nothing else can begin to use it, and gives the lock back. Once that is done, it does nothing.
     ///
@@ -78,21 +103,24 @@ final class FolderLock: Sendable {
     func deleteFolder(after prepare: @Sendable () async throws -> Void = {}) async throws {
         guard !isGivenBack.withLockedValue({ $0 }) else { return }
         try Self.held.withLockedValue { held in
-            guard let own = held[path], own.count == 1 else {
-                throw RoostError(.unavailable, "Another chat of this process has this user's files open: \(path).")
+            guard let own = held[file], own.count == 1 else {
+                throw RoostError(.unavailable, "Another chat of this process has this user's files open: \(file.path).")
             }
-            guard !own.isGoing else { throw Self.isGoing(path) }
-            held[path]?.isGoing = true
+            guard !own.isGoing else { throw Self.isGoing(file.path) }
+            held[file]?.isGoing = true
         }
         do {
             try await prepare()
-            try FileManager.default.removeItem(at: URL(filePath: path).deletingLastPathComponent())
+            // What another process has made in its place is that one's.
+            if [nil, file.number].contains(Self.number(at: file.path)) {
+                try FileManager.default.removeItem(at: URL(filePath: file.path).deletingLastPathComponent())
+            }
         } catch {
-            Self.held.withLockedValue { $0[path]?.isGoing = false }
+            Self.held.withLockedValue { $0[file]?.isGoing = false }
             throw error
         }
         Self.held.withLockedValue { held in
-            if let own = held.removeValue(forKey: path) { close(own.descriptor) }
+            if let own = held.removeValue(forKey: file) { close(own.descriptor) }
             isGivenBack.withLockedValue { $0 = true }
         }
     }
@@ -104,9 +132,9 @@ final class FolderLock: Sendable {
     deinit {
         guard !isGivenBack.withLockedValue({ $0 }) else { return }
         Self.held.withLockedValue { held in
-            guard var own = held[path] else { return }
+            guard var own = held[file] else { return }
             own.count -= 1
-            held[path] = own.count > 0 ? own : nil
+            held[file] = own.count > 0 ? own : nil
             if own.count == 0 { close(own.descriptor) }
         }
     }

@@ -40,7 +40,7 @@ extension SyncDriver {
 
     /// Takes the files back if they were let go of.
     ///
-    /// - Throws: `RoostError` with `unavailable` if another process has them.
+    /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
     func takeFilesBack() throws {
         try suspended?.files.resume()
         suspended = nil

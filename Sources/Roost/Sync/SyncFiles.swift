@@ -47,7 +47,7 @@ struct SyncFiles: Sendable {
 
     /// Has the files written again.
     ///
-    /// - Throws: `RoostError` with `unavailable` if another process has them.
+    /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
     func resume() throws {
         try lock?.takeBack()
         NotificationCenter.default.post(name: Database.resumeNotification, object: nil)

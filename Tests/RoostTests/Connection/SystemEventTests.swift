@@ -58,9 +58,10 @@ struct SystemEventTests {
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
 
+    private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
+
     /// Opens the lock as another process would. Returns nil if it isn't free.
     private func takeLock() throws -> Int32? {
-        let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: url))
         let descriptor = open(folder.appending(component: "lock").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
         try #require(descriptor >= 0)
         if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
@@ -111,6 +112,29 @@ struct SystemEventTests {
         try await chat.connect()
         try await chat.channel("general").sendConfirmed("hi")
         await chat.disconnect()
+    }
+
+    @Test("Files that another process deleted and made again meanwhile aren't written any more; a new chat has the new ones")
+    func madeAgain() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        await chat.driver.take(.background)
+        try FileManager.default.removeItem(at: directory)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        close(try #require(try takeLock()))
+        await chat.driver.take(.foreground)
+        guard case .failed(let error) = chat.driver.statuses.current else { throw RoostError(.internalError, "It isn't told.") }
+        #expect(error.code == .unavailable && error.message.contains("has deleted"))
+        await #expect(throws: error) { try await chat.connect() }
+        let refusal = await #expect(throws: RoostError.self) { try await chat.channel("general").send("lost?") }
+        #expect(refusal?.code == .unavailable)
+
+        let next = self.chat(.shared(directory))
+        try await next.connect()
+        #expect(try takeLock() == nil)
+        try await next.channel("general").sendConfirmed("kept")
+        await next.disconnect()
     }
 
     @Test("Files that aren't shared are kept in the background, and an app that wasn't connected isn't in the foreground")

@@ -169,4 +169,29 @@ struct LogOutTests {
         try await first.deleteFolder()
         #expect(isThere && !second.isShared)
     }
+
+    @Test("A folder that another process made where one was deleted isn't taken for it, nor deleted with it")
+    func anothersFolder() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let first = try FolderLock(folder)
+        first.giveWay()
+        try first.takeBack()
+        first.giveWay()
+        try FileManager.default.removeItem(at: folder)
+        #expect(throws: RoostError.self) { try first.takeBack() }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        close(try #require(try takeLock()))
+        let error = #expect(throws: RoostError.self) { try first.takeBack() }
+        #expect(error?.code == .unavailable && error?.message.contains("has deleted") == true)
+
+        let second = try FolderLock(folder)
+        #expect(try takeLock() == nil)
+        #expect(!first.isShared && !second.isShared)
+        try await first.deleteFolder()
+        #expect(isThere)
+        try second.takeBack()
+        try await second.deleteFolder()
+        #expect(!isThere)
+    }
 }
