@@ -4,7 +4,8 @@ public import RoostAPI
 /// What the user has asked for and the server hasn't carried out, as a live object: messages and changes on their way, and those that were
 /// refused.
 ///
-/// An app shows it to let its user decide about what was refused, and must where ``isForAnotherServer`` is true.
+/// An app shows it to let its user decide about what was refused, and must where ``isForAnotherServer`` is true. Of operations that this version
+/// can't read it is told otherwise (``StorageProblem/Kind/operationsNotRead``).
 @MainActor @Observable
 public final class LiveOutbox {
     /// An operation of the user's.
@@ -106,9 +107,9 @@ public final class LiveOutbox {
 
     private func reload() async throws {
         let outbox = try await driver.files().outbox
-        let items = try await outbox.items(limit: limit)
-        let count = try await outbox.count()
         let server = await driver.knownServer()
+        let items = try await outbox.items(limit: limit)
+        let count = try await outbox.readableCount()
         let entries = items.map { Entry($0, server: server) }
         let isForAnother = if let server { try await outbox.holdsOperations(notFor: server) } else { false }
         defer { follower.answered() }

@@ -8,10 +8,15 @@ import RoostAPI
 ///
 /// A row is written before its operation is shown or sent, and deleted after what it did is in the cache. A crash in between leaves a
 /// message in both files, and lists show it once (``MessageList``).
+///
+/// A row that can't be read, as one that a newer version wrote, stays where it is for a version that can. Only this version goes on without it.
 final class Outbox: Sendable {
     let url: URL?
     private let connection: Leases<DatabaseQueue>
     private let logger: Logger
+    private let report: @Sendable (StorageProblem) -> Void
+    /// The ids of the rows that can't be read, of which the app was told.
+    private let unreadable = NIOLockedValueBox<Set<Int64>>([])
 
     /// Opens the outbox; one that is damaged is renamed and a new one begun, with a line in the log.
     ///
@@ -23,6 +28,7 @@ final class Outbox: Sendable {
     {
         self.url = url
         self.logger = logger
+        self.report = report
         connection = Leases(
             try DatabaseFile(
                 url: url, isDurable: true, isShared: isShared, migrator: Self.migrator, prepare: Self.requireWhole, logger: logger,
@@ -86,11 +92,14 @@ final class Outbox: Sendable {
 
     /// Everything, in the order of sending, and the server that the device knew last.
     func saved() async throws -> SavedOutbox {
-        try await read { database in
-            SavedOutbox(
-                items: try Self.items(database, "ORDER BY number", []),
-                server: try String.fetchOne(database, sql: "SELECT server FROM outbox_state"))
+        let (rows, server, lastNumber) = try await read { database in
+            (
+                try Self.rows(database, "ORDER BY number", []),
+                try String.fetchOne(database, sql: "SELECT server FROM outbox_state"),
+                try Int64.fetchOne(database, sql: "SELECT MAX(number) FROM operations") ?? 0
+            )
         }
+        return SavedOutbox(items: readable(rows), server: server, lastNumber: lastNumber)
     }
 
     /// Everything, in the order of sending.
@@ -98,45 +107,96 @@ final class Outbox: Sendable {
 
     /// The newest operations of one channel, in the order of sending.
     func items(of channel: ChannelID, limit: Int = 300) async throws -> [OutboxItem] {
-        try await read {
-            try Self.items($0, "WHERE channel_id = ? ORDER BY number DESC LIMIT ?", [channel.rawValue, limit]).reversed()
+        let rows = try await read {
+            try Self.rows($0, "WHERE channel_id = ? ORDER BY number DESC LIMIT ?", [channel.rawValue, limit])
         }
+        return readable(rows).reversed()
     }
 
     /// The oldest operations of all.
     func items(limit: Int) async throws -> [OutboxItem] {
-        try await read { try Self.items($0, "ORDER BY number LIMIT ?", [limit]) }
+        readable(try await read { try Self.rows($0, "ORDER BY number LIMIT ?", [limit]) })
     }
 
-    /// Whether some are meant for another server than this one.
+    /// Whether some that can be read are meant for another server than this one.
     func holdsOperations(notFor server: String) async throws -> Bool {
-        try await read { database in
+        // The app can't decide about what it can't be shown.
+        let ids = unreadable.withLockedValue { $0.map { String($0) } }
+        let except = "[" + ids.joined(separator: ",") + "]"
+        return try await read { database in
             let sql = """
-                SELECT EXISTS (SELECT 1 FROM operations WHERE server < ?1) OR EXISTS (SELECT 1 FROM operations WHERE server > ?1)
+                SELECT EXISTS (SELECT 1 FROM operations WHERE server < ?1 AND id NOT IN (SELECT value FROM json_each(?2)))
+                    OR EXISTS (SELECT 1 FROM operations WHERE server > ?1 AND id NOT IN (SELECT value FROM json_each(?2)))
                 """
-            return try Bool.fetchOne(database, sql: sql, arguments: [server]) ?? false
+            return try Bool.fetchOne(database, sql: sql, arguments: [server, except]) ?? false
         }
     }
 
+    /// How many there are, those included that can't be read.
     func count() async throws -> Int {
         try await read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM operations") ?? 0 }
     }
 
-    private static func items(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> [OutboxItem] {
+    /// How many there are that can be read, as far as they were.
+    func readableCount() async throws -> Int { max(0, try await count() - unreadable.withLockedValue { $0.count }) }
+
+    // MARK: Rows
+
+    /// What was read of rows.
+    private struct ReadRows: Sendable {
+        var items: [OutboxItem] = []
+        /// Why the others can't be read, by their ids.
+        var failures: [Int64: any Error] = [:]
+    }
+
+    private static func rows(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> ReadRows {
         let sql = """
             SELECT id, number, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
                    concealed_seq
             FROM operations \(clause)
             """
-        return try Row.fetchAll(database, sql: sql, arguments: arguments).map { row in
-            OutboxItem(
-                id: row[0], number: row[1],
-                operation: try OutboxOperation(
-                    row[2], (row[3] as String?).map(ClientID.init(rawValue:)), row[7]), createdAt: Timestamp(milliseconds: row[4]),
-                firstSentAt: (row[5] as Int64?).map(Timestamp.init(milliseconds:)), server: row[6],
-                failure: try (row[8] as Data?).map { try StoredJSON.decode(from: $0) }, isWaiting: row[9],
-                concealedSeq: row[10])
+        var rows = ReadRows()
+        for row in try Row.fetchAll(database, sql: sql, arguments: arguments) {
+            let id: Int64 = row[0]
+            do {
+                rows.items.append(try item(id, row))
+            } catch {
+                rows.failures[id] = error
+            }
         }
+        return rows
+    }
+
+    private static func item(_ id: Int64, _ row: Row) throws -> OutboxItem {
+        let (name, client): (String, String?) = (try row.decode(atIndex: 2), try row.decode(atIndex: 3))
+        let operation = try OutboxOperation(name, client.map(ClientID.init(rawValue:)), row.decode(atIndex: 7))
+        let (createdAt, firstSentAt): (Int64, Int64?) = (try row.decode(atIndex: 4), try row.decode(atIndex: 5))
+        let failure: Data? = try row.decode(atIndex: 8)
+        return OutboxItem(
+            id: id, number: try row.decode(atIndex: 1), operation: operation, createdAt: Timestamp(milliseconds: createdAt),
+            firstSentAt: firstSentAt.map(Timestamp.init(milliseconds:)), server: try row.decode(atIndex: 6),
+            failure: try failure.map { try StoredJSON.decode(from: $0) }, isWaiting: try row.decode(atIndex: 9),
+            concealedSeq: try row.decode(atIndex: 10))
+    }
+
+    /// The rows that could be read. Of the others the app is told once.
+    private func readable(_ rows: ReadRows) -> [OutboxItem] {
+        let new = unreadable.withLockedValue { known in
+            defer { known.formUnion(rows.failures.keys) }
+            return rows.failures.filter { !known.contains($0.key) }
+        }
+        if let first = new.min(by: { $0.key < $1.key }) {
+            let problem = StorageProblem(.operationsNotRead, url, UnreadableRows(count: new.count, reason: first.value))
+            logger.error("The outbox can't be read as a whole.", metadata: ["problem": "\(problem)"])
+            report(problem)
+        }
+        return rows.items
+    }
+
+    private struct UnreadableRows: Error, CustomStringConvertible {
+        var count: Int
+        var reason: any Error
+        var description: String { "\(count) operations can't be read, and stay for a version that can: \(reason)" }
     }
 
     private static var migrator: DatabaseMigrator {
@@ -184,6 +244,8 @@ final class Outbox: Sendable {
 struct SavedOutbox: Hashable, Sendable {
     var items: [OutboxItem] = []
     var server: String?
+    /// The highest number of all rows, those included that can't be read: what comes later has a higher one.
+    var lastNumber: Int64 = 0
 }
 
 extension OutboxOperation {
@@ -221,7 +283,13 @@ extension OutboxOperation {
         case LeaveChannel.name: self = .leave(try StoredJSON.decode(from: fields))
         case SetDraft.name: self = .draft(try StoredJSON.decode(from: fields))
         case UpdatePreferences.name: self = .preferences(try StoredJSON.decode(from: fields))
-        default: throw DatabaseError(message: "The outbox holds an operation \(name).")
+        default: throw UnknownOperation(name: name)
         }
     }
+}
+
+/// An operation that another version of this package has put into the outbox.
+private struct UnknownOperation: Error, CustomStringConvertible {
+    var name: String
+    var description: String { "This version has no operation \(name) in its outbox." }
 }

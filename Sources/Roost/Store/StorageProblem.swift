@@ -16,6 +16,9 @@ public struct StorageProblem: Error, Hashable, Sendable, CustomStringConvertible
         /// Something couldn't be written. What was asked for isn't kept, and its call says so; what was carried out may be sent once more after a
         /// restart, and the server does nothing again.
         case outboxNotWritten
+        /// Operations of the outbox can't be read by this version, like those that a newer one has put there. They stay in the file and aren't sent; all
+        /// else goes on. A version that can read them finds them again.
+        case operationsNotRead
     }
 
     /// What has happened.

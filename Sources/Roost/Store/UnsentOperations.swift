@@ -2,7 +2,7 @@ public import Foundation
 
 /// The error of a log-out that would delete what hasn't reached the server, or what it refused: messages, and other changes.
 public struct UnsentOperations: Error, Hashable, Sendable, LocalizedError, CustomStringConvertible {
-    /// How many they are: the rows of ``Chat/outbox``.
+    /// How many they are: the rows of ``Chat/outbox``, and those of the file that this version can't read.
     public let count: Int
 
     init(count: Int) { self.count = count }

@@ -9,6 +9,7 @@ import RoostAPI
 extension Sync {
     mutating func restoreQueues(_ outbox: SavedOutbox) {
         server = outbox.server
+        lastNumber = max(lastNumber, outbox.lastNumber)
         queues = [:]
         for item in outbox.items {
             queues[item.channel, default: OutboxQueue()].put(item, for: server)

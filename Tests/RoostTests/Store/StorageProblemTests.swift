@@ -99,4 +99,48 @@ struct StorageProblemTests {
         #expect(try await queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM operations") } == 1)
         await chat.disconnect()
     }
+
+    @Test("Operations that this version can't read are told of once, hold up nothing, and stay for a version that can")
+    @MainActor func unreadable() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let file = folder.appending(component: "outbox.sqlite")
+        do {
+            let chat = chat()
+            try await chat.channel("general").send("unsent")
+            let queue = try DatabaseQueue(path: file.path)
+            // One that isn't known, and one without the fields that it has to have.
+            try await queue.write { database in
+                try database.execute(
+                    sql: """
+                        INSERT INTO operations (id, number, channel_id, name, created_at, server, operation, is_waiting)
+                        VALUES (7, 70, 'general', 'message.sing', 0, 'another', X'7B7D', 0),
+                               (8, 71, 'general', 'message.edit', 0, NULL, X'7B7D', 0)
+                        """)
+            }
+        }
+        let chat = chat()
+        let list = chat.channel("general").messages()
+        try await chat.connect()
+        try await chat.channel("general").sendConfirmed("hi")
+        for await update in list.updates where update.items.filter({ $0.state == .sent }).count == 3 { break }
+        #expect(list.items.map(\.text) == ["welcome", "unsent", "hi"])
+        for await entries in chat.outbox.updates where entries.isEmpty { break }
+        #expect(chat.outbox.count == 0 && !chat.outbox.hasMore && !chat.outbox.isForAnotherServer)
+        await chat.disconnect()
+
+        let unsent = await #expect(throws: UnsentOperations.self) { try await chat.logOut() }
+        #expect(unsent?.count == 2)
+        // What comes after them is sent after them.
+        try await chat.channel("general").send("later")
+        let kept = try await chat.driver.files().outbox.read { database in
+            try Row.fetchAll(database, sql: "SELECT name FROM operations ORDER BY number").map { $0[0] as String }
+        }
+        #expect(kept == ["message.sing", "message.edit", "message.send"])
+
+        problems.continuation.finish()
+        var told: [StorageProblem] = []
+        for await problem in problems.stream { told.append(problem) }
+        #expect(told.map(\.kind) == [.operationsNotRead] && told.first?.file?.path == file.path)
+        #expect(told.first?.message.contains("message.sing") == true)
+    }
 }
