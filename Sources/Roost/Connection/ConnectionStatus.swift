@@ -51,7 +51,7 @@ public struct WaitingReason: Hashable, Sendable, CustomStringConvertible {
         case upgrade
         /// The server ended the connection, or takes none now: it is shutting down or overloaded.
         case server
-        /// This device's store couldn't be written.
+        /// This device's store couldn't be written, or was damaged.
         case storage
     }
 

@@ -89,14 +89,30 @@ final class Follower {
         } catch is CancellationError {
             return .failed
         } catch {
-            driver.logReadFailure(error)
-            enter(.unavailable(RoostError(.unavailable, "The store of this device can't be read: \(error)")))
+            enter(.unavailable(unreadable(error)))
             return .failed
         }
     }
 
-    /// Has a step of the app's take its turn, and throws what it throws.
-    func take(_ step: @escaping @MainActor () async throws -> Void) async throws { try await turns.take(step) }
+    /// Has a step of the app's take its turn.
+    ///
+    /// - Throws: The `RoostError` that it throws, and one with `unavailable` if the store can't be read; `CancellationError`.
+    func take(_ step: @escaping @MainActor () async throws -> Void) async throws {
+        do {
+            try await turns.take(step)
+        } catch let error as RoostError {
+            throw error
+        } catch is CancellationError {
+            throw CancellationError()
+        } catch {
+            throw unreadable(error)
+        }
+    }
+
+    private func unreadable(_ error: any Error) -> RoostError {
+        driver.readFailed(error)
+        return RoostError(.unavailable, "The store of this device can't be read: \(error)")
+    }
 
     /// Calls back in a moment, once for all that ask until then: several events cost one question to the server.
     func soon(_ work: @escaping @MainActor () async -> Void) {

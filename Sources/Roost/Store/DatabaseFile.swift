@@ -86,8 +86,13 @@ struct DatabaseFile: Sendable {
         wasSetAside(URL(filePath: name, directoryHint: .notDirectory), reason)
     }
 
-    static func meansDamage(_ error: DatabaseError) -> Bool {
-        error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
+    /// Whether what is in the file isn't what was written there.
+    static func meansDamage(_ error: any Error) -> Bool {
+        switch error {
+        case let error as DatabaseError: error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
+        case is DamagedRow, is DecodingError: true
+        default: false
+        }
     }
 
     private struct NewerSchema: Error, CustomStringConvertible {

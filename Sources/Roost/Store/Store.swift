@@ -15,6 +15,8 @@ final class Store: Sendable {
 
     private let file: DatabaseFile
     private let connections: Leases<any DatabaseWriter>
+    /// How often the file was replaced.
+    private let replacements = NIOLockedValueBox(0)
     private let user: UserID
     private let kinds: CachedRowKinds
     let signals = ChangeSignals()
@@ -96,8 +98,25 @@ final class Store: Sendable {
         try await connections.use { try await $0.write(body) }
     }
 
+    /// - Throws: ``DamagedCache`` if the file is damaged; else what the query throws, and `DatabaseError`.
     func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        try await connections.use { try await $0.read(query) }
+        let number = replacementCount
+        do {
+            return try await connections.use { try await $0.read(query) }
+        } catch {
+            guard DatabaseFile.meansDamage(error) else { throw error }
+            throw DamagedCache(reason: error, number: number)
+        }
+    }
+
+    private var replacementCount: Int { replacements.withLockedValue { $0 } }
+
+    /// A reader met damage.
+    struct DamagedCache: Error, CustomStringConvertible {
+        let reason: any Error
+        /// How often the file had been replaced when the reader began.
+        fileprivate let number: Int
+        var description: String { "\(reason)" }
     }
 
     /// Returns the positions of the streams in the cache.
@@ -105,25 +124,37 @@ final class Store: Sendable {
         try await read { try $0.savedState() }
     }
 
-    /// The same at the start. A file that turns out to be damaged is replaced, and has none.
-    func recoveredState() async throws -> SavedState {
+    /// The same at the start, with the overlays. A file that turns out to be damaged is replaced, and has none.
+    func recoveredState() async throws -> (saved: SavedState, overlays: [ChannelID?: Overlay]) {
+        func stored() async throws -> (saved: SavedState, overlays: [ChannelID?: Overlay]) {
+            let (saved, overlays) = try await read { (try $0.savedState(), try $0.overlays()) }
+            return (saved, overlays)
+        }
         do {
-            return try await savedState()
+            return try await stored()
         } catch {
             try await recover(from: error)
-            return try await savedState()
+            return try await stored()
         }
     }
 
-    /// Replaces the file after a write failed because it is damaged. After any other failure the file stays unchanged.
-    func recover(from error: any Error) async throws {
-        guard let error = error as? DatabaseError, DatabaseFile.meansDamage(error) else { return }
+    /// Replaces the file after a write or a read failed because it is damaged. After any other failure the file stays unchanged, and if it was
+    /// replaced since the read that failed began.
+    ///
+    /// - Returns: Whether it was replaced.
+    @discardableResult
+    func recover(from failure: any Error) async throws -> Bool {
+        let damage = failure as? DamagedCache
+        let error = damage?.reason ?? failure
+        guard DatabaseFile.meansDamage(error), damage?.number ?? replacementCount == replacementCount else { return false }
         // Who reads meanwhile finds nothing.
         let damaged = await connections.replace(with: try empty())
+        replacements.withLockedValue { $0 += 1 }
         try? await Blocking.perform { try damaged.close() }
         try file.setAside(because: error)
         _ = await connections.replace(with: try file.openForReaders())
         signals.signal(.everything)
+        return true
     }
 
     /// Lets go of the file. From here on the store is an empty one in memory, and live objects show that.

@@ -232,14 +232,14 @@ extension Sync {
     }
 
     mutating func storeFailed(_ saved: SavedState, _ reason: String) {
-        log(.error, "The cache couldn't be written: \(reason)")
+        log(.error, "The cache failed: \(reason)")
         self.saved = saved
         // What the answers have brought isn't stored.
         userQuestions.forget()
         guard phase != .idle else { return }
-        endConnection(RoostError(.notConnected, "The connection was given up because the cache couldn't be written."))
+        endConnection(RoostError(.notConnected, "The connection was given up because the cache failed."))
         emit(.cancelTimer(.reconnect))
-        wait(because: WaitingReason(.storage, "this device's store couldn't be written: \(reason)"))
+        wait(because: WaitingReason(.storage, "this device's store failed: \(reason)"))
     }
 
     /// Ends what depends on the connection. The outbox is kept.

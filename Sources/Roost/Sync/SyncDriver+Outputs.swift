@@ -39,8 +39,8 @@ extension SyncDriver {
             try await files.store.write(writes)
             return true
         } catch {
-            try? await files.store.recover(from: error)
-            inputs.append(.storeFailed((try? await files.store.savedState()) ?? SavedState(), "\(error)"))
+            _ = try? await files.store.recover(from: error)
+            await storeFailed(files.store, "\(error)")
             return false
         }
     }

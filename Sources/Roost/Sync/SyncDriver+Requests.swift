@@ -219,9 +219,11 @@ extension SyncDriver {
 }
 
 extension SyncDriver {
-    /// A live object keeps showing its last data if the store can't be read.
-    nonisolated func logReadFailure(_ error: any Error) {
+    /// A live object couldn't read the store, and keeps showing its last data. A cache that is damaged is replaced.
+    nonisolated func readFailed(_ error: any Error) {
         environment.logger.error("The store couldn't be read.", metadata: ["error": "\(error)"])
+        guard error is Store.DamagedCache else { return }
+        Task { await replaceCache(after: error) }
     }
 }
 

@@ -57,6 +57,11 @@ actor SyncDriver {
     private var hasEnded = false
     private var lastLogOut: Task<Void, any Error>?
 
+    /// The damage that a live object has met in the cache, until that is replaced.
+    private var damage: (any Error)?
+    /// Whether it was replaced for a live object. If there is damage again, it isn't the file's.
+    private var isReplacedForReader = false
+
     // Work under way: each entry is removed where it finishes.
     var opening: Task<SyncFiles, any Error>?
     var preparation: Task<SyncFiles, any Error>?
@@ -98,15 +103,13 @@ actor SyncDriver {
             preparation
             ?? Task { [environment] in
                 let files = try await files()
-                let saved = try await files.store.recoveredState()
+                let (saved, overlays) = try await files.store.recoveredState()
                 let machine = Sync(
                     user: environment.user, client: Self.client, device: environment.device?.description(files.device),
                     settings: environment.settings, saved: saved,
                     outbox: try await files.outbox.saved(), random: environment.random)
                 // The process may have ended between the two files.
-                if try await files.store.read({ try $0.overlays() }) != machine.overlays {
-                    try await files.store.write(machine.overlayWrites)
-                }
+                if overlays != machine.overlays { try await files.store.write(machine.overlayWrites) }
                 self.machine = machine
                 return files
             }
@@ -125,6 +128,34 @@ actor SyncDriver {
     /// - Throws: `RoostError` with `unauthenticated` once the user logs out.
     func requireSession() throws {
         guard !isLoggingOut else { throw RoostError(.unauthenticated, "The user has logged out of this chat.") }
+    }
+
+    /// Has a cache replaced in which a live object met damage: before anything else is written, since that would be what follows on rows that are
+    /// gone.
+    func replaceCache(after damage: any Error) async {
+        guard !isReplacedForReader, (try? await prepare()) != nil else { return }
+        self.damage = damage
+        await drain()
+    }
+
+    private func replaceDamagedCache() async {
+        guard let damage else { return }
+        self.damage = nil
+        guard !isReplacedForReader, let files = try? await files() else { return }
+        do {
+            guard try await files.store.recover(from: damage) else { return }
+            isReplacedForReader = true
+            if let machine { try await files.store.write(machine.overlayWrites) }
+        } catch {
+            environment.logger.error("The damaged cache couldn't be replaced.", metadata: ["error": "\(error)"])
+        }
+        await storeFailed(files.store, "\(damage)")
+    }
+
+    /// Has the machine go on from what is stored, before it handles anything that came meanwhile.
+    func storeFailed(_ store: Store, _ reason: String) async {
+        let saved = (try? await store.savedState()) ?? SavedState()
+        inputs.insert(.storeFailed(saved, reason), at: 0)
     }
 
     // MARK: Inputs
@@ -163,7 +194,8 @@ actor SyncDriver {
     }
 
     private func handleInputs() async {
-        while !inputs.isEmpty {
+        while !inputs.isEmpty || damage != nil {
+            await replaceDamagedCache()
             let batch = inputs
             inputs = []
             inputBytes = 0

@@ -123,7 +123,7 @@ extension Sync {
         case discard(OutboxRow)
         /// What is meant for another server is sent to this one, or given up.
         case resolveOthers(discard: Bool)
-        /// Rows couldn't be stored. Carries the state that is stored.
+        /// Rows couldn't be stored, or those that were are damaged. Carries the state that is stored.
         case storeFailed(SavedState, String)
     }
 

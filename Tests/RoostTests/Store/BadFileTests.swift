@@ -76,6 +76,67 @@ struct BadFileTests {
     }
 
     @Test(
+        "Damage that only a list meets has the cache replaced, once, and what the list shows comes back",
+        arguments: [true, false])
+    func damagedForReaders(isPage: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        do {
+            let chat = chat()
+            try await chat.connect()
+            await chat.disconnect()
+            let store = try await chat.driver.files().store
+            // Messages of another channel come behind in the file.
+            for (channel, text) in [("general", "needle"), ("later", "hay")] as [(ChannelID, String)] {
+                let messages = (3...400 as ClosedRange<Seq>).map { seq in
+                    Message(
+                        messageId: MessageID(rawValue: seq), channelId: channel, seq: seq, changeSeq: seq, sender: "bob",
+                        clientId: ClientID("\(seq)"), text: "\(text) \(seq) " + String(repeating: "x", count: 650),
+                        createdAt: Timestamp(milliseconds: seq))
+                }
+                try await store.write([
+                    .messages(messages, of: channel),
+                    .position(channel, Position(cursor: 400, windowStart: 0, messageCount: 399)),
+                ])
+            }
+            guard isPage else {
+                try await store.change { try $0.execute(sql: "UPDATE messages SET text = 7 WHERE seq = 400") }
+                return try await restarted()
+            }
+        }
+        try change("cache.sqlite") { bytes in
+            let needle = Data("needle 400 ".utf8)
+            while let place = bytes.range(of: needle) {
+                let page = place.lowerBound / 4096
+                #expect(page > 1 && page < bytes.count / 4096 - 1)
+                bytes.resetBytes(in: (page * 4096)..<((page + 1) * 4096))
+            }
+        }
+        try await restarted()
+    }
+
+    /// Another start of an app whose list meets damage before the server has said anything.
+    private func restarted() async throws {
+        let chat = chat()
+        let list = chat.channel("general").messages()
+        for await problem in problems.stream {
+            #expect(problem.kind == .cacheSetAside)
+            break
+        }
+        try await chat.connect()
+        for await update in list.updates where update.items.map(\.text) == ["welcome"] { break }
+        while list.phase != .loaded { await Task.yield() }
+
+        let store = try await chat.driver.files().store
+        try await store.change { try $0.execute(sql: "UPDATE messages SET text = 7") }
+        let error = await #expect(throws: RoostError.self) { try await chat.channel("general").messages().loaded() }
+        #expect(error?.code == .unavailable)
+        for _ in 0..<1000 { await Task.yield() }
+        problems.continuation.finish()
+        for await problem in problems.stream { Issue.record("\(problem)") }
+        await chat.disconnect()
+    }
+
+    @Test(
         "On a full or read-only disk a message isn't taken, and the words say so; what was taken stays, and the next one is taken later",
         arguments: ["database or disk is full", "attempt to write a readonly database"])
     func notWritten(words: String) async throws {
