@@ -62,6 +62,7 @@ extension Sync {
             hasLostCalls = true
             emit(.cancelTimer(.call(number)))
         }
+        earlyAnswers[token] = nil
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
     }
 
@@ -102,9 +103,15 @@ extension Sync {
 
     private mutating func finish(_ purpose: Purpose, with result: Result<[UInt8], RoostError>) {
         switch (purpose, result) {
-        case (.app(let token, let effect), _):
-            if case .success(let bytes) = result { arrived(effect, bytes) }
-            if case .hold(let holder) = effect, case .failure = result { watchHolders[holder] = nil }
+        case (.app(let token, let effect), .success(let bytes)):
+            guard !isEarly(effect, bytes) else {
+                earlyAnswers[token] = EarlyAnswer(effect: effect, bytes: bytes)
+                return
+            }
+            arrived(effect, bytes)
+            emit(.reply(token, result))
+        case (.app(let token, let effect), .failure):
+            if case .hold(let holder) = effect { watchHolders[holder] = nil }
             emit(.reply(token, result))
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
         case (.watch, .success), (.unwatch, _): break
@@ -116,6 +123,34 @@ extension Sync {
         case (.users, _): usersArrived(result)
         }
     }
+
+    // MARK: Answers before what was missed
+
+    /// An answer with a channel of the user's, which can't be followed before what was missed is there: the streams belong to one moment.
+    struct EarlyAnswer: Hashable, Sendable {
+        var effect: CacheEffect
+        var bytes: [UInt8]
+    }
+
+    /// Whether an answer brings a channel of the user's that isn't followed yet, while catching up.
+    private func isEarly(_ effect: CacheEffect, _ bytes: [UInt8]) -> Bool {
+        guard phase == .catchingUp, effect == .membership || effect == .channel,
+            let view = try? ReplyResult<ChannelView>.decode(bytes)
+        else { return false }
+        return view.membership?.state == .member && saved.channels[view.channel.channelId] == nil
+    }
+
+    /// Hands the answers over that waited for what was missed: what they bring is stored before their callers learn of it.
+    mutating func handOverEarlyAnswers() {
+        let answers = earlyAnswers.sorted { $0.key < $1.key }
+        earlyAnswers = [:]
+        for (token, answer) in answers {
+            arrived(answer.effect, answer.bytes)
+            emit(.reply(token, .success(answer.bytes)))
+        }
+    }
+
+    // MARK: What answers bring
 
     private mutating func arrived(_ effect: CacheEffect, _ bytes: [UInt8]) {
         switch effect {
@@ -167,10 +202,15 @@ extension Sync {
             // Its stream is newer, unless the answer is as new: no event reports an end by time, like a silence's.
             guard view.channel.counters.seq >= cursor else { return }
         } else if let membership = view.membership, membership.state == .member {
-            // While catching up, the answer to the resume or a held event brings the channel anyway, at the moment that fits the
-            // other streams.
-            guard mayHaveJoined, phase == .online else { return }
-            writes = adopt(view.channel, with: Rows(view.lastMessage.map { [$0] })) + [.membership(membership)]
+            if isAuthenticated {
+                // While catching up, the answer to the resume or a held event brings the channel, at the moment that fits the other streams.
+                guard mayHaveJoined, phase == .online else { return }
+                writes = adopt(view.channel, with: Rows(view.lastMessage.map { [$0] }))
+            } else {
+                // The connection broke before that. The next one brings it as to a fresh client, and until then it is as it was seen here last.
+                writes = [.channel(view.channel)]
+            }
+            writes.append(.membership(membership))
         } else {
             // A channel of others is shown as it was seen here last.
             writes = [.channel(view.channel)]
@@ -197,6 +237,7 @@ extension Sync {
             }
         }
         calls = [:]
+        handOverEarlyAnswers()
         hasLostCalls = false
         failLoads(error)
     }

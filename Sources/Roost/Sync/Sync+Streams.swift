@@ -164,6 +164,7 @@ extension Sync {
             hasDroppedEvents = false
             return catchUp()
         }
+        handOverEarlyAnswers()
         set(.online)
         sendAll()
         renewWatches()

@@ -98,6 +98,8 @@ struct Sync: Sendable {
     // Calls.
     var lastCall: Int64 = 0
     var calls: [Int64: Purpose] = [:]
+    /// Answers that came before what was missed, and wait for it.
+    var earlyAnswers: [CallToken: EarlyAnswer] = [:]
 
     // History.
     var loads: [HistoryPlace: HistoryLoad] = [:]

@@ -113,6 +113,59 @@ struct MembershipTests {
         #expect(try await member.view()?.channel.counters == counters(4, messages: 3))
     }
 
+    @Test(
+        "A channel that is joined, or asked for, while what was missed is fetched is handed over when it is there in full",
+        arguments: EarlyAnswer.allCases)
+    func early(answer: EarlyAnswer) async throws {
+        var client = try await Harness()
+        try await client.connect()
+        let operations: [any Operation] = [JoinChannel(channel: Harness.channel), GetChannel(channel: Harness.channel)]
+        let joined = membership(readSeq: 3, readCount: 2, userSeq: 1)
+        for (token, operation) in operations.enumerated() { try await client.feed(.call(CallToken(token), operation)) }
+        for operation in operations {
+            try await client.answer(
+                type(of: operation).name,
+                with: ChannelView(channel: channel(counters(3, messages: 2)), membership: joined, ownCapabilities: [.messageSend]))
+        }
+        #expect(client.replied == [])
+        switch answer {
+        case .withIt:
+            let page = Resumption(user: changes(user: 1), channels: [fresh(membership: joined)], hasMore: false)
+            try await client.answer("stream.resume", with: page)
+        case .withoutIt:
+            // It was made before the user joined.
+            let page = Resumption(user: changes(user: 0), channels: [], hasMore: false)
+            try await client.answer("stream.resume", with: page)
+        case .lost: try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        }
+        #expect(client.replied == [0, 1])
+        let view = try #require(try await client.view())
+        #expect(view.channel == channel(counters(3, messages: 2)) && view.membership == joined)
+        #expect(view.ownCapabilities == [.messageSend])
+        #expect(try await client.listed() == [Harness.channel])
+        #expect(client.sync.saved.channels.keys.sorted() == (answer == .lost ? [] : [Harness.channel]))
+        // What comes later is another matter.
+        guard answer != .lost else { return }
+        try await client.receive(sent(message(4, "three"), messages: 3))
+        #expect(try await client.unread() == 1)
+    }
+
+    /// What comes after the answer that brings a channel.
+    enum EarlyAnswer: CaseIterable { case withIt, withoutIt, lost }
+
+    @Test("A call that is cancelled while its answer waits for what was missed is told once")
+    func cancelledEarly() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.feed(.call(1, JoinChannel(channel: Harness.channel)))
+        let joined = membership(readSeq: 3, readCount: 2, userSeq: 1)
+        try await client.answer("member.join", with: ChannelView(channel: channel(counters(3, messages: 2)), membership: joined))
+        try await client.feed(.cancel(1))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: false))
+        let replies = client.take().filter { if case .reply = $0 { true } else { false } }
+        #expect(replies == [.reply(1, .failure(RoostError(.notConnected, "The call was cancelled.")))])
+    }
+
     @Test("SB-04 Of an ephemeral channel there is nothing older to ask for")
     func ephemeral() async throws {
         var client = try await Harness()
@@ -147,6 +200,11 @@ struct MembershipTests {
 }
 
 extension Harness {
+    /// The callers who were answered with a result.
+    fileprivate var replied: [CallToken] {
+        outputs.compactMap { if case .reply(let token, .success) = $0 { token } else { nil } }
+    }
+
     /// Loses the connection, and has another one with nothing missed.
     fileprivate mutating func reconnect() async throws {
         try await feed(.transport(sync.connection, .closed(code: nil, reason: "")))
