@@ -22,6 +22,24 @@ extension Sync {
         }
     }
 
+    /// Goes on from what the files hold, which other processes may have had. Nothing is under way.
+    mutating func reopened(_ saved: SavedState, _ outbox: SavedOutbox) {
+        guard phase == .idle else { return }
+        let before = queues.values.flatMap { $0.items.values.compactMap(\.message) }
+        self.saved = saved
+        userQuestions.forget()
+        // Their rows are in the file: they are sent once more, which the server knows by their client ids.
+        acknowledged = [:]
+        restoreQueues(outbox)
+        let gone = before.filter { item(.message($0)) == nil }
+        for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) {
+            let error = RoostError(.unavailable, "Another process had this user's files, and has sent the message or given it up.")
+            emit(.settled(key, .failure(error)))
+        }
+        emit(.store(overlayWrites))
+        for channel in reading.sorted() { showOverlay(of: channel) }
+    }
+
     // MARK: Rows
 
     mutating func retry(_ row: OutboxRow) {

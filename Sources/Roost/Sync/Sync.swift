@@ -185,6 +185,7 @@ struct Sync: Sendable {
         case .discard(let row): discard(row)
         case .resolveOthers(let discards): resolveOthers(discard: discards)
         case .storeFailed(let saved, let reason): storeFailed(saved, reason)
+        case .reopened(let saved, let outbox): reopened(saved, outbox)
         }
         defer { outputs = [] }
         return outputs

@@ -31,18 +31,20 @@ extension SyncDriver {
         let isUnderWay = suspended?.isUnderWay == true
         do {
             try takeFilesBack()
-            if isUnderWay { try await start() }
+            if isUnderWay { try await start() } else { await drain() }
         } catch {
             let error = error as? RoostError ?? RoostError(.unavailable, "The files of this device can't be opened: \(error)")
             statuses.send(.failed(error))
         }
     }
 
-    /// Takes the files back if they were let go of.
+    /// Takes the files back if they were let go of, and has the machine read them again.
     ///
     /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
     func takeFilesBack() throws {
-        try suspended?.files.resume()
-        suspended = nil
+        guard let suspended else { return }
+        try suspended.files.resume()
+        self.suspended = nil
+        isReopened = true
     }
 }

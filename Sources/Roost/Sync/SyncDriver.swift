@@ -52,6 +52,8 @@ actor SyncDriver {
         var isUnderWay: Bool
     }
     var suspended: Suspended?
+    /// Whether the files were taken back, and the machine hasn't read them since: another process may have had them.
+    var isReopened = false
     /// Whether the user is logging out, or has: the app's requests are refused. Then, whether that is done: nothing is handled any more.
     private var isLoggingOut = false
     private var hasEnded = false
@@ -152,6 +154,20 @@ actor SyncDriver {
         await storeFailed(files.store, "\(damage)")
     }
 
+    /// Has the machine go on from what the files hold, before it handles anything else, once they are open again.
+    private func readAgain() async {
+        guard isReopened else { return }
+        isReopened = false
+        guard let files = try? await files() else { return }
+        do {
+            let saved = try await files.store.recoveredState().saved
+            inputs.insert(.reopened(saved, try await files.outbox.saved()), at: 0)
+        } catch {
+            environment.logger.error("The files couldn't be read again.", metadata: ["error": "\(error)"])
+        }
+        files.store.signals.signal(.everything)
+    }
+
     /// Has the machine go on from what is stored, before it handles anything that came meanwhile.
     func storeFailed(_ store: Store, _ reason: String) async {
         let saved = (try? await store.savedState()) ?? SavedState()
@@ -186,7 +202,7 @@ actor SyncDriver {
         }
     }
 
-    private func drain() async {
+    func drain() async {
         guard !isDraining, machine != nil else { return }
         isDraining = true
         // Not by the caller's task: it may be cancelled, and then nothing could be written.
@@ -194,8 +210,9 @@ actor SyncDriver {
     }
 
     private func handleInputs() async {
-        while !inputs.isEmpty || damage != nil {
+        while !inputs.isEmpty || damage != nil || isReopened {
             await replaceDamagedCache()
+            await readAgain()
             let batch = inputs
             inputs = []
             inputBytes = 0

@@ -125,6 +125,8 @@ extension Sync {
         case resolveOthers(discard: Bool)
         /// Rows couldn't be stored, or those that were are damaged. Carries the state that is stored.
         case storeFailed(SavedState, String)
+        /// The files were let go of, and are open again. Carries what they hold: other processes may have had them.
+        case reopened(SavedState, SavedOutbox)
     }
 
     /// All that a client does, in this order.

@@ -96,6 +96,23 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
+    @Test("What another chat left in the files while the app was in the background is shown and sent when it comes back")
+    func left() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        let list = chat.channel("general").messages()
+        try await list.loaded()
+        await chat.driver.take(.background)
+        // One of this process stands for another's.
+        try await self.chat(.shared(directory)).channel("general").send("left here")
+        await chat.driver.take(.foreground)
+        for await update in list.updates where update.items.last?.text == "left here" && update.items.last?.state == .sent { break }
+        #expect(list.items.map(\.text) == ["welcome", "left here"])
+        #expect(try await chat.driver.files().outbox.count() == 0)
+        await chat.disconnect()
+    }
+
     @Test("If another process has the files when the app comes back, that is the status, until the app connects again")
     func taken() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

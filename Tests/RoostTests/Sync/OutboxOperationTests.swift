@@ -220,6 +220,30 @@ struct OutboxOperationTests {
         #expect(same.calls.values.contains("channel.hide"))
     }
 
+    @Test("What another process sent, or left, while it had the files counts when they come back")
+    func reopened() async throws {
+        var client = try await offline()
+        try await client.send("mine", clientId: "c1")
+        try await client.enqueue(hide)
+        var other = try await client.restarted()
+        try await reconnect(&other)
+        let stored = message(4, "mine", by: "ann", clientId: "c1")
+        try await other.receive(sent(stored, messages: 3))
+        try await other.answer("message.send", with: stored)
+        try await other.answer("channel.hide", with: Done())
+        try await other.feed(.stop)
+        try await other.send("left", clientId: "c2")
+
+        _ = client.take()
+        let (saved, outbox) = (try await client.store.savedState(), try await client.outbox.saved())
+        try await client.feed(.reopened(saved, outbox))
+        let told = client.take().compactMap { output in if case .settled(let key, .failure) = output { key.clientId } else { nil } }
+        #expect(told == ["c1"])
+        try await reconnect(&client)
+        #expect(client.calls.values.sorted() == ["message.send"] && client.inFlight == "c2")
+        #expect(try await client.texts() == ["one", "two", "mine", "left…"])
+    }
+
     @Test("Joining takes back that the user leaves, unless that is under way")
     func joining() async throws {
         var client = try await Harness()
