@@ -1,6 +1,6 @@
 import GRDB
 
-/// What lists show of users stays as long as something names them.
+/// What lists show of users stays as long as they are named by a stored message, as its sender or by a mention, as a member or in an invitation.
 extension Database {
     /// So many are kept whether they are named or not: they may be again.
     private static let usersKept = 5000
@@ -12,7 +12,9 @@ extension Database {
             sql: """
                 DELETE FROM users WHERE user_id NOT IN (
                     SELECT sender FROM messages UNION SELECT user_id FROM members UNION SELECT user_id FROM invitations
-                    UNION SELECT inviter FROM invitations UNION SELECT user_id FROM profile)
+                    UNION SELECT inviter FROM invitations UNION SELECT user_id FROM profile
+                    UNION SELECT mentioned.value FROM messages
+                        JOIN json_each(CAST(mentionees AS TEXT)) entry JOIN json_each(entry.value, '$.users') mentioned)
                 """)
     }
 }

@@ -184,15 +184,18 @@ struct ShownUserTests {
     func trimmed() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
-        try await store.write(begin([message(2, "one")]) + [.invitation(invitation(by: "eve"))])
-        try await store.write([.users((0..<50).map { named(UserID("u\($0)"), "U") } + [named("bob", "Bob"), named("eve", "Eve")])])
+        var mentioning = message(3, "two")
+        mentioning.content.mentionees = [.channel, .users(["cat"])]
+        try await store.write(begin([message(2, "one"), mentioning]) + [.invitation(invitation(by: "eve"))])
+        let known = [named("bob", "Bob"), named("cat", "Cat"), named("eve", "Eve")]
+        try await store.write([.users((0..<50).map { named(UserID("u\($0)"), "U") } + known)])
         func users() async throws -> [String] {
             try await store.read { try String.fetchAll($0, sql: "SELECT user_id FROM users ORDER BY user_id") }
         }
+        try await store.change { try $0.trimUsers(keeping: 53) }
+        #expect(try await users().count == 53)
         try await store.change { try $0.trimUsers(keeping: 52) }
-        #expect(try await users().count == 52)
-        try await store.change { try $0.trimUsers(keeping: 51) }
-        #expect(try await users() == ["bob", "eve"])
+        #expect(try await users() == ["bob", "cat", "eve"])
     }
 
     @Test("AM-29 A live user ends with its last owner")
