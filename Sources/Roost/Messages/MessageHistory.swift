@@ -131,3 +131,12 @@ extension ListMessages {
         }
     }
 }
+
+/// Whom its messages name is stored: a list may show them.
+extension ListMessages: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .users }
+}
+
+extension ListMentions: CachedOperation {
+    var cacheEffect: Sync.CacheEffect { .users }
+}

@@ -180,6 +180,21 @@ struct ShownUserTests {
         #expect(try await name("bob") == "Bobby")
     }
 
+    @Test("A page of messages, or of mentions, that the app asks for teaches whom it names")
+    func pagesOfMessages() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.call(1, ListMessages(channel: Harness.channel)))
+        let page = MessagePage(
+            messages: [message(2, "one", by: "eve")], hasOlder: false, hasNewer: false, seq: 3, users: [named("eve", "Eve")])
+        try await client.answer("message.list", with: page)
+        try await client.feed(.call(2, ListMentions()))
+        try await client.answer("mention.list", with: Page(items: [message(3, "two", by: "fay")], users: [named("fay", "Fay")]))
+        for (user, name) in [("eve", "Eve"), ("fay", "Fay")] as [(UserID, String)] {
+            #expect(try await client.store.read { try $0.summary(of: user).name } == name)
+        }
+    }
+
     @Test("Users whom nothing names go once there are many; those who are named stay")
     func trimmed() async throws {
         let chat = chat()
