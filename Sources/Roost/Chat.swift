@@ -28,9 +28,8 @@ public final class Chat: Sendable {
     ///   - url: The server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
     ///   - user: The user of the tokens.
     ///   - configuration: Where files go, how long to wait.
-    ///   - token: Gives a token for the user. It is called one at a time, again when a token has expired or was refused, and later
-    ///     again when it
-    ///     throws.
+    ///   - token: Gives a token for the user. It is called again when a token has expired or was refused, and later again when it throws. One call is
+    ///     made at a time; one that gives no answer within a minute is cancelled, and if it goes on nevertheless, the next one runs beside it.
     public init(
         url: URL, user: UserID, configuration: Configuration = Configuration(), token: @escaping @Sendable () async throws -> String
     ) {

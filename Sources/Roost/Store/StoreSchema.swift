@@ -33,7 +33,7 @@ extension Store {
         try database.execute(sql: "INSERT INTO cache_schema (sql) VALUES (?)", arguments: [schema])
     }
 
-    /// The schema. Models are kept as JSON; besides it there are only the columns that are searched, sorted or changed on their own. Rows
+    /// The schema. Models are kept in columns (``CacheColumns``), with some more that are searched or sorted by; a few that are only read as a whole are JSON. Rows
     /// of features have tables of their own. It ends with the names of permissions, which stored capabilities use: a version with other
     /// permissions fetches again.
     static func schema(_ kinds: CachedRowKinds) -> String {
