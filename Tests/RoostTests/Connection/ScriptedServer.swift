@@ -24,17 +24,28 @@ actor ScriptedServer: Transport {
         case held(until: AsyncStream<Void>, Answer)
     }
 
+    private let welcome: WelcomeFrame
     private let answer: @Sendable (Call) -> Answer
     private(set) var calls: [Call] = []
     private var receive: (@Sendable (TransportEvent) async -> Void)?
 
     /// Answers to calls other than `stream.resume`.
-    init(answer: @escaping @Sendable (Call) -> Answer) { self.answer = answer }
+    ///
+    /// - Parameters:
+    ///   - name: Whose data it has.
+    ///   - epoch: Which history of them.
+    init(named name: String = "server", epoch: String = "first", answer: @escaping @Sendable (Call) -> Answer) {
+        welcome = WelcomeFrame(
+            welcome: .init(
+                user: "ann", role: .user, connection: 1, server: name, epoch: epoch, version: "0.1.0",
+                now: Timestamp(milliseconds: 0), tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30))
+        self.answer = answer
+    }
 
     func operations() -> [String] { calls.map(\.operation) }
 
-    /// Sends an event to the connection that there is.
-    func send(_ event: Event) async throws { await receive?(.message(try JSONWriter.bytes(of: event))) }
+    /// Sends an event, or a signal, to the connection that there is.
+    func send(_ frame: some Encodable & Sendable) async throws { await receive?(.message(try JSONWriter.bytes(of: frame))) }
 
     func run(
         url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
@@ -44,7 +55,7 @@ actor ScriptedServer: Transport {
         for await command in outgoing {
             guard case .message(let bytes) = command else { continue }
             guard let call = try? JSONDecoder().decode(Call.self, from: Data(bytes)) else {
-                await tell(Self.welcome)
+                await tell(welcome)
                 continue
             }
             calls.append(call)
@@ -66,12 +77,6 @@ actor ScriptedServer: Transport {
     private func tell(_ frame: some Encodable) async {
         if let bytes = try? JSONWriter.bytes(of: frame) { await receive?(.message(bytes)) }
     }
-
-    private static let welcome = WelcomeFrame(
-        welcome: .init(
-            user: "ann", role: .user, connection: 1, server: "server", epoch: "first", version: "0.1.0",
-            now: Timestamp(milliseconds: 0),
-            tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30))
 
     private static let nothingMissed = Resumption(
         user: Changes(stream: .user("ann"), rows: Rows(), seq: 0, hasMore: false), channels: [], hasMore: false)

@@ -1,0 +1,55 @@
+import Roost
+import RoostAPI
+import Synchronization
+
+/// A clock, and a time of day, that stand still until a test moves them on.
+final class ManualClock: DayClock {
+    typealias Instant = ContinuousClock.Instant
+
+    private struct Sleeper {
+        /// Counted from the clock's beginning.
+        var end: Duration
+        var wake: AsyncStream<Void>.Continuation
+    }
+
+    private struct State {
+        var ahead = Duration.zero
+        var sleepers: [Int: Sleeper] = [:]
+        var lastNumber = 0
+    }
+
+    private let start = ContinuousClock.now
+    private let state = Mutex(State())
+
+    var now: Instant { start + ahead }
+    var minimumResolution: Duration { .zero }
+    var timestamp: Timestamp { Timestamp(milliseconds: Int64(ahead / .milliseconds(1))) }
+
+    private var ahead: Duration { state.withLock { $0.ahead } }
+
+    /// When those wake who sleep, counted from the clock's beginning.
+    var ends: [Duration] { state.withLock { state in state.sleepers.values.map { $0.end } } }
+
+    func advance(by duration: Duration) {
+        let sleepers = state.withLock { state in
+            state.ahead += duration
+            return Array(state.sleepers.values)
+        }
+        for sleeper in sleepers { sleeper.wake.yield() }
+    }
+
+    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+        let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let sleeper = Sleeper(end: deadline - start, wake: wake)
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            state.sleepers[state.lastNumber] = sleeper
+            return state.lastNumber
+        }
+        defer { state.withLock { _ = $0.sleepers.removeValue(forKey: number) } }
+        if now < deadline {
+            for await _ in wakes where now >= deadline { break }
+        }
+        try Task.checkCancellation()
+    }
+}

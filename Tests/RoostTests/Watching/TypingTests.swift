@@ -1,0 +1,102 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Watching: typing", .timeLimit(.minutes(5)))
+struct TypingTests {
+    private let clock = ManualClock()
+    private let server = ScriptedServer { _ in .result(Done()) }
+
+    private func chat() -> Chat {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = server
+        configuration.clock = clock
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// What the server was told until now.
+    private func told(by chat: Chat) async -> [String] {
+        // Calls keep their order: what was to be told before this one is there when it is.
+        _ = try? await Task { try await chat.call(GetMe()) }.value
+        return await server.operations().filter { $0.hasPrefix("typing.") }
+    }
+
+    /// Returns when somebody sleeps until a time of the clock.
+    private func sleeps(until end: Duration) async {
+        while !clock.ends.contains(end) { await Task.yield() }
+    }
+
+    @Test("The server hears that the user types once a second at most, and that they stopped 7 seconds after the last key")
+    func typist() async throws {
+        let chat = chat()
+        try await chat.connect()
+        let channel = chat.channel("general")
+        for _ in 0..<3 { channel.startTyping() }
+        clock.advance(by: .milliseconds(999))
+        channel.startTyping()
+        #expect(await told(by: chat) == ["typing.start"])
+        clock.advance(by: .milliseconds(1))
+        channel.startTyping()
+        #expect(await told(by: chat) == ["typing.start", "typing.start"])
+
+        await sleeps(until: .seconds(8))
+        clock.advance(by: .milliseconds(6999))
+        #expect(await told(by: chat) == ["typing.start", "typing.start"])
+        clock.advance(by: .milliseconds(1))
+        while await told(by: chat).count < 3 { await Task.yield() }
+        #expect(await told(by: chat) == ["typing.start", "typing.start", "typing.stop"])
+        withExtendedLifetime(channel) {}
+        await chat.disconnect()
+        clock.advance(by: .seconds(60))
+    }
+
+    @Test("That the user stopped is told once, and only if it was told that they type; who begins again is told of at once")
+    func stops() async throws {
+        let chat = chat()
+        try await chat.connect()
+        let channel = chat.channel("general")
+        channel.stopTyping()
+        channel.startTyping()
+        channel.stopTyping()
+        channel.stopTyping()
+        channel.startTyping()
+        try await channel.send("hi")
+        #expect(await told(by: chat) == ["typing.start", "typing.stop", "typing.start", "typing.stop"])
+        await chat.disconnect()
+        clock.advance(by: .seconds(60))
+    }
+
+    @Test("Whoever types is shown until 10 seconds after that was last heard, or the connection ends; the user isn't")
+    func expiry() async throws {
+        let chat = chat()
+        try await chat.connect()
+        let typing = chat.channel("general").typing()
+        let signal = Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["ann", "bob"], hasMore: false))
+        try await server.send(signal)
+        for await users in typing.updates where !users.isEmpty { break }
+        #expect(typing.users.map(\.userId) == ["bob"])
+        await sleeps(until: .seconds(10))
+        clock.advance(by: .milliseconds(9999))
+        try await server.send(signal)
+        await sleeps(until: .milliseconds(19_999))
+        // What was heard first doesn't count any more.
+        clock.advance(by: .seconds(5))
+        for _ in 0..<1000 { await Task.yield() }
+        #expect(typing.users.map(\.userId) == ["bob"])
+        clock.advance(by: .milliseconds(4999))
+        for _ in 0..<1000 { await Task.yield() }
+        #expect(typing.users.map(\.userId) == ["bob"])
+        clock.advance(by: .milliseconds(1))
+        for await users in typing.updates where users.isEmpty { break }
+
+        try await server.send(signal)
+        for await users in typing.updates where !users.isEmpty { break }
+        await chat.disconnect()
+        for await users in typing.updates where users.isEmpty { break }
+        clock.advance(by: .seconds(60))
+    }
+}
