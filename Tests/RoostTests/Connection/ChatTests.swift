@@ -6,7 +6,7 @@ import Testing
 
 @MainActor @Suite("Chat", .timeLimit(.minutes(5)))
 struct ChatTests {
-    private func chat(_ server: TinyServer = TinyServer(), directory: URL? = nil) -> Chat {
+    private func chat(_ server: any Transport = TinyServer(), directory: URL? = nil) -> Chat {
         var configuration = Chat.Configuration(
             storage: directory.map(Chat.Storage.directory) ?? .inMemory,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -30,6 +30,18 @@ struct ChatTests {
         #expect(messages.items.map(\.text) == ["welcome", "hi"])
         while channels.items.first?.lastMessage != stored { _ = await updates.next() }
         #expect(channels.totalUnreadCount == 1)
+        await chat.disconnect()
+    }
+
+    @Test("An answer that can't be read is the error of its call, and the connection goes on")
+    func unreadableAnswer() async throws {
+        let turn = Turn()
+        let chat = chat(ScriptedServer { _ in turn.next() == 0 ? .result(7) : .result(Done()) })
+        try await chat.connect()
+        let error = await #expect(throws: RoostError.self) { try await chat.joinChannel("general") }
+        #expect(error?.code == .internalError && error?.message.contains("couldn't be read") == true)
+        _ = try await chat.call(StopTyping(channel: "general"))
+        #expect(chat.connection.isOnline)
         await chat.disconnect()
     }
 

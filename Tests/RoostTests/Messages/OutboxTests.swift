@@ -95,6 +95,21 @@ struct OutboxTests {
         #expect(client.calls.values.contains("message.send"))
     }
 
+    @Test("An answer that can't be read has its message sent again, and after eight of them the message is refused")
+    func unreadableAnswer() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        for attempt in 1...8 {
+            #expect(try await client.outbox.items().map(\.failure?.code) == [nil])
+            try await client.answer("message.send", with: 7)
+            if attempt < 8 { try await client.feed(.timer(.outbox(Harness.channel))) }
+        }
+        #expect(try await client.outbox.items().map(\.failure?.code) == [.internalError])
+        #expect(settled(client.take()) == ["c1": .internalError])
+        #expect(client.sync.phase == .online)
+    }
+
     @Test("What was written before the process died is sent after the restart, in order (I1)")
     func restart() async throws {
         var before = try await Harness()

@@ -10,6 +10,11 @@ struct ConnectionTests {
         return nil
     }
 
+    /// What a client waits for that isn't connected.
+    private func reason(_ client: Harness) -> WaitingReason? {
+        if case .waiting(_, let reason) = client.sync.status { reason } else { nil }
+    }
+
     @Test("Each failed attempt doubles the bound of the wait, up to its limit; chance draws from it")
     func backoff() async throws {
         var client = try await Harness()
@@ -111,6 +116,48 @@ struct ConnectionTests {
         try await client.receive(text: #"{"welcome":{"user":"bob","epoch":"first","pingIntervalSeconds":30}}"#)
         #expect(client.sync.status == .refused(RoostError(.unauthenticated, "The token is for bob, not for ann.")))
         #expect(try await client.store.savedState() == SavedState())
+    }
+
+    @Test("A server that opens no socket, or gives no welcome that can be read, is given up after 20 seconds and tried again")
+    func noWelcome() async throws {
+        let attempts: [(isOpened: Bool, frame: String?)] = [
+            (false, nil), (true, nil), (true, "no JSON"), (true, #"{"welcome":7}"#), (true, #"{"welcome":{"user":"ann"}}"#),
+        ]
+        for (isOpened, frame) in attempts {
+            var client = try await Harness()
+            try await client.feed(.start)
+            try await client.feed(.token("token"))
+            #expect(timer(.handshake, in: client.take()) == .seconds(20))
+            if isOpened { try await client.feed(.transport(client.sync.connection, .opened)) }
+            if let frame { try await client.receive(text: frame) }
+            #expect(client.sync.phase == (isOpened ? .authenticating : .opening))
+            try await client.feed(.timer(.handshake))
+            #expect(reason(client) == WaitingReason(.server, "no welcome within 20.0 seconds"))
+            try await client.feed(.timer(.reconnect))
+            #expect(client.sync.phase == .opening)
+        }
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.timer(.handshake))
+        #expect(client.sync.phase == .online)
+    }
+
+    @Test("An answer to a resume that can't be read ends the connection and changes nothing; the next one goes on from before")
+    func unreadableResume() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        let saved = try await client.store.savedState()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.connect()
+        try await client.answer("stream.resume", with: 7)
+        #expect(reason(client)?.cause == .server)
+        #expect(reason(client)?.message.contains("the answer to a resume couldn't be read") == true)
+        #expect(try await client.store.savedState() == saved)
+        #expect(client.sync.saved == saved)
+        client.forgetCalls()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        #expect(client.sync.phase == .online)
     }
 
     @Test("Silence for two intervals ends the connection; a ping asks first")

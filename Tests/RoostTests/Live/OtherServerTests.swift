@@ -1,0 +1,58 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// A server whose data were replaced by others than a backup of its own.
+@MainActor @Suite("Live objects: another server", .timeLimit(.minutes(5)))
+struct OtherServerTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+
+    private func chat(_ server: ScriptedServer) -> Chat {
+        var configuration = Chat.Configuration(
+            storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = server
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    @Test(
+        "What was meant for another server waits for the app, also after a restart, and is given up or sent to this one",
+        arguments: [true, false])
+    func decision(isDiscarding: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        do {
+            let chat = chat(ScriptedServer { _ in .nothing })
+            try await chat.connect()
+            await chat.disconnect()
+            try await chat.setAutoAcceptInvitations(false)
+            try await chat.channel("general").hide()
+            for await entries in chat.outbox.updates where entries.count == 2 { break }
+            #expect(chat.outbox.entries.map(\.state) == [.pending, .pending] && !chat.outbox.isForAnotherServer)
+        }
+        let server = ScriptedServer(named: "other", epoch: "second") { _ in .result(Done()) }
+        do {
+            let chat = chat(server)
+            try await chat.connect()
+            for await entries in chat.outbox.updates where entries.first?.state == .forAnotherServer { break }
+            #expect(chat.outbox.isForAnotherServer)
+            await chat.disconnect()
+        }
+
+        let chat = chat(server)
+        let outbox = chat.outbox
+        try await outbox.loaded()
+        #expect(outbox.entries.map(\.operation) == ["preferences.update", "channel.hide"])
+        #expect(outbox.entries.map(\.state) == [.forAnotherServer, .forAnotherServer] && outbox.isForAnotherServer)
+        try await chat.connect()
+        try await chat.setSharing(typing: false)
+        if isDiscarding { await outbox.discardForAnotherServer() } else { await outbox.sendToThisServer() }
+        for await entries in outbox.updates where entries.isEmpty { break }
+        #expect(!outbox.isForAnotherServer && outbox.count == 0)
+        let sent = await server.operations().filter { $0 != "stream.resume" }
+        #expect(sent.filter { $0 == "preferences.update" }.count == (isDiscarding ? 1 : 2))
+        #expect(sent.contains("channel.hide") == !isDiscarding)
+        await chat.disconnect()
+    }
+}
