@@ -37,7 +37,7 @@ extension Sync {
             emit(.settled(key, .failure(error)))
         }
         emit(.store(overlayWrites))
-        for channel in reading.sorted() { showOverlay(of: channel) }
+        for channel in reading.keys.sorted() { showOverlay(of: channel) }
     }
 
     // MARK: Rows
