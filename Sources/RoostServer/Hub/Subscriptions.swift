@@ -285,16 +285,7 @@ extension Subscriptions {
                 // What it confirms from now on was given to it before.
                 if let socket = sockets[connection] { perform(.forgetReading(channel, of: socket)) }
             }
-        case .presenceShared(let user, let isShared):
-            for connection in connections(of: user) where subscribers[connection]?.sharesPresence == !isShared {
-                guard var subscriber = subscribers[connection] else { continue }
-                hidePresence(of: subscriber, perform)
-                endWatches(of: subscriber, perform)
-                subscriber.sharesPresence = isShared
-                subscribers[connection] = subscriber
-                showPresence(of: subscriber, perform)
-                for channel in subscriber.watched { perform(.startedWatching(user, channel, isShown: isShared)) }
-            }
+        case .presenceShared(let user, let isShared): sharePresence(of: user, isShared, perform)
         case .accessChanged(let changes):
             // Callers who are shut out get replies to their earlier calls, and nothing else. Connections before their welcome are checked
             // too.
@@ -313,6 +304,18 @@ extension Subscriptions {
         for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
         perform(.connected(user))
         showPresence(of: subscriber, perform)
+    }
+
+    private mutating func sharePresence(of user: UserID, _ isShared: Bool, _ perform: (Action) -> Void) {
+        for connection in connections(of: user) {
+            guard var subscriber = subscribers[connection], subscriber.sharesPresence != isShared else { continue }
+            hidePresence(of: subscriber, perform)
+            endWatches(of: subscriber, perform)
+            subscriber.sharesPresence = isShared
+            subscribers[connection] = subscriber
+            showPresence(of: subscriber, perform)
+            for channel in subscriber.watched { perform(.startedWatching(user, channel, isShown: isShared)) }
+        }
     }
 
     private func showPresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
