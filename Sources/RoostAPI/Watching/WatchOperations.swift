@@ -237,6 +237,8 @@ extension WatchedChannel: WireWritable {
 public struct ReadState: Codable, Hashable, Sendable {
     /// The seq up to which the member has read.
     public var readSeq: Seq
+    /// The newest message that the member has read (D-22): nil if there is none up to there that the caller may see.
+    public var lastReadMessageId: MessageID?
     /// When the member last marked something as read.
     public var lastReadAt: Timestamp?
     /// Messages that the member hasn't read.
@@ -248,9 +250,11 @@ public struct ReadState: Codable, Hashable, Sendable {
 
     // derived: init
     public init(
-        readSeq: Seq, lastReadAt: Timestamp? = nil, unreadCount: Int, deliveredSeq: Seq? = nil, lastDeliveredAt: Timestamp? = nil
+        readSeq: Seq, lastReadMessageId: MessageID? = nil, lastReadAt: Timestamp? = nil, unreadCount: Int, deliveredSeq: Seq? = nil,
+        lastDeliveredAt: Timestamp? = nil
     ) {
         self.readSeq = readSeq
+        self.lastReadMessageId = lastReadMessageId
         self.lastReadAt = lastReadAt
         self.unreadCount = unreadCount
         self.deliveredSeq = deliveredSeq
@@ -263,6 +267,7 @@ extension ReadState: WireWritable {
     public func write(to json: inout JSONBytes) {
         json.beginObject()
         json.member("readSeq", readSeq)
+        json.member("lastReadMessageId", lastReadMessageId)
         json.member("lastReadAt", lastReadAt)
         json.member("unreadCount", unreadCount)
         json.member("deliveredSeq", deliveredSeq)

@@ -83,6 +83,19 @@ extension Transaction {
         return try first(sql) { try Message(reading: &$0) }
     }
 
+    /// Returns for each of some positions of a channel the newest message up to it, unless a floor hides that.
+    func newestMessages(upTo positions: Set<Seq>, in channel: ChannelID, above floor: Seq) throws -> [Seq: MessageID] {
+        var newest: [Seq: MessageID] = [:]
+        for position in positions where position > floor {
+            let sql: SQL = """
+                SELECT message_id FROM messages WHERE channel_id = \(channel) AND seq <= \(position) AND seq > \(floor)
+                ORDER BY seq DESC LIMIT 1
+                """
+            newest[position] = try first(sql) { MessageID(rawValue: $0.int64()) }
+        }
+        return newest
+    }
+
     /// Returns messages up to a position, in the order of their seq, and whether there are older ones.
     ///
     /// - Parameter condition: A further one: ` AND …`.

@@ -144,6 +144,11 @@ extension Context {
             }
             return (member.userId.rawValue, (member: member, read: read))
         }
-        return Dictionary(uniqueKeysWithValues: pairs)
+        var members = Dictionary(uniqueKeysWithValues: pairs)
+        // Many have read up to the same message.
+        let newest = try transaction.newestMessages(
+            upTo: Set(members.values.compactMap(\.read?.readSeq)), in: access.channelId, above: readingFloor(in: access))
+        for (user, member) in members { members[user]?.read?.lastReadMessageId = member.read.flatMap { newest[$0.readSeq] } }
+        return members
     }
 }

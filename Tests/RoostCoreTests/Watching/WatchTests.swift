@@ -33,6 +33,30 @@ struct WatchTests {
         #expect(world.notices.last == .watching(ConnectionID(rawValue: 3), "ann", "general", at: 2))
     }
 
+    @Test("D-22 ST-05 of each member it says which message they have read last, the newest that the caller may see")
+    func lastRead() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
+        let messages = try (1...3).map { try world.send("\($0)", to: "general", as: "ann") }
+        try world.perform(MarkRead(channel: "general", seq: messages[1].seq), as: "bob")
+        try world.perform(MarkRead(channel: "general"), as: "cid")
+        func lastRead(_ caller: UserID = "ann") throws -> [String: MessageID?] {
+            try world.perform(WatchChannel(channel: "general", limit: 1), as: caller, connection: 1).read
+                .mapValues(\.lastReadMessageId)
+        }
+        // Who sends has read nothing by that.
+        #expect(try lastRead() == ["ann": nil, "bob": messages[1].messageId, "cid": messages[2].messageId, "dan": nil])
+        // Of a position without a message it is the one before; of one that was deleted for good too.
+        try world.perform(UpdateChannel(channel: "general", displayName: "General"), as: "ann")
+        try world.perform(MarkRead(channel: "general"), as: "dan")
+        try world.perform(PurgeMessage(channel: "general", message: messages[1].messageId), as: "root", role: .admin)
+        #expect(try lastRead()["bob"] == messages[0].messageId && lastRead()["dan"] == messages[2].messageId)
+        // What was there before isn't named to whoever doesn't see it.
+        try world.user("eve")
+        try world.perform(AddMembers(channel: "general", users: ["eve"], hideHistory: true), as: "ann")
+        #expect(try lastRead("eve").values.allSatisfy { $0 == nil })
+    }
+
     @Test("ST-11 ST-12 it shows as many watchers as are asked for, up to 300, and as fit into a page; their number in any case")
     func watchersLimit() throws {
         let world = try CoreWorld()
