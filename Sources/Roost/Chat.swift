@@ -131,7 +131,12 @@ public final class Chat: Sendable {
     ///   asking the server; and every code that the operation documents. `CancellationError` when the task is cancelled.
     public nonisolated(nonsending) func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         try operation.validate()
-        let reply = try await driver.call(operation)
+        return try await Self.answer(to: operation, try await driver.call(operation))
+    }
+
+    /// Reads an answer off the caller's actor, which is the main one of most callers.
+    @concurrent
+    private static func answer<Call: RoostAPI.Operation>(to operation: Call, _ reply: [UInt8]) async throws -> Call.Response {
         do {
             return try ReplyResult<Call.Response>.decode(reply)
         } catch {

@@ -201,4 +201,30 @@ import Testing
         await ann.disconnect()
         try await server.stop()
     }
+
+    @Test("§8.8 an answer is read off the main actor, whoever waits for it")
+    func answersOffTheMainActor() async throws {
+        let server = try await TestServer()
+        let ann = chat("ann", at: server)
+        try await ann.connect()
+        #expect(try await ann.call(WhereItIsRead()).isOnMainThread == false)
+        await ann.disconnect()
+        try await server.stop()
+    }
+}
+
+/// `user.me`, whose answer says where it was read.
+private struct WhereItIsRead: RoostAPI.Operation {
+    struct Response: Codable, Hashable, Sendable {
+        var isOnMainThread: Bool
+
+        init(from decoder: any Decoder) throws { isOnMainThread = Thread.isMainThread }
+    }
+    static let name = GetMe.name
+    static let method = GetMe.method
+    static let path = GetMe.path
+    static let permission = GetMe.permission
+    static let summary = GetMe.summary
+
+    func validate() throws(RoostError) {}
 }
