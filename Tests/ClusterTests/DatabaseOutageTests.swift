@@ -10,7 +10,8 @@ extension RealClusterTests {
         private static let general: ChannelID = "general"
         private static let sentCount = 60
 
-        @Test("I1 I3 I4 the database is killed: calls are refused with a time, sockets stay, and all recovers by itself, signals too")
+        @Test(
+            "I1 I3 I4 the database is killed: calls are refused with a time, sockets stay, and all recovers by itself, signals too")
         func databaseGone() async throws {
             let postgres = try PostgreSQLServer()
             try await TestCluster.run(2, on: postgres) { cluster in

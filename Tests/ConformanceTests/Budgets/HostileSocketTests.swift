@@ -25,7 +25,7 @@ import Testing
     private static func fill(_ server: WatchedServer) async throws -> RawSocket {
         let owner = try await server.socket("owner")
         _ = try await owner.call(CreateChannel(channel: "c"))
-        let text = String(repeating: "\u{1}", count: 9000)
+        let text = "a" + String(repeating: "\u{1}", count: 8999)
         for number in 0..<60 { try await owner.call(SendMessage(channel: "c", clientId: ClientID("\(number)"), text: text)) }
         let page = try await owner.call(ListMessages(channel: "c"))
         #expect(page.messages.count > 10 && page.messages.count < 25)

@@ -79,7 +79,8 @@ struct TextMentionTests {
         // Before the text, of nothing, over one another, and beyond the text.
         let metadata: JSONValue = [
             "mentioned": [
-                mention(-1, 3), mention(0, 4), mention(1, -3), mention(2, 4), mention(3, 1000), mention(1000, 3), mention(.max, .max),
+                mention(-1, 3), mention(0, 4), mention(1, -3), mention(2, 4), mention(3, 1000), mention(1000, 3),
+                mention(.max, .max),
                 mention(.min, .min), mention(3, .max),
             ]
         ]

@@ -108,7 +108,8 @@ struct SubscriptionsTests {
         _ = subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2)])
         #expect(
             subscriptions.deliver([.left("ann", "general", at: 3), Self.notice(event)]) == [
-                .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"], isShown: true), .emptied(.channel("general")),
+                .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"], isShown: true),
+                .emptied(.channel("general")),
             ])
         #expect(subscriptions.deliver([.left("ann", "general", at: 3)]) == [], "left twice")
     }

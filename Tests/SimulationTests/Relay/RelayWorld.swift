@@ -355,7 +355,8 @@ final class RelayWorld {
                 }
             }
         case .emptied(let stream): after(random(0...3)) { [self] in handle(.emptied([stream]), node) }
-        case .checkAccess, .forgetReading, .signal, .connected, .disconnected, .appeared, .disappeared, .cameOnline, .wentOffline, .startedWatching,
+        case .checkAccess, .forgetReading, .signal, .connected, .disconnected, .appeared, .disappeared, .cameOnline, .wentOffline,
+            .startedWatching,
             .stoppedWatching:
             break
         }
