@@ -13,7 +13,7 @@ public final class ChannelList {
     /// The channels in the order of the query, as many pages as were loaded.
     public private(set) var items: [ChannelItem] = []
     /// The sum of the unread messages over all channels of the list, those included that aren't loaded as rows from the store
-    /// (AM-44), without those that the user has muted (D-29).
+    /// (AM-44), without those that the user has muted (D-29). The first rows may be there before it: it is right once the list is loaded.
     public private(set) var totalUnreadCount = 0
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
@@ -21,7 +21,7 @@ public final class ChannelList {
     /// query.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store, or the server for lists that need it, has answered.
+    /// Returns once the device's store, or the server for lists that need it, has answered: the rows and the total are there.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -35,6 +35,7 @@ public final class ChannelList {
     @ObservationIgnored private var source: (any ChannelSource)?
     /// The number of the source's rows that are shown.
     @ObservationIgnored private var shown = 0
+    @ObservationIgnored private var isShown = false
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<ChannelItem>()
 
@@ -82,11 +83,11 @@ public final class ChannelList {
     }
 
     /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
-    public var updates: ListUpdates<ChannelItem> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
+    public var updates: ListUpdates<ChannelItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor (ListUpdate<ChannelItem>) -> Void) -> ObservationToken {
-        observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
+        observers.add(startingWith: isShown ? items : nil, callback)
     }
 
     /// Adds a page of rows. Does nothing when there are none (SB-23).
@@ -118,14 +119,17 @@ public final class ChannelList {
     private func show() {
         guard let source, let items = source.items else { return }
         if hasMore != source.hasMore { hasMore = source.hasMore }
-        if totalUnreadCount != source.unreadCount { totalUnreadCount = source.unreadCount }
+        // The first rows don't wait for the places of all others, which make the total.
+        let isPartial = source.isPartial
+        if !isPartial, totalUnreadCount != source.unreadCount { totalUnreadCount = source.unreadCount }
         // A difference is of use if the rows before it are those that are shown.
         let difference = source.number == shown + 1 ? source.difference : nil
         shown = source.number
         follower.shows(source.shownUsers)
-        defer { follower.answered() }
-        guard !follower.hasAnswer || difference.map({ !$0.isEmpty }) ?? (items != self.items) else { return }
+        defer { if !isPartial { follower.answered() } }
+        guard !isShown || difference.map({ !$0.isEmpty }) ?? (items != self.items) else { return }
         let before = self.items
+        isShown = true
         self.items = items
         observers.notify(items, after: before, difference)
     }

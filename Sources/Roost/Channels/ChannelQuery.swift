@@ -79,17 +79,6 @@ extension QueryChannels {
         return isReversed ? groups.reversed() : groups
     }
 
-    /// The unread messages of all channels that the query holds, without those that the user has muted. Names aren't compared.
-    func unreadCount(in database: Database) throws -> Int {
-        let conditions = storeConditions
-        let sql = """
-            SELECT COALESCE(SUM(MAX(0, c.ordinal - m.read_count)), 0)
-            FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
-            WHERE m.is_member = 1 AND c.is_deleted = 0 AND m.notifications_muted_until IS NULL \(conditions.sql)
-            """
-        return try database.value(sql, conditions.values) ?? 0
-    }
-
     /// - Parameter row: The order's column is next.
     private func place(
         _ id: ChannelID, unreadCount: Int, isMuted: Bool, _ row: inout CacheReader

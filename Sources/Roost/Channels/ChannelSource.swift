@@ -13,7 +13,7 @@ protocol ChannelSource: AnyObject {
     var difference: ListUpdate<ChannelItem>? { get }
     /// Whether ``extend()`` would add something.
     var hasMore: Bool { get }
-    /// The unread messages of all channels that the query holds.
+    /// The unread messages of all channels that the query holds; not yet while ``isPartial``.
     var unreadCount: Int { get }
     /// Users whom rows that came with the last call show, each with the version that is known.
     var shownUsers: [UserID: Int64] { get }

@@ -105,7 +105,6 @@ struct ListedChannels: Sendable {
         guard limit <= Self.firstRowsMax, let first = try query.first(limit + 1, in: database) else { return false }
         items = try first.prefix(limit).map { try row($0, nil, in: database, now: now) }
         hasMore = first.count > limit
-        unreadCount = try query.unreadCount(in: database)
         return true
     }
 
