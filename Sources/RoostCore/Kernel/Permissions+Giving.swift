@@ -46,7 +46,7 @@ extension Permissions {
             guard case .policy(let audience) = permission.row.rule,
                 before[keyPath: audience] != facts.policy[keyPath: audience]
             else { continue }
-            let isHeld = refusal(of: permission, to: before[keyPath: audience], role, in: own) == nil
+            let isHeld = reason(against: permission, to: before[keyPath: audience], role, in: own) == nil
             for subject in subjects {
                 let had = holds(permission, by: before[keyPath: audience], subject, in: facts)
                 let has = holds(permission, by: facts.policy[keyPath: audience], subject, in: facts)
@@ -65,10 +65,10 @@ extension Permissions {
         switch subject {
         case .outsider(let role):
             facts.own = nil
-            return refusal(of: permission, to: audience, role, in: facts) == nil
+            return reason(against: permission, to: audience, role, in: facts) == nil
         case .member(let definition):
             facts.own = Facts.Own(definition: definition)
-            return refusal(of: permission, to: audience, .user, in: facts) == nil
+            return reason(against: permission, to: audience, .user, in: facts) == nil
         }
     }
 

@@ -36,115 +36,115 @@ public enum Permissions {
 
     /// Returns the refusal of a permission that concerns no channel, or the creation of one; nil if it is granted.
     static func refusal(of permission: Permission, for role: AppRole, creating policy: ChannelPolicy? = nil) -> RoostError? {
-        let row = permission.row
-        if role == .guest, !row.forGuests { return notForGuests(permission) }
-        return switch row.rule {
-        case .anyone: nil
-        case .admins: role.isAdmin ? nil : notPermitted(permission, "needs an admin's token")
-        case .creators:
-            switch policy?.create {
-            case .everyone: nil
-            // The right to create a channel can't depend on anything in it.
-            case .invited, .members, .membersOnly, .operators, .owners, .admins:
-                role.isAdmin ? nil : kindForbids(permission, policy?.type, "is for admins")
-            case .nobody, nil: kindForbids(permission, policy?.type, "is for nobody")
-            }
-        case .policy, .always, .membership, .invitation: notPermitted(permission, "concerns a channel")
-        }
+        reason(against: permission, for: role, creating: policy).map { $0.error(of: permission, in: policy?.type) }
     }
 
     /// Returns the refusal of a permission in a channel; nil if it is granted.
     static func refusal(of permission: Permission, for role: AppRole, in facts: Facts, now: Timestamp) -> RoostError? {
+        reason(against: permission, for: role, in: facts, now: now).map { $0.error(of: permission, in: facts.policy.type) }
+    }
+
+    // MARK: The rules
+
+    private static func reason(
+        against permission: Permission, for role: AppRole, creating policy: ChannelPolicy? = nil
+    ) -> Refusal? {
+        let row = permission.row
+        if role == .guest, !row.forGuests { return .notForGuests }
+        return switch row.rule {
+        case .anyone: nil
+        case .admins: role.isAdmin ? nil : .needsAdmin
+        case .creators:
+            switch policy?.create {
+            case .everyone: nil
+            // The right to create a channel can't depend on anything in it.
+            case .invited, .members, .membersOnly, .operators, .owners, .admins: role.isAdmin ? nil : .kindForbids("is for admins")
+            case .nobody, nil: .kindForbids("is for nobody")
+            }
+        case .policy, .always, .membership, .invitation: .notPermitted("concerns a channel")
+        }
+    }
+
+    private static func reason(
+        against permission: Permission, for role: AppRole, in facts: Facts, now: Timestamp
+    ) -> Refusal? {
         let row = permission.row
         guard isVisible(facts, to: role, row, now: now) else {
             // Invited users knew of the channel then. The answer reveals nothing that has happened since.
-            return row.traits.contains(.afterwards) && facts.wasInvited ? notInvited : .notFound("channel")
+            return row.traits.contains(.afterwards) && facts.wasInvited ? .notInvited : .notFound
         }
-        if role == .guest, !row.forGuests { return notForGuests(permission) }
+        if role == .guest, !row.forGuests { return .notForGuests }
         if let until = facts.own?.bannedUntil, until > now, !role.isAdmin, !row.traits.contains(.banned) {
-            return RoostError(
-                .banned, "You are banned from the channel.", rule: "\(permission.rawValue): not while banned", until: until)
+            return .banned(until: until)
         }
-        if facts.isDeleted, !row.whenDeleted {
-            return RoostError(.notPermitted, "The channel is deleted.", rule: "\(permission.rawValue): not in a deleted channel")
-        }
-        let refusal: RoostError? =
+        if facts.isDeleted, !row.whenDeleted { return .deleted }
+        let reason: Refusal? =
             switch row.rule {
-            case .policy(let audience): self.refusal(of: permission, to: facts.policy[keyPath: audience], role, in: facts)
-            case .always(let audience): self.refusal(of: permission, to: audience, role, in: facts)
-            case .membership: facts.isMember ? nil : notMember(permission)
-            case .invitation: facts.isMember || facts.isInvited ? nil : notInvited
-            case .anyone, .admins, .creators: self.refusal(of: permission, for: role)
+            case .policy(let audience): self.reason(against: permission, to: facts.policy[keyPath: audience], role, in: facts)
+            case .always(let audience): self.reason(against: permission, to: audience, role, in: facts)
+            case .membership: facts.isMember ? nil : .notMember
+            case .invitation: facts.isMember || facts.isInvited ? nil : .notInvited
+            case .anyone, .admins, .creators: self.reason(against: permission, for: role)
             }
-        if let refusal { return refusal }
-        return row.whileFrozen ? nil : restriction(of: permission, for: role, in: facts, now: now)
+        if let reason { return reason }
+        return row.whileFrozen ? nil : restriction(for: role, in: facts, now: now)
     }
 
-    /// Returns the refusal of a permission to a user outside a policy's audience; nil for a user in it.
-    static func refusal(
-        of permission: Permission, to audience: ChannelPolicy.Audience, _ role: AppRole, in facts: Facts
-    ) -> RoostError? {
+    /// Returns why a policy refuses a permission to a user outside its audience; nil for a user in it.
+    static func reason(
+        against permission: Permission, to audience: ChannelPolicy.Audience, _ role: AppRole, in facts: Facts
+    ) -> Refusal? {
         let row = permission.row
         let isReading = row.traits.contains(.reading)
         let isOfEveryMember = row.traits.contains(.members)
         let wasOrIsMember = facts.wasMember
         if row.traits.contains(.admins) {
             guard audience != .membersOnly, audience != .nobody else {
-                return kindForbids(permission, facts.policy.type, "isn't for admins")
+                return .kindForbids("isn't for admins")
             }
-            guard role.isAdmin else { return notPermitted(permission, "needs an admin's token") }
+            guard role.isAdmin else { return .needsAdmin }
         }
-        if isReading, !wasOrIsMember, facts.policy.discovery == .membersOnly { return notMember(permission) }
+        if isReading, !wasOrIsMember, facts.policy.discovery == .membersOnly { return .notMember }
         switch audience {
         case .everyone:
             let isFound = facts.policy.discovery == .everyone || wasOrIsMember || role.actsAsOperator
-            return isFound || !isReading ? nil : notMember(permission)
+            return isFound || !isReading ? nil : .notMember
         case .invited:
             if wasOrIsMember || role.isAdmin { return nil }
-            if isReading { return notMember(permission) }
-            return facts.isInvited ? nil : inviteRequired
+            if isReading { return .notMember }
+            return facts.isInvited ? nil : .inviteRequired
         case .members, .membersOnly:
             if wasOrIsMember || (audience == .members && role.actsAsOperator) { return nil }
             if row.traits.contains(.outside) || (row.traits.contains(.invited) && facts.isInvited) { return nil }
-            return notMember(permission)
+            return .notMember
         case .operators:
             // The app's moderators do what operators do, and nothing beyond it.
             if role.isAdmin || (role.actsAsOperator && row.grantedBy != .owner) { return nil }
             guard wasOrIsMember, let own = facts.own else {
-                return role.actsAsOperator ? notPermitted(permission, "needs a role that grants it") : notMember(permission)
+                return role.actsAsOperator ? .needsRole : .notMember
             }
             if own.definition.permissions.contains(permission) || isOfEveryMember { return nil }
-            return sendNotAllowed(row, "operators") ?? notPermitted(permission, "needs a role that grants it")
+            return row.traits.contains(.sending) ? .sendNotAllowed("operators") : .needsRole
         case .owners:
             if role.isAdmin { return nil }
-            guard wasOrIsMember, let own = facts.own else { return notMember(permission) }
-            return own.definition.role == .owner || isOfEveryMember ? nil : notPermitted(permission, "needs the role owner")
+            guard wasOrIsMember, let own = facts.own else { return .notMember }
+            return own.definition.role == .owner || isOfEveryMember ? nil : .notPermitted("needs the role owner")
         case .admins:
             if role.isAdmin || (wasOrIsMember && isOfEveryMember) { return nil }
-            return sendNotAllowed(row, "admins") ?? kindForbids(permission, facts.policy.type, "is for admins")
+            return row.traits.contains(.sending) ? .sendNotAllowed("admins") : .kindForbids("is for admins")
         case .nobody:
             if wasOrIsMember, isOfEveryMember { return nil }
-            return kindForbids(permission, facts.policy.type, "is for nobody")
+            return .kindForbids("is for nobody")
         }
     }
 
-    /// Returns the refusal by a temporary state of the channel or the member.
-    private static func restriction(
-        of permission: Permission, for role: AppRole, in facts: Facts, now: Timestamp
-    ) -> RoostError? {
+    /// Returns which temporary state of the channel or the member stands against it.
+    private static func restriction(for role: AppRole, in facts: Facts, now: Timestamp) -> Refusal? {
         let isSilenced = facts.silencedUntil.map { $0 > now } ?? false
-        if facts.isFrozen || isSilenced, refusal(of: .messageSendWhileFrozen, for: role, in: facts, now: now) != nil {
-            if facts.isFrozen {
-                return RoostError(.frozen, "The channel is frozen.", rule: "\(permission.rawValue): not while frozen")
-            }
-            return RoostError(
-                .channelMuted, "The channel is silenced.", rule: "\(permission.rawValue): not while silenced",
-                until: facts.silencedUntil)
+        if facts.isFrozen || isSilenced, reason(against: .messageSendWhileFrozen, for: role, in: facts, now: now) != nil {
+            return facts.isFrozen ? .frozen : .silenced(until: facts.silencedUntil)
         }
-        if let until = facts.own?.mutedUntil, until > now, !role.isAdmin {
-            return RoostError(
-                .muted, "You are muted in the channel.", rule: "\(permission.rawValue): not while muted", until: until)
-        }
+        if let until = facts.own?.mutedUntil, until > now, !role.isAdmin { return .muted(until: until) }
         return nil
     }
 
@@ -163,12 +163,12 @@ public enum Permissions {
     /// Returns the refusal if the caller's role isn't above a member's, for removing members and giving roles (ledger §8.3).
     static func refusal(of permission: Permission, for role: AppRole, in facts: Facts, towards rank: Int) -> RoostError? {
         if role.actsAsOperator || (facts.own?.definition.rank ?? -1) > rank { return nil }
-        return notPermitted(permission, "needs a role above that one")
+        return Refusal.notPermitted("needs a role above that one").error(of: permission, in: facts.policy.type)
     }
 
     /// Returns a user's current permissions in a channel, in the order of `Permission.allCases`.
     static func capabilities(of role: AppRole, in facts: Facts, now: Timestamp) -> [Permission] {
-        Permission.ofChannel.filter { refusal(of: $0, for: role, in: facts, now: now) == nil }
+        Permission.ofChannel.filter { reason(against: $0, for: role, in: facts, now: now) == nil }
     }
 
     /// A user's capabilities in the channels of a page. Most of these are alike: the same policy, the same role and no restriction.
@@ -188,38 +188,6 @@ public enum Permissions {
             known.append((facts, capabilities))
             return capabilities
         }
-    }
-
-    // MARK: Refusals
-
-    private static func notPermitted(_ permission: Permission, _ reason: String) -> RoostError {
-        RoostError(.notPermitted, "\(permission.rawValue) \(reason).", rule: "\(permission.rawValue) \(reason)")
-    }
-
-    private static func notForGuests(_ permission: Permission) -> RoostError { notPermitted(permission, "isn't for guests") }
-
-    private static func notMember(_ permission: Permission) -> RoostError {
-        RoostError(
-            .notMember, "\(permission.rawValue) is for members of the channel.", rule: "\(permission.rawValue) is for members")
-    }
-
-    private static let notInvited = RoostError(
-        .notInvited, "You have no invitation to the channel.", rule: "invitation.answer needs an invitation")
-
-    private static let inviteRequired = RoostError(
-        .inviteRequired, "The channel is private: you need an invitation.", rule: "member.join needs an invitation")
-
-    /// Returns the refusal of sending, which has a code of its own; nil for another permission.
-    private static func sendNotAllowed(_ row: PermissionRow, _ who: String) -> RoostError? {
-        guard row.traits.contains(.sending) else { return nil }
-        return RoostError(.sendNotAllowed, "Only \(who) send in this channel.", rule: "message.send is for \(who)")
-    }
-
-    private static func kindForbids(_ permission: Permission, _ type: ChannelType?, _ reason: String) -> RoostError {
-        let type = type?.rawValue ?? "this"
-        return RoostError(
-            .kindForbids, "Channels of the type \(type) don't allow \(permission.rawValue).",
-            rule: "\(permission.rawValue) in \(type) \(reason)")
     }
 }
 
