@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the articles, README.md, docs/messages.md and docs/live.md show is compiled: it stands in the folder Samples too, word for word, or can't be compiled here.
+/// What the articles, README.md and the pages of docs for apps show is compiled: it stands in the folder Samples too, word for word, or can't be compiled here.
 @Suite("Samples")
 struct SampleTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -36,14 +36,14 @@ struct SampleTests {
     }
 
     @Test(
-        "Every sample of the articles, of README.md, docs/messages.md and docs/live.md is compiled here, and every one that is compiled is shown"
+        "Every sample of the articles, of README.md and the pages of docs for apps is compiled here, and every one that is compiled is shown"
     )
     func compiled() throws {
         let samples = try Self.files(in: URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples"), "swift")
         let compiled = try samples.flatMap { try Self.blocks(of: $0, from: "// sample.begin", to: "// sample.end") }
         let articles =
             try Self.files(in: Self.catalog, "md")
-            + ["README.md", "docs/messages.md", "docs/live.md"].map { Self.root.appending(path: $0) }
+            + ["README.md", "docs/channels.md", "docs/messages.md", "docs/live.md"].map { Self.root.appending(path: $0) }
         let shown = try articles.flatMap { try Self.blocks(of: $0, from: "```swift", to: "```") }
             // There is no SwiftUI here, and manifests are the package manager's.
             .filter { block in

@@ -8,6 +8,12 @@ struct SizeTests {
         #expect(wrong.map { "\($0.path): \($0.lines.count)" } == [])
     }
 
+    @Test("The chat in the terminal takes 150 lines at most, as an example that is read in one go")
+    func terminalChat() throws {
+        let example = try #require(SourceFile.examples.first { $0.path == "Examples/TerminalChat/main.swift" })
+        #expect(example.lines.count <= 151)
+    }
+
     @Test("No function has more than 70 lines")
     func functions() {
         let wrong = SourceFile.sources.flatMap { file in

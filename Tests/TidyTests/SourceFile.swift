@@ -22,6 +22,7 @@ struct SourceFile: Sendable, CustomTestStringConvertible {
 
     static let sources = read("Sources")
     static let tests = read("Tests")
+    static let examples = read("Examples")
 
     private static func read(_ folder: String) -> [SourceFile] {
         let base = root.appending(path: folder)
