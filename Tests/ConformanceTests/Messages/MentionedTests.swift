@@ -87,7 +87,8 @@ import Testing
             try await general.sendConfirmed(MessageDraft(text: "\(number)", kind: kind, customType: "t"))
         }
         let history = general.history(limit: 3)
-        async let first = history.load()
+        // Two tasks of the main actor begin in their order, which the child of an `async let` doesn't.
+        let first = Task { try await history.load() }
         await Task.yield()
         let refused: RoostError.Code? =
             await {
@@ -98,7 +99,7 @@ import Testing
                     return (error as? RoostError)?.code
                 }
             }()
-        #expect(try await first.map(\.text) == ["7", "6", "5"])
+        #expect(try await first.value.map(\.text) == ["7", "6", "5"])
         #expect(refused == .queryInProgress)
         var rest: [String] = []
         while history.hasMore { rest += try await history.load().map(\.text) }
