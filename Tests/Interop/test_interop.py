@@ -403,6 +403,8 @@ async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
     await refused(bob("channel.update", channel=room, displayName="mine"), "not_permitted")
     view = await bob("channel.get", channel=room)
     equal([view["channel"], view["lastMessage"]], [updated, deleted], "channel")
+    # By itself a view brings who is who, and in a page they are beside it.
+    equal(view.pop("users"), [who[deleted["sender"]]], "who is who in a channel")
     equal(await bob("channel.query"), {"items": [view], "users": [who[deleted["sender"]]]}, "own channels")
 
     me = await bob("user.updateMe", displayName="Bob", metadata={"a": {}})
