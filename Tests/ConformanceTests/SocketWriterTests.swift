@@ -12,14 +12,14 @@ import Testing
     private enum Way: Equatable { case past, through }
 
     private static func chunk(_ number: Int) -> [UInt8] {
-        Array(repeating: UInt8(truncatingIfNeeded: number), count: (number * 7919) % 9000 + 1)
+        Array(repeating: UInt8(truncatingIfNeeded: number), count: number < 300 ? number % 20 + 1 : (number * 7919) % 9000 + 1)
     }
 
     /// Writes one chunk after the other, as a socket's handler writes events.
     private final class Chunks: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private var writer = SocketWriter()
-        private var number = 0
+        private var (number, turn) = (0, 0)
         private let count: Int
         private let ways: NIOLockedValueBox<[Way]>
 
@@ -31,10 +31,17 @@ import Testing
 
         private func writeNext(_ context: ChannelHandlerContext) {
             guard number < count else { return }
-            let rest = writer.write(ByteBuffer(bytes: SocketWriterTests.chunk(number)), to: context)
-            if let rest { context.writeAndFlush(NIOAny(rest), promise: nil) }
-            ways.withLockedValue { $0.append(rest == nil ? .past : .through) }
-            number += 1
+            var bytes = UnflushedBytes()
+            // Several pieces at a time, and at times more than one call of the kernel takes.
+            turn += 1
+            for _ in 0..<min(count - number, [1, 2, 100][turn % 3]) {
+                bytes.append(ByteBuffer(bytes: SocketWriterTests.chunk(number)))
+                number += 1
+            }
+            let rest = writer.write(bytes, to: context)
+            for piece in rest { context.write(NIOAny(piece), promise: nil) }
+            if !rest.isEmpty { context.flush() }
+            ways.withLockedValue { $0.append(rest.isEmpty ? .past : .through) }
             let (handler, place) = (
                 NIOLoopBound(self, eventLoop: context.eventLoop), NIOLoopBound(context, eventLoop: context.eventLoop)
             )
@@ -88,7 +95,7 @@ import Testing
         #expect(received.withLockedValue { $0 } == expected)
         let taken = ways.withLockedValue { $0 }
         let slow = try #require(taken.firstIndex(of: .through))
-        #expect(taken.prefix(slow).contains(.past) && taken.count == count)
+        #expect(taken.prefix(slow).contains(.past))
         try await client.close()
         try await server.close()
     }
@@ -102,11 +109,12 @@ import Testing
         init(_ rests: NIOLockedValueBox<[Int]>) { self.rests = rests }
 
         func channelActive(context: ChannelHandlerContext) {
-            let bytes = ByteBuffer(bytes: SocketWriterTests.chunk(1))
-            let first = writer.write(bytes, to: context)?.readableBytes ?? 0
+            var bytes = UnflushedBytes()
+            bytes.append(ByteBuffer(bytes: SocketWriterTests.chunk(1)))
+            let first = writer.write(bytes, to: context)
             context.close(promise: nil)
-            let second = writer.write(bytes, to: context)?.readableBytes ?? 0
-            rests.withLockedValue { $0 = [first, second] }
+            let second = writer.write(bytes, to: context)
+            rests.withLockedValue { $0 = [first, second].map { $0.reduce(0) { $0 + $1.readableBytes } } }
         }
     }
 

@@ -47,7 +47,7 @@ struct Line {
     }
 
     mutating func send(event: ByteBuffer) -> [ByteBuffer] {
-        if let before = session.send(event: event) { outgoing.append(before) }
+        session.send(event: event)
         return handOver()
     }
 
@@ -57,7 +57,7 @@ struct Line {
         let call = calls.removeFirst()
         guard let caller = session.caller else { throw Missed("a caller") }
         let reply = try world.reply(to: call, job(for: call.operation, call.number, by: caller))
-        if let before = session.send(reply: reply) { outgoing.append(before) }
+        session.send(reply: reply)
         return handOver()
     }
 
@@ -73,9 +73,8 @@ struct Line {
             var hasFlushed = false
             for action in actions {
                 switch action {
-                case .write(let bytes): outgoing.append(bytes)
                 case .flush(let bytes):
-                    outgoing.append(bytes)
+                    outgoing += bytes.pieces
                     hasFlushed = true
                 case .verify: next += session.verified(token)
                 case .connect(let token): welcome(token)
@@ -94,7 +93,7 @@ struct Line {
         guard let caller = session.caller else { return }
         let welcome = Self.greeting.welcome(caller, connection, expiresAt: token.expiresAt, now: now)
         do {
-            if let before = session.send(reply: try JSONWriter.bytes(of: welcome)) { outgoing.append(before) }
+            session.send(reply: try JSONWriter.bytes(of: welcome))
         } catch {
             Issue.record("The welcome can't be written: \(error)")
         }
@@ -102,7 +101,7 @@ struct Line {
 
     private mutating func handOver() -> [ByteBuffer] {
         if let bytes = session.takeUnflushed() {
-            outgoing.append(bytes)
+            outgoing += bytes.pieces
             perform(session.flushed(.init()))
         }
         defer { outgoing = [] }

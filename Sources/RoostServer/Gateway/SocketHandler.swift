@@ -122,41 +122,37 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     /// Takes an event's bytes. ``flush()`` follows, as ``OutputQueue`` says.
     func send(event: ByteBuffer) {
-        if let before = session.send(event: event) { hand(before, isLast: false) }
+        session.send(event: event)
         if session.mustFlush { flush() }
     }
 
     /// Takes a signal. ``flush()`` follows, as ``OutputQueue`` says.
-    func send(signal: SignalFrame) { if let before = session.send(signal: signal) { hand(before, isLast: false) } }
+    func send(signal: SignalFrame) { session.send(signal: signal) }
 
     /// Takes a reply. ``flush()`` follows at the end of the loop's turn.
     func send(reply: [UInt8]) {
         let isSignedOut = (registration?.device).map { session.registered($0) } ?? false
         registration = nil
-        if let before = session.send(reply: reply) { hand(before, isLast: false) }
+        session.send(reply: reply)
         if session.mustFlush { flush() }
         if isSignedOut { perform(session.closeEnded()) }
     }
 
     func flush() {
         guard let bytes = session.takeUnflushed() else { return }
-        hand(bytes, isLast: true)
+        write(bytes)
         perform(session.flushed(pressure))
     }
 
     // MARK: What is done
 
-    private func hand(_ bytes: ByteBuffer, isLast: Bool) {
+    private func write(_ bytes: UnflushedBytes) {
         guard let context else { return }
-        if isLast {
-            guard let rest = writer.write(bytes, to: context) else { return }
-            handedBytes = rest.readableBytes
-            context.writeAndFlush(NIOAny(rest), promise: nil)
-        } else {
-            writer.handsToChannel()
-            handedBytes = bytes.readableBytes
-            context.write(NIOAny(bytes), promise: nil)
-        }
+        let rest = writer.write(bytes, to: context)
+        guard !rest.isEmpty else { return }
+        handedBytes = rest.reduce(0) { $0 + $1.readableBytes }
+        for piece in rest { context.write(NIOAny(piece), promise: nil) }
+        context.flush()
         handedBytes = 0
     }
 
@@ -167,9 +163,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
             var (next, hasFlushed): ([SocketSession.Action], Bool) = ([], false)
             for action in actions {
                 switch action {
-                case .write(let bytes): hand(bytes, isLast: false)
                 case .flush(let bytes):
-                    hand(bytes, isLast: true)
+                    write(bytes)
                     hasFlushed = true
                 case .call(let call):
                     if let error = submit(call) { next += session.refuse(call.number, error) }
@@ -203,7 +198,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
             services.metrics.socketClosed(UInt16(webSocketErrorCode: code))
             context?.close(promise: nil)
         case .lost: services.metrics.socketClosed(nil)
-        case .write, .flush, .call, .connect: break
+        case .flush, .call, .connect: break
         }
     }
 

@@ -16,27 +16,8 @@ extension SocketSession {
     var isOpen: Bool { if case .open = state { true } else { false } }
     var isClosing: Bool { if case .closing = state { true } else { false } }
 
-    static func frame(_ payload: [UInt8]) -> ByteBuffer {
-        var buffer = ByteBuffer()
-        buffer.writeTextFrame("", payload)
-        return buffer
-    }
-
-    /// The most that a reply is put together with: more takes longer to copy than to hand over in two pieces.
-    private static let joinedBytesMax = 16_384
-
-    /// Puts a reply behind the bytes that wait, often the event of its call: what is one buffer goes out past the channel, and in one write.
-    ///
-    /// - Returns: The bytes that were added, and those that waited if they are too many.
-    static func put(_ reply: [UInt8], behind waiting: inout ByteBuffer?) -> (sizeBytes: Int, before: ByteBuffer?) {
-        guard let sizeBytes = waiting?.readableBytes, sizeBytes + reply.count <= joinedBytesMax else {
-            let (frame, before) = (frame(reply), waiting)
-            waiting = frame
-            return (frame.readableBytes, before)
-        }
-        waiting?.writeTextFrame("", reply)
-        return ((waiting?.readableBytes ?? 0) - sizeBytes, nil)
-    }
+    /// What is written at once at the latest: a write of more isn't cheaper.
+    static let unflushedBytesMax = 64 << 10
 
     /// Limits on one socket. Each bounds something that a client could otherwise let grow.
     struct Configuration: Sendable {
@@ -63,10 +44,8 @@ extension SocketSession {
 
     /// An action for the driver.
     enum Action: Equatable {
-        /// Hand bytes over, to go out with those that follow.
-        case write(ByteBuffer)
-        /// Hand bytes over, and send all. Then call ``flushed(_:)``, after the other actions.
-        case flush(ByteBuffer)
+        /// Write bytes. Then call ``flushed(_:)``, after the other actions.
+        case flush(UnflushedBytes)
         case setReading(Bool)
         /// The number of bytes held for the client changes by this.
         case hold(Int)

@@ -15,7 +15,6 @@ import RoostCore
 /// 5. Closing. Nothing more is processed.
 ///
 /// Sent bytes are kept until ``takeUnflushed()``, so that everything of a turn of the loop, or of a millisecond, goes out in one write.
-/// Sending happens most, so it returns bytes and no list.
 ///
 /// `SocketHandler` drives it on a connection, and simulations drive it on their network.
 struct SocketSession {
@@ -37,8 +36,7 @@ struct SocketSession {
     private var isReadingPaused = false
 
     // Output.
-    /// The newest bytes that wait to be flushed: they are written and flushed in one go.
-    private var unflushed: ByteBuffer?
+    private var unflushed = UnflushedBytes()
     /// Events from before the welcome, which comes first.
     private var held = HeldEvents()
     /// Signals that wait until the client reads.
@@ -273,42 +271,40 @@ struct SocketSession {
     // MARK: Out
 
     /// Adds an event to the output.
-    ///
-    /// - Returns: Bytes to hand over now, to go out with those that follow; nil for none.
-    mutating func send(event: ByteBuffer) -> ByteBuffer? {
-        guard accessRefusal == nil else { return nil }
+    mutating func send(event: ByteBuffer) {
+        guard accessRefusal == nil else { return }
         switch state {
-        case .open: break
-        case .connecting:
-            held.append(event)
-            return nil
-        case .unauthenticated, .authenticating, .closing: return nil
+        case .open: put(event: event)
+        case .connecting: held.append(event)
+        case .unauthenticated, .authenticating, .closing: break
         }
-        budget.write(event.readableBytes, isEvent: true)
-        return put(event)
     }
 
-    /// Adds a reply to the output, as ``send(event:)`` an event; the first one of a connection is its welcome.
-    mutating func send(reply: [UInt8]) -> ByteBuffer? {
+    private mutating func put(event: ByteBuffer) {
+        budget.write(event.readableBytes, isEvent: true)
+        unflushed.append(event)
+    }
+
+    /// Adds a reply to the output; the first one of a connection is its welcome, and after it come the events held for it.
+    mutating func send(reply: [UInt8]) {
         if case .connecting(let caller, let tokenExpiresAt) = state {
             state = .open(caller, tokenExpiresAt: tokenExpiresAt)
-            return put(welcome: reply)
+            put(frame: reply)
+            let events = held.release()
+            if accessRefusal == nil { for event in events { put(event: event) } }
+        } else if !isClosing {
+            budget.end(reply: reply)
+            put(frame: reply)
         }
-        guard !isClosing else { return nil }
-        budget.end(reply: reply)
-        let (sizeBytes, before) = Self.put(reply, behind: &unflushed)
-        budget.write(sizeBytes, isEvent: false)
-        return before
     }
 
     /// Takes a signal: it goes out with the next output, or waits, merged with others, while the client doesn't read. Connections before
-    /// their welcome and callers who are shut out get none. It returns what ``send(event:)`` does.
-    mutating func send(signal: SignalFrame) -> ByteBuffer? {
-        guard accessRefusal == nil, isOpen else { return nil }
-        guard budget.isUnread else { return put(signal.bytes) }
+    /// their welcome and callers who are shut out get none.
+    mutating func send(signal: SignalFrame) {
+        guard accessRefusal == nil, isOpen else { return }
+        guard budget.isUnread else { return unflushed.append(signal.bytes) }
         signals.put(signal)
         budget.signals(signals.sizeBytes)
-        return nil
     }
 
     /// Asks the client for a sign that it has what was sent before: ``Action/read(_:)`` follows once it comes.
@@ -328,30 +324,16 @@ struct SocketSession {
     /// Sends the signals that have waited, once the client reads.
     private mutating func sendSignals() {
         guard !signals.isEmpty, !budget.isUnread, isOpen, accessRefusal == nil else { return }
-        for bytes in signals.takeAll() { if let before = put(bytes) { actions.append(.write(before)) } }
+        for bytes in signals.takeAll() { unflushed.append(bytes) }
         budget.signals(0)
         flush()
     }
 
-    /// Adds the welcome, and after it the events held for it.
-    private mutating func put(welcome: [UInt8]) -> ByteBuffer? {
-        var bytes = Self.frame(welcome)
-        budget.write(bytes.readableBytes, isEvent: false)
-        let events = held.release()
-        if accessRefusal == nil {
-            for event in events {
-                budget.write(event.readableBytes, isEvent: true)
-                bytes.writeImmutableBuffer(event)
-            }
-        }
-        return put(bytes)
-    }
-
-    /// Whether more waits than allowed. It is only too much if the kernel doesn't take it, which a flush shows.
-    var mustFlush: Bool { budget.isOverEvents }
+    /// Whether more waits than is gained by one write for all, or more than allowed. It is only too much if the kernel doesn't take it, which a flush shows.
+    var mustFlush: Bool { unflushed.sizeBytes >= Self.unflushedBytesMax || budget.isOverEvents }
 
     /// Takes the bytes to write and flush; nil if nothing waits. ``flushed(_:)`` follows.
-    mutating func takeUnflushed() -> ByteBuffer? { unflushed.take() }
+    mutating func takeUnflushed() -> UnflushedBytes? { unflushed.take() }
 
     /// Continues with held-back input after a flush: only then is it known whether the client reads the earlier answers.
     mutating func flushed(_ pressure: @autoclosure () -> Pressure) -> [Action] {
@@ -401,16 +383,10 @@ struct SocketSession {
     }
 
     private mutating func put(frame payload: [UInt8]) {
-        let frame = Self.frame(payload)
+        var frame = ByteBuffer()
+        frame.writeTextFrame("", payload)
         budget.write(frame.readableBytes, isEvent: false)
-        if let before = put(frame) { actions.append(.write(before)) }
-    }
-
-    /// - Returns: The bytes that waited until now.
-    private mutating func put(_ bytes: ByteBuffer) -> ByteBuffer? {
-        let before = unflushed
-        unflushed = bytes
-        return before
+        unflushed.append(frame)
     }
 
     private mutating func flush() {
@@ -422,7 +398,7 @@ struct SocketSession {
     private mutating func writeControl(_ opcode: WebSocketOpcode, _ payload: some Collection<UInt8>) {
         var buffer = ByteBuffer()
         buffer.writeControlFrame(opcode: opcode.wireValue, payload)
-        if let before = put(buffer) { actions.append(.write(before)) }
+        unflushed.append(buffer)
         flush()
     }
 
@@ -464,7 +440,7 @@ struct SocketSession {
     mutating func ended() -> [Action] {
         if !isClosing { actions.append(.lost) }
         state = .closing
-        unflushed = nil
+        unflushed = UnflushedBytes()
         held = HeldEvents()
         signals = SignalQueue()
         readConfirmation = ReadConfirmation()

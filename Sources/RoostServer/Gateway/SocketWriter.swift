@@ -16,19 +16,16 @@ struct SocketWriter {
 
     /// Writes as much as the connection takes at once.
     ///
-    /// - Returns: What is left for the channel; nil if nothing is.
-    mutating func write(_ bytes: ByteBuffer, to context: ChannelHandlerContext) -> ByteBuffer? {
+    /// - Returns: What is left for the channel.
+    mutating func write(_ bytes: UnflushedBytes, to context: ChannelHandlerContext) -> [ByteBuffer] {
         if channelMayHoldBytes {
-            guard (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) == 0 else { return bytes }
+            guard (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) == 0 else { return bytes.pieces }
             channelMayHoldBytes = false
         }
         // A failure is the channel's to find and to report.
         let sent = try? transport(of: context.channel)?.withUnsafeTransport { Self.send(bytes, to: $0) }
-        let count = sent ?? -1
-        guard count < bytes.readableBytes else { return nil }
-        channelMayHoldBytes = true
-        var rest = bytes
-        rest.moveReaderIndex(forwardBy: max(0, count))
+        let rest = bytes.pieces(after: max(0, sent ?? 0))
+        channelMayHoldBytes = !rest.isEmpty
         return rest
     }
 
@@ -41,15 +38,42 @@ struct SocketWriter {
         return found
     }
 
-    /// Notes that bytes go through the channel.
-    mutating func handsToChannel() { channelMayHoldBytes = true }
+    #if os(Linux)
+    private static let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
+    #else
+    private static let flags = MSG_DONTWAIT
+    #endif
+    /// The most pieces of one call. Kernels take a thousand, of which the addresses would take 16 KB of the stack.
+    private static let piecesMax = 64
 
-    private static func send(_ bytes: ByteBuffer, to handle: NIOBSDSocket.Handle) -> Int {
-        #if os(Linux)
-        let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
-        #else
-        let flags = MSG_DONTWAIT
-        #endif
-        return bytes.withUnsafeReadableBytes { Foundation.send(handle, $0.baseAddress, $0.count, flags) }
+    /// - Returns: How many bytes the connection has taken.
+    private static func send(_ bytes: UnflushedBytes, to handle: NIOBSDSocket.Handle) -> Int {
+        if let piece = bytes.onlyPiece {
+            return piece.withUnsafeReadableBytes { Foundation.send(handle, $0.baseAddress, $0.count, flags) }
+        }
+        var (sent, pieces) = (0, bytes.pieces[...])
+        while !pieces.isEmpty {
+            let some = pieces.prefix(piecesMax)
+            let count = send(some, to: handle)
+            sent += max(0, count)
+            guard count == some.reduce(0, { $0 + $1.readableBytes }) else { break }
+            pieces = pieces.dropFirst(piecesMax)
+        }
+        return sent
+    }
+
+    private static func send(_ pieces: ArraySlice<ByteBuffer>, to handle: NIOBSDSocket.Handle) -> Int {
+        withUnsafeTemporaryAllocation(of: iovec.self, capacity: pieces.count) { vectors in
+            for (index, piece) in pieces.enumerated() {
+                // The bytes stay where they are as long as the pieces are held: until the call has returned.
+                let bytes = piece.withUnsafeReadableBytesWithStorageManagement { bytes, _ in bytes }
+                let address = UnsafeMutableRawPointer(mutating: bytes.baseAddress)
+                vectors.initializeElement(at: index, to: iovec(iov_base: address, iov_len: bytes.count))
+            }
+            var message = msghdr()
+            message.msg_iov = vectors.baseAddress
+            message.msg_iovlen = numericCast(pieces.count)
+            return withExtendedLifetime(pieces) { sendmsg(handle, &message, flags) }
+        }
     }
 }

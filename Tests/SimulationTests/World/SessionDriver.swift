@@ -63,13 +63,13 @@ final class SessionDriver {
     func verified(_ token: VerifiedToken) { perform(session.verified(token)) }
     func refuseConnection(_ error: RoostError) { perform(session.refuseConnection(error)) }
 
-    func send(event: ByteBuffer) { if let before = session.send(event: event) { outgoing.append(before) } }
-    func send(signal: SignalFrame) { if let before = session.send(signal: signal) { outgoing.append(before) } }
-    func send(reply: [UInt8]) { if let before = session.send(reply: reply) { outgoing.append(before) } }
+    func send(event: ByteBuffer) { session.send(event: event) }
+    func send(signal: SignalFrame) { session.send(signal: signal) }
+    func send(reply: [UInt8]) { session.send(reply: reply) }
 
     func flush() {
         if let bytes = session.takeUnflushed() {
-            outgoing.append(bytes)
+            outgoing += bytes.pieces
             perform(session.flushed(.init()))
         }
         transmit()
@@ -100,9 +100,8 @@ final class SessionDriver {
             var hasFlushed = false
             for action in actions {
                 switch action {
-                case .write(let bytes): outgoing.append(bytes)
                 case .flush(let bytes):
-                    outgoing.append(bytes)
+                    outgoing += bytes.pieces
                     hasFlushed = true
                 case .setReading(let isReading): self.isReading = isReading
                 case .hold(let changeBytes): heldBytes += changeBytes

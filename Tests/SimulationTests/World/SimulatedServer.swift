@@ -193,7 +193,7 @@ final class SimulatedServer {
             writeNext(in: run)
         case .close: remove(socket, from: run)
         case .overloaded: failed("a session has no room")
-        case .write, .flush, .setReading, .hold, .refused, .restart, .lost: break
+        case .flush, .setReading, .hold, .refused, .restart, .lost: break
         }
     }
 
