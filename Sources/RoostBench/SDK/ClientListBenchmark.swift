@@ -1,11 +1,12 @@
 import Foundation
+import Observation
 import Roost
 import RoostAPI
 
 /// Measures an app in 10,000 channels: connecting for the first time, lists while 1,000 messages come, its rows out of the store at the next
 /// start, and doing nothing.
 ///
-/// The SDK is in this process. Its CPU time is this process's, in which little else happens: one bare socket writes the messages.
+/// The SDK is in this process. Its CPU time is this process's, without that of the thread whose bare socket writes the messages.
 struct ClientListBenchmark: Benchmark {
     static let name = "client list"
     private let user = UserID("reader")
@@ -66,13 +67,13 @@ struct ClientListBenchmark: Benchmark {
             try await Task.sleep(for: .milliseconds(200))
             unread += count
             let turns = isWatched ? MainActorTurns() : nil
-            let (start, startCPU) = (Clock.now(), Clock.processCPU())
+            let (start, startCPU) = (Clock.now(), Clock.processCPU() - burst.cpuTime)
             try await burst.send(to: Array(channels.shuffled().prefix(count)))
             await chat.waitForUnread(unread)
-            while await list.totalUnreadCount != unread { await Task.yield() }
+            await list.waitForUnread(unread)
             costs.append(
                 BurstCost(
-                    cpuMilliseconds: Double(Clock.processCPU() - startCPU) / 1e6,
+                    cpuMilliseconds: Double(Clock.processCPU() - burst.cpuTime - startCPU) / 1e6,
                     milliseconds: Double(Clock.now() - start) / 1e6,
                     longest: turns?.end() ?? MainActorTurns.Longest()))
         }
@@ -122,5 +123,20 @@ extension Chat {
     /// Returns once the user has as many unread messages as that.
     fileprivate func waitForUnread(_ count: Int) async {
         for await total in await unread.updates where total.unreadCount == count { break }
+    }
+}
+
+extension ChannelList {
+    /// Returns once the list's channels have as many unread messages as that.
+    fileprivate func waitForUnread(_ count: Int) async {
+        while totalUnreadCount != count {
+            await withCheckedContinuation { continuation in
+                withObservationTracking {
+                    _ = totalUnreadCount
+                } onChange: {
+                    continuation.resume()
+                }
+            }
+        }
     }
 }
