@@ -16,24 +16,17 @@ extension Message: CachedRow {
     /// their content.
     static func save(_ rows: [Message], of stream: StreamID, as user: UserID, in database: Database) throws {
         guard case .channel(let channel) = stream else { return }
-        for message in try database.shown(rows, in: channel) {
+        for message in try database.kept(rows, in: channel) {
             try database.run(upsert) { row in
                 try row.put(message)
                 try row.put(message.sender == user)
                 try row.put(Unread.counts(message))
-                try row.put(message.seq)
-                try row.put(message.channelId)
             }
         }
     }
 
-    /// The seq and the channel come once more, for the conditions.
     private static let upsert = """
-        INSERT INTO messages (\(Message.cacheColumns), is_own, counts)
-        SELECT \(Message.cacheColumns.placeholders), ?, ?
-        FROM (SELECT ? AS seq, ? AS channel_id) AS new
-        WHERE new.seq > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = new.channel_id), 0)
-              AND NOT EXISTS (SELECT 1 FROM purged p WHERE p.channel_id = new.channel_id AND p.seq = new.seq)
+        INSERT INTO messages (\(Message.cacheColumns), is_own, counts) VALUES (\(Message.cacheColumns.placeholders), ?, ?)
         ON CONFLICT (channel_id, seq) DO UPDATE SET \(Message.cacheColumns.replaced)
         WHERE excluded.change_seq >= change_seq
         """
@@ -42,6 +35,33 @@ extension Message: CachedRow {
         try database.run(
             "DELETE FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ?",
             [channel.rawValue, messages.lowerBound, messages.upperBound])
+    }
+}
+
+extension Database {
+    /// Returns the messages of a channel that the cache keeps, as it keeps them.
+    ///
+    /// What decides it is read once for all of them: nearly always that is the membership alone.
+    fileprivate func kept(_ messages: [Message], in channel: ChannelID) throws -> [Message] {
+        guard let lowest = messages.lazy.map(\.seq).min(), let highest = messages.lazy.map(\.seq).max() else { return [] }
+        var (floor, purged, deletions): (Seq, Set<Seq>, [Seq: Timestamp]) = (0, [], [:])
+        let sql = """
+            SELECT 0, history_floor, NULL FROM memberships WHERE channel_id = ?1
+            UNION ALL SELECT 1, seq, NULL FROM purged WHERE channel_id = ?1 AND seq BETWEEN ?2 AND ?3
+            UNION ALL SELECT 2, seq, deleted_at FROM own_deletions WHERE channel_id = ?1 AND seq BETWEEN ?2 AND ?3
+            """
+        try each(sql, [channel, lowest, highest]) { row in
+            let (kind, seq): (Int, Seq) = (try row.value(), try row.value())
+            switch kind {
+            case 0: floor = seq
+            case 1: purged.insert(seq)
+            default: deletions[seq] = try row.value()
+            }
+        }
+        guard lowest <= floor || !purged.isEmpty || !deletions.isEmpty else { return messages }
+        return messages.filter { $0.seq > floor && !purged.contains($0.seq) }.map { message in
+            deletions[message.seq].map { message.deletedForMe(at: $0) } ?? message
+        }
     }
 }
 

@@ -49,15 +49,3 @@ extension OwnDeletion: CachedModel {
         try row.put(userSeq)
     }
 }
-
-extension Database {
-    /// Returns messages of a channel as the user sees them: without the content of those that the user has deleted for themselves.
-    func shown(_ messages: [Message], in channel: ChannelID) throws -> [Message] {
-        guard let lowest = messages.lazy.map(\.seq).min(), let highest = messages.lazy.map(\.seq).max() else { return [] }
-        var deletions: [Seq: Timestamp] = [:]
-        let sql = "SELECT seq, deleted_at FROM own_deletions WHERE channel_id = ? AND seq BETWEEN ? AND ?"
-        try each(sql, [channel, lowest, highest]) { deletions[try $0.value()] = try $0.value() }
-        guard !deletions.isEmpty else { return messages }
-        return messages.map { message in deletions[message.seq].map { message.deletedForMe(at: $0) } ?? message }
-    }
-}
