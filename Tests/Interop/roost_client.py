@@ -345,8 +345,13 @@ def whole(event):
     return {**event, **told, "rows": {"messages": [message]}}
 
 
+def changed_at(row):
+    """The place of a row's last change: a message that was never changed leaves it out."""
+    return row["changeSeq"] if "changeSeq" in row else row["seq"]
+
+
 def newer(rows, key, row):
-    if key not in rows or row["changeSeq"] >= rows[key]["changeSeq"]:
+    if key not in rows or changed_at(row) >= changed_at(rows[key]):
         rows[key] = row
 
 

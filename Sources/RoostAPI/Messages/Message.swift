@@ -7,7 +7,7 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     /// The message's place in the channel's one order.
     public var seq: Seq
     /// The seq of the message's newest change; equal to `seq` for a message that was never changed.
-    public var changeSeq: Seq
+    public var changeSeq: Seq  // wire: absent is seq, default is absent
     /// Who sent it.
     public var sender: UserID
     /// The sender's own id of the message.
@@ -74,7 +74,7 @@ extension Message: WireWritable {
         json.member("messageId", messageId)
         json.member("channelId", channelId)
         json.member("seq", seq)
-        json.member("changeSeq", changeSeq)
+        if changeSeq != seq { json.member("changeSeq", changeSeq) }
         json.member("sender", sender)
         json.member("clientId", clientId)
         json.member("text", content.text)
@@ -134,15 +134,14 @@ extension Message: PlainReadable {
             default: json.pass() != nil
             }
         }
-        guard isPlain, let messageId, let channelId, let seq, let changeSeq, let sender, let clientId, let text, let createdAt
-        else { return nil }
+        guard isPlain, let messageId, let channelId, let seq, let sender, let clientId, let text, let createdAt else { return nil }
         let content = MessageContent(
             text: text, kind: kind ?? .text, customType: customType, data: data, metadata: metadata, tags: tags, parentId: parentId,
             mentionees: mentionees, metaArrays: metaArrays, pushOption: pushOption ?? .default, targetLanguages: targetLanguages,
             isSilent: isSilent ?? false
         )
         self.init(
-            messageId: messageId, channelId: channelId, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId,
+            messageId: messageId, channelId: channelId, seq: seq, changeSeq: changeSeq ?? seq, sender: sender, clientId: clientId,
             content: content, createdAt: createdAt, editedAt: editedAt, deletedAt: deletedAt,
             isDeletedForMe: isDeletedForMe ?? false, droppedMentions: droppedMentions
         )
@@ -163,7 +162,7 @@ extension Message: Codable {
         try container.encode(messageId, forKey: .messageId)
         try container.encode(channelId, forKey: .channelId)
         try container.encode(seq, forKey: .seq)
-        try container.encode(changeSeq, forKey: .changeSeq)
+        if changeSeq != seq { try container.encode(changeSeq, forKey: .changeSeq) }
         try container.encode(sender, forKey: .sender)
         try container.encode(clientId, forKey: .clientId)
         try container.encode(content.text, forKey: .text)
@@ -191,7 +190,7 @@ extension Message: Codable {
         messageId = try container.decode(MessageID.self, forKey: .messageId)
         channelId = try container.decode(ChannelID.self, forKey: .channelId)
         seq = try container.decode(Seq.self, forKey: .seq)
-        changeSeq = try container.decode(Seq.self, forKey: .changeSeq)
+        changeSeq = try container.decodeIfPresent(Seq.self, forKey: .changeSeq) ?? seq
         sender = try container.decode(UserID.self, forKey: .sender)
         clientId = try container.decode(ClientID.self, forKey: .clientId)
         let text = try container.decode(String.self, forKey: .text)

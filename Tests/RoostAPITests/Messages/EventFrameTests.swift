@@ -34,7 +34,7 @@ struct EventFrameTests {
         let text = try Self.text(Self.event())
         #expect(
             text == #"{"watching":true,"message":{"messageId":"382489492373635072","channelId":"general","#
-                + #""seq":3,"changeSeq":3,"sender":"ann","clientId":"7f1c-1","text":"hello","createdAt":"2026-03-01T12:30:05.250Z"}}"#
+                + #""seq":3,"sender":"ann","clientId":"7f1c-1","text":"hello","createdAt":"2026-03-01T12:30:05.250Z"}}"#
         )
         var expected = Self.event()
         expected.rows.counters = nil

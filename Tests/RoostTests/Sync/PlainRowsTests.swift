@@ -69,13 +69,14 @@ struct PlainRowsTests {
         ("{}", false), (#"["a"]"#, false), ("true", false), (#""\ud83d""#, false), (#""a\#u{1}""#, false), ("nul", false),
         (#""hi","text":"ho""#, true), (#""hi","more":{"a":[1,"}]",null,-1.5e3]}"#, true), (#""hi","kind":"poll""#, false),
         (#""hi","tags":null"#, true), (#""hi","tags":[1]"#, false), (#""hi","isSilent":"yes""#, false),
-        (#""hi","metadata":{"a":null,"b":-1,"c":1.5}"#, true), (#""hi","parentId":7"#, false),
+        (#""hi","metadata":{"a":null,"b":-1,"c":1.5}"#, true), (#""hi","parentId":7"#, false), (#""hi","changeSeq":7"#, true),
+        (#""hi","changeSeq":null"#, true), (#""hi","changeSeq":"7""#, false),
     ]
 
     @Test("X-01 an event's frame is read as Foundation reads it, and what can't be read is left out of it", arguments: values)
     func frames(value: (json: String, isRead: Bool)) throws {
         let message = """
-            {"messageId":"1","channelId":"c","seq":1,"changeSeq":1,"sender":"u","clientId":"x","text":\(value.json),\
+            {"messageId":"1","channelId":"c","seq":1,"sender":"u","clientId":"x","text":\(value.json),\
             "createdAt":"2026-03-01T12:30:05.250Z"}
             """
         let event = #"{"event":"message.edited","actor":"u","stream":"channel:c","seq":1,"rows":{"messages":["#
