@@ -121,10 +121,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     func forgetReading(of channel: ChannelID) { session.readConfirmation.forget(channel) }
 
     /// Takes an event's bytes. ``flush()`` follows, as ``OutputQueue`` says.
-    func send(event: ByteBuffer) {
-        session.send(event: event)
-        if session.mustFlush { flush() }
-    }
+    func send(event: ByteBuffer) { session.send(event: event) }
 
     /// Takes a signal. ``flush()`` follows, as ``OutputQueue`` says.
     func send(signal: SignalFrame) { session.send(signal: signal) }
@@ -134,9 +131,11 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         let isSignedOut = (registration?.device).map { session.registered($0) } ?? false
         registration = nil
         session.send(reply: reply)
-        if session.mustFlush { flush() }
         if isSignedOut { perform(session.closeEnded()) }
     }
+
+    /// Whether ``flush()`` mustn't wait.
+    var mustFlush: Bool { session.mustFlush }
 
     func flush() {
         guard let bytes = session.takeUnflushed() else { return }

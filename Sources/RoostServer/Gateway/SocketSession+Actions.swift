@@ -7,14 +7,14 @@ extension SocketSession {
     enum State {
         case unauthenticated
         case authenticating
-        case connecting(Caller, tokenExpiresAt: Timestamp)
-        case open(Caller, tokenExpiresAt: Timestamp)
+        case connecting
+        case open
         case closing
     }
 
-    var isAuthenticating: Bool { if case .authenticating = state { true } else { false } }
-    var isOpen: Bool { if case .open = state { true } else { false } }
-    var isClosing: Bool { if case .closing = state { true } else { false } }
+    var isAuthenticating: Bool { state == .authenticating }
+    var isOpen: Bool { state == .open }
+    var isClosing: Bool { state == .closing }
 
     /// What is written at once at the latest: a write of more isn't cheaper.
     static let unflushedBytesMax = 64 << 10

@@ -23,6 +23,7 @@ struct SocketSession {
     private(set) var state = State.unauthenticated
     /// The token's user, from its verification on.
     private(set) var caller: Caller?
+    private var tokenExpiresAt = Timestamp.forever
     /// The device as the client named it; nil if it didn't.
     private(set) var device: SocketDevice?
     /// The reason why the caller is shut out; nil if they aren't.
@@ -36,7 +37,7 @@ struct SocketSession {
     private var isReadingPaused = false
 
     // Output.
-    private var unflushed = UnflushedBytes()
+    private var unflushed: UnflushedBytes?
     /// Events from before the welcome, which comes first.
     private var held = HeldEvents()
     /// Signals that wait until the client reads.
@@ -221,24 +222,24 @@ struct SocketSession {
     mutating func verified(_ token: VerifiedToken) -> [Action] {
         guard isAuthenticating else { return [] }
         let caller = Caller(user: token.user, role: token.role, connection: connection, token: token.identity)
-        self.caller = caller
-        state = .connecting(caller, tokenExpiresAt: token.expiresAt)
+        (self.caller, tokenExpiresAt) = (caller, token.expiresAt)
+        state = .connecting
         return [.connect(token)]
     }
 
     /// The connection has taken its place, as one of a device, and its welcome follows. Returns whether it is shut out already: then ``closeEnded()`` comes after
     /// that.
     mutating func registered(_ identity: DeviceIdentity) -> Bool {
-        guard case .connecting(_, let tokenExpiresAt) = state, var caller else { return false }
+        guard state == .connecting, var caller else { return false }
         caller.device = identity
-        (self.caller, state) = (caller, .connecting(caller, tokenExpiresAt: tokenExpiresAt))
+        self.caller = caller
         accessRefusal = accessRefusal ?? device?.refusal(of: caller)
         return accessRefusal != nil
     }
 
     /// The engine has refused the connection.
     mutating func refuseConnection(_ error: RoostError) -> [Action] {
-        guard case .connecting = state else { return [] }
+        guard state == .connecting else { return [] }
         if error.code == .invalidArgument {
             // The token names a new user with an invalid id.
             refuse(.invalidUser(error), closing: .unauthenticated, RoostError.Code.unauthenticated.rawValue)
@@ -287,8 +288,8 @@ struct SocketSession {
 
     /// Adds a reply to the output; the first one of a connection is its welcome, and after it come the events held for it.
     mutating func send(reply: [UInt8]) {
-        if case .connecting(let caller, let tokenExpiresAt) = state {
-            state = .open(caller, tokenExpiresAt: tokenExpiresAt)
+        if state == .connecting {
+            state = .open
             put(frame: reply)
             let events = held.release()
             if accessRefusal == nil { for event in events { put(event: event) } }
@@ -330,7 +331,7 @@ struct SocketSession {
     }
 
     /// Whether more waits than is gained by one write for all, or more than allowed. It is only too much if the kernel doesn't take it, which a flush shows.
-    var mustFlush: Bool { unflushed.sizeBytes >= Self.unflushedBytesMax || budget.isOverEvents }
+    var mustFlush: Bool { unflushed.map { $0.sizeBytes >= Self.unflushedBytesMax } ?? false || budget.isOverEvents }
 
     /// Takes the bytes to write and flush; nil if nothing waits. ``flushed(_:)`` follows.
     mutating func takeUnflushed() -> UnflushedBytes? { unflushed.take() }
@@ -440,7 +441,7 @@ struct SocketSession {
     mutating func ended() -> [Action] {
         if !isClosing { actions.append(.lost) }
         state = .closing
-        unflushed = UnflushedBytes()
+        unflushed = nil
         held = HeldEvents()
         signals = SignalQueue()
         readConfirmation = ReadConfirmation()
@@ -457,7 +458,7 @@ struct SocketSession {
         switch state {
         case .unauthenticated, .authenticating, .connecting:
             if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token came") }
-        case .open(_, let tokenExpiresAt):
+        case .open:
             if tokenExpiresAt <= time { close(CloseCode.tokenExpired, "the token has expired") }
         case .closing: return []
         }

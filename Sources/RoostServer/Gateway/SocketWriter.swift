@@ -6,11 +6,12 @@ import NIOCore
 /// The way through the channel is a cost of its own beside write(2), for each delivery to an idle socket. It is what a channel is for if the client reads
 /// slower than the server writes: then what is left is the channel's, and so is what follows until the channel has written everything.
 struct SocketWriter {
-    /// What gives the connection's socket, once it was asked for; nil in it where the channel has none.
+    /// What gives the connection's socket, once it was asked for; nil where the channel has none.
     ///
     /// NIO's own way to it, `withUnsafeTransportIfAvailable`, asks the runtime with each call whether the channel has a socket, which takes over a quarter as long as
     /// write(2). It is asked once here. The channel still decides at each write whether its socket is open.
-    private var transport: (any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>)??
+    private var transport: (any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>)?
+    private var hasAskedForTransport = false
     /// At the beginning the channel may hold the answer to the handshake.
     private var channelMayHoldBytes = true
 
@@ -23,19 +24,16 @@ struct SocketWriter {
             channelMayHoldBytes = false
         }
         // A failure is the channel's to find and to report.
-        let sent = try? transport(of: context.channel)?.withUnsafeTransport { Self.send(bytes, to: $0) }
+        if !hasAskedForTransport { askForTransport(of: context.channel) }
+        let sent = try? transport?.withUnsafeTransport { Self.send(bytes, to: $0) }
         let rest = bytes.pieces(after: max(0, sent ?? 0))
         channelMayHoldBytes = !rest.isEmpty
         return rest
     }
 
-    private mutating func transport(
-        of channel: any Channel
-    ) -> (any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>)? {
-        if let transport { return transport }
-        let found = channel._channelCore as? any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>
-        transport = .some(found)
-        return found
+    private mutating func askForTransport(of channel: any Channel) {
+        hasAskedForTransport = true
+        transport = channel._channelCore as? any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>
     }
 
     #if os(Linux)
@@ -48,7 +46,7 @@ struct SocketWriter {
 
     /// - Returns: How many bytes the connection has taken.
     private static func send(_ bytes: UnflushedBytes, to handle: NIOBSDSocket.Handle) -> Int {
-        if let piece = bytes.onlyPiece {
+        if case .one(let piece) = bytes {
             return piece.withUnsafeReadableBytes { Foundation.send(handle, $0.baseAddress, $0.count, flags) }
         }
         var (sent, pieces) = (0, bytes.pieces[...])

@@ -1,30 +1,25 @@
 import NIOCore
 
 /// Bytes that wait to go out to a connection in one write, in pieces: an event's are shared by all sockets that get it, and copied for none.
-struct UnflushedBytes: Equatable, Sendable {
-    // Mostly there is one piece, for which nothing is allocated.
-    private var first: ByteBuffer?
-    private var rest: [ByteBuffer] = []
-    /// The size of all pieces.
-    private(set) var sizeBytes = 0
-
-    var isEmpty: Bool { first == nil }
+enum UnflushedBytes: Equatable, Sendable {
+    /// Mostly there is one piece, for which nothing is allocated.
+    case one(ByteBuffer)
+    case several([ByteBuffer], sizeBytes: Int)
 
     /// The pieces in their order.
-    var pieces: [ByteBuffer] { (first.map { [$0] } ?? []) + rest }
-
-    /// The one piece; nil if there are none or several.
-    var onlyPiece: ByteBuffer? { rest.isEmpty ? first : nil }
-
-    mutating func append(_ piece: ByteBuffer) {
-        sizeBytes += piece.readableBytes
-        if first == nil { first = piece } else { rest.append(piece) }
+    var pieces: [ByteBuffer] {
+        switch self {
+        case .one(let piece): [piece]
+        case .several(let pieces, _): pieces
+        }
     }
 
-    mutating func take() -> UnflushedBytes? {
-        guard !isEmpty else { return nil }
-        defer { self = UnflushedBytes() }
-        return self
+    /// The size of all pieces.
+    var sizeBytes: Int {
+        switch self {
+        case .one(let piece): piece.readableBytes
+        case .several(_, let sizeBytes): sizeBytes
+        }
     }
 
     /// Returns the pieces that are left once so many bytes were written.
@@ -38,6 +33,19 @@ struct UnflushedBytes: Equatable, Sendable {
             }
             defer { left = 0 }
             return piece.getSlice(at: piece.readerIndex + left, length: piece.readableBytes - left)
+        }
+    }
+}
+
+extension UnflushedBytes? {
+    /// Adds a piece behind the others.
+    mutating func append(_ piece: ByteBuffer) {
+        switch take() {
+        case nil: self = .one(piece)
+        case .one(let first): self = .several([first, piece], sizeBytes: first.readableBytes + piece.readableBytes)
+        case .several(var pieces, let sizeBytes):
+            pieces.append(piece)
+            self = .several(pieces, sizeBytes: sizeBytes + piece.readableBytes)
         }
     }
 }

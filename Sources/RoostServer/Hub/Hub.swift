@@ -170,6 +170,7 @@ final class Hub: Delivery {
         var authenticated = 0
         var deliveries: Int64 = 0
         var sentBytes: Int64 = 0
+        var writes: Int64 = 0
     }
 
     func counts() async throws -> Counts {
@@ -179,12 +180,13 @@ final class Hub: Delivery {
                 let shard = shard.value
                 return Counts(
                     sockets: shard.socketCount, authenticated: shard.authenticatedCount, deliveries: shard.deliveryCount,
-                    sentBytes: shard.sentByteCount)
+                    sentBytes: shard.sentByteCount, writes: shard.writeCount)
             }.get()
             counts.sockets += own.sockets
             counts.authenticated += own.authenticated
             counts.deliveries += own.deliveries
             counts.sentBytes += own.sentBytes
+            counts.writes += own.writes
         }
         return counts
     }

@@ -26,6 +26,8 @@ final class HubShard {
     private(set) var deliveryCount: Int64 = 0
     /// Bytes of events and replies that were given to sockets.
     private(set) var sentByteCount: Int64 = 0
+    /// Writes to sockets, of what they had been given.
+    private(set) var writeCount: Int64 = 0
     /// Called when the last socket of a stream is gone.
     var emptied: (@Sendable (StreamID) -> Void)?
 
@@ -121,6 +123,10 @@ final class HubShard {
     // MARK: The end of the loop's turn
 
     private func noteOutput(of socket: SocketHandler, isReply: Bool = false) {
+        if socket.mustFlush {
+            writeCount += 1
+            return socket.flush()
+        }
         switch output.add(socket, isReply: isReply, at: deliveredAt) {
         case nil: break
         case .atEndOfTurn:
@@ -143,6 +149,7 @@ final class HubShard {
 
     private func flush(_ sockets: [SocketHandler]) {
         for socket in sockets { socket.flush() }
+        writeCount += Int64(sockets.count)
         output.flushed(sockets, at: .now())
     }
 

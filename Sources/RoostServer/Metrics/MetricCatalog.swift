@@ -100,6 +100,8 @@ enum MetricCatalog {
         .counter("roost_events_total", "Events that operations of this server made."),
         .counter("roost_deliveries_total", "Events that were given to sockets: one for each event and receiver."),
         .counter("roost_sent_bytes_total", "Bytes of events and replies that were given to sockets."),
+        .counter(
+            "roost_socket_writes_total", "Writes of events, signals and replies to sockets: what comes close together shares one."),
     ]
 
     private static let cluster: [MetricDescription] = [

@@ -39,6 +39,7 @@ struct MetricsPage: Sendable {
             MetricSample("roost_queue_length", queues.reads, labels: ("queue", "read")),
             MetricSample("roost_deliveries_total", counts.deliveries),
             MetricSample("roost_sent_bytes_total", counts.sentBytes),
+            MetricSample("roost_socket_writes_total", counts.writes),
         ]
         return samples + files() + effectSamples() + ProcessSamples.read() + (cluster?.samples ?? []) + (registry?.samples ?? [])
     }

@@ -57,7 +57,8 @@ import Testing
 
         // What nobody can know to the digit is there, and is more than nothing.
         for name in [
-            "roost_events_total", "roost_deliveries_total", "roost_sent_bytes_total", "roost_write_batches_total",
+            "roost_events_total", "roost_deliveries_total", "roost_sent_bytes_total", "roost_socket_writes_total",
+            "roost_write_batches_total",
             "roost_write_batch_seconds_count", "roost_write_batch_size_sum", "roost_read_operations_total",
             "roost_connections_accepted_total", "roost_connections_max", "roost_database_bytes", "roost_database_log_bytes",
             "process_resident_memory_bytes", "process_open_fds", "process_max_fds", "process_start_time_seconds",

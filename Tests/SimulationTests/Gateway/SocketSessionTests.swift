@@ -221,15 +221,6 @@ struct SocketSessionTests {
         #expect(!session.mustFlush)
     }
 
-    @Test("What the connection didn't take is left, from the byte on that it didn't")
-    func partOfAWrite() {
-        let bytes: UnflushedBytes = [ByteBuffer(string: "ab"), ByteBuffer(string: "cde"), ByteBuffer(string: "f")]
-        for written in 0...bytes.sizeBytes {
-            let rest = bytes.pieces(after: written).map { String(buffer: $0) }
-            #expect(rest.joined() == "abcdef".dropFirst(written) && !rest.contains(""))
-        }
-    }
-
     @Test("Events that a client doesn't read are bounded: past that it is closed, to resume")
     func unread() {
         var session = opened()
@@ -493,12 +484,5 @@ struct SocketSessionTests {
         frames.add(watching("bob"), to: .watchers("general"))
         let sent = frames.steps.map { if case .signal(let frame, _) = $0 { frame.bytes } else { ByteBuffer() } }
         #expect(sent == [SignalFrame(watching("bob", isWhole: false)).bytes])
-    }
-}
-
-extension UnflushedBytes: ExpressibleByArrayLiteral {
-    public init(arrayLiteral pieces: ByteBuffer...) {
-        self.init()
-        for piece in pieces { append(piece) }
     }
 }
