@@ -20,7 +20,7 @@ extension Channel {
         CREATE INDEX channels_named ON channels (name_key, channel_id);
         CREATE TABLE channel_attributes (
             \(Channel.cacheColumns), revision, PRIMARY KEY (channel_id)
-        ) WITHOUT ROWID;
+        );
         CREATE TABLE capabilities (channel_id, \(Capabilities.cacheColumns), PRIMARY KEY (channel_id)) WITHOUT ROWID;
         """
 }

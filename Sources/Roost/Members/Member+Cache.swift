@@ -55,7 +55,7 @@ extension Member: CachedModel {
 /// The user's own memberships. A list of channels reads the index of `memberships`, which is narrow.
 extension Membership: CachedRow {
     static let schema = """
-        CREATE TABLE memberships (\(Membership.cacheColumns), is_member, PRIMARY KEY (channel_id)) WITHOUT ROWID;
+        CREATE TABLE memberships (\(Membership.cacheColumns), is_member, PRIMARY KEY (channel_id));
         CREATE INDEX memberships_listed ON memberships (
             is_member, channel_id, read_count, hidden_state, hidden_ordinal, notifications_muted_until
         );

@@ -5,7 +5,7 @@ import RoostAPI
 /// Messages that were never changed have no place in an index of changes: their seq is that of their newest change.
 extension Message: CachedRow {
     static let schema = """
-        CREATE TABLE messages (\(Message.cacheColumns), is_own, counts, PRIMARY KEY (channel_id, seq)) WITHOUT ROWID;
+        CREATE TABLE messages (\(Message.cacheColumns), is_own, counts, PRIMARY KEY (channel_id, seq));
         CREATE INDEX messages_by_id ON messages (message_id);
         CREATE INDEX messages_changed ON messages (channel_id, change_seq) WHERE change_seq > seq;
         CREATE INDEX messages_own ON messages (channel_id, client_id) WHERE is_own = 1;

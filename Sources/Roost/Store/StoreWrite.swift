@@ -12,8 +12,8 @@ enum StoreWrite: Hashable, Sendable {
     case forgetMessages(ChannelID, ClosedRange<Seq>)
     /// Forgets what only members know of a channel, its position too.
     case leave(ChannelID)
-    /// Replaces a channel; its counters only by newer ones.
-    case channel(Channel)
+    /// Replaces a channel; its counters only by newer ones. It is held by reference, or each copy of a list of writes would copy all of its fields.
+    indirect case channel(Channel)
     case counters(ChannelID, ChannelCounters)
     /// Adds new messages to their channel's counters, unless these are those of that moment or later.
     case add(Rows, to: ChannelID)

@@ -65,15 +65,18 @@ struct IncomingFrame: Decodable {
         self = try JSONDecoder(reading: kinds).decode(Self.self, from: Data(bytes))
     }
 
-    /// Reads a reply or an event, as nearly all frames are. The result of a reply is read by whoever knows its type.
+    /// Reads a reply or an event, as nearly all frames are. The result of a reply, with which the frame ends, is read by whoever knows its type.
     init?(plainly bytes: [UInt8], _ kinds: RowKinds) {
         var json = PlainJSON(bytes)
         var (kind, actor, stream, seq, after): (String?, UserID?, String?, Seq?, Seq?)
         var (rows, message): (LenientRows?, IncomingMessage?)
+        var isResult = false
         let isPlain = json.members { key, json in
             switch key {
             case "reply": return json.read(into: &reply)
-            case "result": return json.pass() != nil
+            case "result" where reply != nil:
+                isResult = true
+                return false
             case "event": return json.read(into: &kind)
             case "actor": return json.read(into: &actor)
             case "stream": return json.read(into: &stream)
@@ -88,6 +91,7 @@ struct IncomingFrame: Decodable {
             default: return json.pass() != nil
             }
         }
+        if isResult { return }
         guard isPlain, json.isAtEnd else { return nil }
         if let message {
             guard kind == nil else { return nil }
