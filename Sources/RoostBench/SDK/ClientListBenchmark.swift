@@ -66,9 +66,10 @@ struct ClientListBenchmark: Benchmark {
             // The rest of the order follows the first rows.
             try await Task.sleep(for: .milliseconds(200))
             unread += count
+            let written = Array(channels.shuffled().prefix(count))
             let turns = isWatched ? MainActorTurns() : nil
             let (start, startCPU) = (Clock.now(), Clock.processCPU() - burst.cpuTime)
-            try await burst.send(to: Array(channels.shuffled().prefix(count)))
+            try await burst.send(to: written)
             await chat.waitForUnread(unread)
             await list.waitForUnread(unread)
             costs.append(
