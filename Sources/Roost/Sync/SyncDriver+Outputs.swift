@@ -67,7 +67,7 @@ extension SyncDriver {
         case .signal(let signal): signals.send(.signal(signal))
         case .arrived(let arrivals): Task { await tell(arrivals) }
         case .startTimer(let timer, let delay): startTimer(timer, delay)
-        case .cancelTimer(let timer): timers.removeValue(forKey: timer)?.cancel()
+        case .cancelTimer(let timer): timers.cancel(timer)
         case .log(let level, let message): environment.logger.log(level: level, "\(message)")
         }
     }
@@ -108,22 +108,6 @@ extension SyncDriver {
             try? await clock.sleep(for: .seconds(5))
             connection.cancel()
         }
-    }
-
-    private func startTimer(_ timer: Sync.Timer, _ delay: Duration) {
-        timers[timer]?.cancel()
-        let clock = environment.clock
-        // A chat that is gone doesn't stay for its timers.
-        timers[timer] = Task { [weak self] in
-            do { try await clock.sleep(for: delay) } catch { return }
-            guard !Task.isCancelled else { return }
-            await self?.ended(timer)
-        }
-    }
-
-    private func ended(_ timer: Sync.Timer) async {
-        timers[timer] = nil
-        await post(.timer(timer))
     }
 
     /// Returns whether the writes are in the file. If writing fails, the machine gets what is.

@@ -67,7 +67,10 @@ actor SyncDriver {
     // Work under way: each entry is removed where it finishes.
     var opening: Task<SyncFiles, any Error>?
     var preparation: Task<SyncFiles, any Error>?
-    var timers: [Sync.Timer: Task<Void, Never>] = [:]
+    var timers = TimerSchedule()
+    var timerSleep: Task<Void, Never>?
+    /// The time since the driver was made, on the environment's clock.
+    nonisolated let elapsed: @Sendable () -> Duration
     var outgoing: AsyncStream<TransportCommand>.Continuation?
     var connection: Task<Void, Never>?
     var tokenFetch: Task<Void, Never>?
@@ -79,7 +82,10 @@ actor SyncDriver {
     var connecting: [CallToken: CheckedContinuation<Void, any Error>] = [:]
     var confirmations: [MessageKey: [CallToken: CheckedContinuation<Message, any Error>]] = [:]
 
-    init(_ environment: Environment) { self.environment = environment }
+    init(_ environment: Environment) {
+        self.environment = environment
+        elapsed = Self.stopwatch(environment.clock)
+    }
 
     static let client = "roost-swift/0.1.0"
 
