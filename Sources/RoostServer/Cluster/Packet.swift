@@ -12,7 +12,7 @@ import RoostCore
 ///     the role, a text; floors: as joined without a role; whether others see that the user is online: 1 byte (0 no, 1 yes, 2 as before); left: 16 bits, each a text; roles: 16 bits, each two texts and 64 bits; readers:
 ///     members and others, 1 byte each, 16 bits of roles, each a text; JSON
 enum Packet {
-    static let version: UInt8 = 5
+    static let version: UInt8 = 6
     /// Bytes of events after which a new packet begins. A bus takes at most 1 MB in one.
     static let sizeBytesMax = 256 * 1024
 

@@ -134,13 +134,17 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         if isSignedOut { perform(session.closeEnded()) }
     }
 
-    /// Whether ``flush()`` mustn't wait.
+    /// Whether ``flush()`` mustn't wait for more.
     var mustFlush: Bool { session.mustFlush }
 
-    func flush() {
-        guard let bytes = session.takeUnflushed() else { return }
+    /// Writes what waits.
+    ///
+    /// - Returns: Whether something did.
+    func flush() -> Bool {
+        guard let bytes = session.takeUnflushed() else { return false }
         write(bytes)
         perform(session.flushed(pressure))
+        return true
     }
 
     // MARK: What is done

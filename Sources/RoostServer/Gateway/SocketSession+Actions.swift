@@ -16,7 +16,7 @@ extension SocketSession {
     var isOpen: Bool { state == .open }
     var isClosing: Bool { state == .closing }
 
-    /// What is written at once at the latest: a write of more isn't cheaper.
+    /// From this size on what waits isn't kept for more to come: a larger write isn't cheaper.
     static let unflushedBytesMax = 64 << 10
 
     /// Limits on one socket. Each bounds something that a client could otherwise let grow.

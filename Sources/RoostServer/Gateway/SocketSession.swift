@@ -330,7 +330,7 @@ struct SocketSession {
         flush()
     }
 
-    /// Whether more waits than is gained by one write for all, or more than allowed. It is only too much if the kernel doesn't take it, which a flush shows.
+    /// Whether a flush mustn't wait for more: as much waits as is gained by one write, or more than allowed, which is too much only if the kernel doesn't take it.
     var mustFlush: Bool { unflushed.map { $0.sizeBytes >= Self.unflushedBytesMax } ?? false || budget.isOverEvents }
 
     /// Takes the bytes to write and flush; nil if nothing waits. ``flushed(_:)`` follows.

@@ -26,7 +26,7 @@ final class HubShard {
     private(set) var deliveryCount: Int64 = 0
     /// Bytes of events and replies that were given to sockets.
     private(set) var sentByteCount: Int64 = 0
-    /// Writes to sockets, of what they had been given.
+    /// Times that a socket was written to what it had been given.
     private(set) var writeCount: Int64 = 0
     /// Called when the last socket of a stream is gone.
     var emptied: (@Sendable (StreamID) -> Void)?
@@ -123,11 +123,7 @@ final class HubShard {
     // MARK: The end of the loop's turn
 
     private func noteOutput(of socket: SocketHandler, isReply: Bool = false) {
-        if socket.mustFlush {
-            writeCount += 1
-            return socket.flush()
-        }
-        switch output.add(socket, isReply: isReply, at: deliveredAt) {
+        switch output.add(socket, isReply: isReply, mayWait: !socket.mustFlush, at: deliveredAt) {
         case nil: break
         case .atEndOfTurn:
             let box = NIOLoopBound(self, eventLoop: eventLoop)
@@ -148,8 +144,7 @@ final class HubShard {
     }
 
     private func flush(_ sockets: [SocketHandler]) {
-        for socket in sockets { socket.flush() }
-        writeCount += Int64(sockets.count)
+        for socket in sockets where socket.flush() { writeCount += 1 }
         output.flushed(sockets, at: .now())
     }
 

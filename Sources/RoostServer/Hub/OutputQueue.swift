@@ -18,8 +18,8 @@ struct OutputState {
 ///
 /// At the end of the loop's turn, behind everything that already waits for the loop, those are flushed that got a reply, and then those that
 /// were idle: an acknowledgement doesn't wait until a large channel has been written to. A socket that was flushed less than ``waitMax`` ago
-/// waits for the rest of that time, unless it gets a reply: events that follow one another closely then share a write, whatever commits they
-/// come from.
+/// waits for the rest of that time, unless it gets a reply or has very much to write: events that follow one another closely then share a write,
+/// whatever commits they come from.
 ///
 /// A state machine without I/O.
 struct OutputQueue<Socket: QueuedOutput> {
@@ -41,8 +41,9 @@ struct OutputQueue<Socket: QueuedOutput> {
 
     /// Adds a socket that has just got output.
     ///
+    /// - Parameter mayWait: Whether more that comes soon may share the write.
     /// - Returns: What has to be arranged; nil if it is arranged already.
-    mutating func add(_ socket: Socket, isReply: Bool, at now: NIODeadline) -> Action? {
+    mutating func add(_ socket: Socket, isReply: Bool, mayWait: Bool = true, at now: NIODeadline) -> Action? {
         let state = socket.outputState
         let isArranged = !(answered.isEmpty && due.isEmpty)
         if isReply {
@@ -51,9 +52,9 @@ struct OutputQueue<Socket: QueuedOutput> {
             answered.append(socket)
             return isArranged ? nil : .atEndOfTurn
         }
-        guard !state.isAnswered, !state.isDue, !state.isWaiting else { return nil }
+        guard !state.isAnswered, !state.isDue, !state.isWaiting || !mayWait else { return nil }
         let end = state.flushedAt + Self.waitMax
-        if now >= end {
+        if now >= end || !mayWait {
             socket.outputState.isDue = true
             due.append(socket)
             return isArranged ? nil : .atEndOfTurn

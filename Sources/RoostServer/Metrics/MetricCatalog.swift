@@ -101,7 +101,8 @@ enum MetricCatalog {
         .counter("roost_deliveries_total", "Events that were given to sockets: one for each event and receiver."),
         .counter("roost_sent_bytes_total", "Bytes of events and replies that were given to sockets."),
         .counter(
-            "roost_socket_writes_total", "Writes of events, signals and replies to sockets: what comes close together shares one."),
+            "roost_socket_writes_total",
+            "Times that what a socket had been given was written to it: what comes close together goes out at once."),
     ]
 
     private static let cluster: [MetricDescription] = [

@@ -47,6 +47,22 @@ import Testing
         #expect(queue.add(ann, isReply: false, at: after(2150)) == .atEndOfTurn)
     }
 
+    @Test("a socket with very much to write doesn't wait for more, whether it waited already or not")
+    func large() {
+        for hasWaited in [false, true] {
+            var queue = OutputQueue<Socket>()
+            let socket = Socket("ann")
+            _ = queue.add(socket, isReply: false, at: start)
+            queue.flushed(queue.takeDue(), at: start)
+            if hasWaited { _ = queue.add(socket, isReply: false, at: after(10)) }
+            #expect(queue.add(socket, isReply: false, mayWait: false, at: after(20)) == .atEndOfTurn)
+            #expect(queue.add(socket, isReply: false, mayWait: false, at: after(30)) == nil)
+            #expect(queue.takeDue().map(\.name) == ["ann"])
+            queue.flushed([socket], at: after(40))
+            #expect(queue.takeWaiting().isEmpty)
+        }
+    }
+
     @Test("a busy socket doesn't make an idle one wait")
     func others() {
         var queue = OutputQueue<Socket>()
