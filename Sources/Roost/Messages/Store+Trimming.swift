@@ -20,19 +20,20 @@ extension Database {
     /// The messages of a channel that stay.
     private static let messagesKept = 100
 
-    /// Deletes messages until the cache takes no more than a number of bytes, if there are enough that may go. The positions of the channels
-    /// say so, in the same transaction.
+    /// Deletes messages of a cache that takes more than a number of bytes, until it takes an eighth less than that, if there are enough that may go. The
+    /// positions of the channels say so, in the same transaction.
     ///
-    /// The file doesn't become smaller. What is free in it is used for what comes next.
-    func trim(to sizeBytesMax: Int, _ kinds: CachedRowKinds) throws {
-        guard try usedBytes() > sizeBytesMax else { return }
-        for channel in try channelsByOpening() {
-            try trim(channel, kinds)
-            guard try usedBytes() > sizeBytesMax else { return }
-        }
+    /// - Returns: Whether some were deleted. Messages lie in the order in which they came, so that these leave gaps all over the file: it has to be packed then.
+    func trim(to sizeBytesMax: Int, _ kinds: CachedRowKinds) throws -> Bool {
+        let used = try usedBytes()
+        guard used > sizeBytesMax else { return false }
+        let excess = used - sizeBytesMax / 8 * 7
+        var deleted = 0
+        for channel in try channelsByOpening() where deleted < excess { deleted += try trim(channel, kinds) }
+        return deleted > 0
     }
 
-    private func usedBytes() throws -> Int {
+    func usedBytes() throws -> Int {
         func pragma(_ name: String) throws -> Int { try value("PRAGMA \(name)") ?? 0 }
         return try (pragma("page_count") - pragma("freelist_count")) * pragma("page_size")
     }
@@ -46,7 +47,8 @@ extension Database {
         return try values(sql)
     }
 
-    private func trim(_ channel: ChannelID, _ kinds: CachedRowKinds) throws {
+    /// - Returns: The bytes of what was deleted, about.
+    private func trim(_ channel: ChannelID, _ kinds: CachedRowKinds) throws -> Int {
         // Of the window, what comes after the messages that stay; of the stretches before it, nothing.
         let sql = """
             SELECT MAX(p.window_start, COALESCE((
@@ -54,8 +56,17 @@ extension Database {
             FROM positions p WHERE p.channel_id = ?1
             """
         let kept: Seq? = try value(sql, [channel, Self.messagesKept - 1])
-        guard let kept, kept > 0 else { return }
+        guard let kept, kept > 0 else { return 0 }
+        let deleted: Int? = try value(Self.sizeOfMessages, [channel, kept])
         try kinds.forget(messages: 0...(kept - 1), in: channel, self)
         try beginWindow(of: channel, at: kept)
+        return deleted ?? 0
     }
+
+    /// Beside what is long, a message has some 200 bytes in its row and in the entries of the indexes.
+    private static let sizeOfMessages = """
+        SELECT COALESCE(SUM(200 + LENGTH(CAST(text AS BLOB)) + COALESCE(LENGTH(CAST(data AS BLOB)), 0) + COALESCE(LENGTH(metadata), 0)
+                   + COALESCE(LENGTH(mentionees), 0) + COALESCE(LENGTH(meta_arrays), 0)), 0)
+        FROM messages WHERE channel_id = ? AND seq < ?
+        """
 }

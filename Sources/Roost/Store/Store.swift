@@ -47,10 +47,12 @@ final class Store: Sendable {
                 guard let url else { return connections }
                 if openFiles[url, default: 0] == 0 {
                     do {
-                        try connections.write { database in
-                            try database.trim(to: sizeBytesMax, kinds)
+                        let isTrimmed = try connections.write { database in
+                            let isTrimmed = try database.trim(to: sizeBytesMax, kinds)
                             try database.trimUsers()
+                            return isTrimmed
                         }
+                        if isTrimmed { try connections.vacuum() }
                     } catch {
                         logger.error("The cache couldn't be trimmed.", metadata: ["error": "\(error)"])
                     }

@@ -19,29 +19,34 @@ struct TrimmingTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    /// 400 messages of two thirds of a kilobyte in each channel, all of them cached.
+    /// 400 messages of two thirds of a kilobyte in each channel, all of them cached, a few of each channel at a time.
     private func fill(_ store: Store) async throws {
-        for channel in channels {
-            let messages = (1...400 as ClosedRange<Seq>).map { seq in
-                Message(
-                    messageId: MessageID(rawValue: seq), channelId: channel, seq: seq, changeSeq: seq, sender: "bob",
-                    clientId: ClientID("\(seq)"), text: String(repeating: "x", count: 650), createdAt: Timestamp(milliseconds: seq))
+        try await store.write(channels.map { .forget($0) })
+        for start in stride(from: 1, through: 400, by: 5) as StrideThrough<Seq> {
+            for channel in channels {
+                let messages = (start..<start + 5).map { seq in
+                    Message(
+                        messageId: MessageID(rawValue: seq), channelId: channel, seq: seq, changeSeq: seq, sender: "bob",
+                        clientId: ClientID("\(seq)"), text: String(repeating: "x", count: 650),
+                        createdAt: Timestamp(milliseconds: seq))
+                }
+                try await store.write([
+                    .messages(messages, of: channel),
+                    .position(channel, Position(cursor: start + 4, windowStart: 0, messageCount: Int(start) + 4)),
+                ])
             }
-            try await store.write([
-                .forget(channel), .messages(messages, of: channel),
-                .position(channel, Position(cursor: 400, windowStart: 0, messageCount: 400)),
-            ])
         }
+    }
+
+    private func store(_ url: URL, sizeBytesMax: Int = .max) throws -> Store {
+        try Store(
+            url: url, user: "ann", sizeBytesMax: sizeBytesMax, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
     private func counts(in store: Store) async throws -> [Int] {
         try await store.read { database in
             try Int.fetchAll(database, sql: "SELECT COUNT(*) FROM messages GROUP BY channel_id ORDER BY channel_id")
         }
-    }
-
-    private func trim(_ store: Store, to sizeBytesMax: Int) async throws {
-        try await store.change { try $0.trim(to: sizeBytesMax, .standard) }
     }
 
     @Test("A cache that another client has open isn't trimmed: it knows what is cached")
@@ -56,21 +61,29 @@ struct TrimmingTests {
 
     @Test("The oldest messages go until the cache is small enough: those of channels first that were never shown, or longest ago")
     func order() async throws {
-        let store = try Store(url: nil, user: "ann", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        try await fill(store)
-        try await store.noteOpening(of: "a")
-        try await store.noteOpening(of: "c")
-        try await store.noteOpening(of: "a")
-        try await trim(store, to: 100 << 20)
-        #expect(try await counts(in: store) == [400, 400, 400])
-        // Some 300 KB each, of which a quarter stays.
-        try await trim(store, to: 920 << 10)
-        #expect(try await counts(in: store) == [400, 100, 400])
-        try await trim(store, to: 700 << 10)
-        #expect(try await counts(in: store) == [400, 100, 100])
-        try await trim(store, to: 1)
-        #expect(try await counts(in: store) == [100, 100, 100])
-        #expect(try await store.savedState().channels["b"] == Position(cursor: 400, windowStart: 301, messageCount: 400))
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let url = folder.appending(component: "cache.sqlite")
+        do {
+            let store = try store(url)
+            try await fill(store)
+            try await store.noteOpening(of: "a")
+            try await store.noteOpening(of: "c")
+            try await store.noteOpening(of: "a")
+        }
+        // Some 340 KB each, of which a quarter stays. What was packed isn't too large again.
+        for (sizeBytesMax, kept) in [
+            (100 << 20, [400, 400, 400]), (1060 << 10, [400, 100, 400]), (1060 << 10, [400, 100, 400]),
+            (800 << 10, [400, 100, 100]),
+            (800 << 10, [400, 100, 100]), (1, [100, 100, 100]),
+        ] {
+            let store = try store(url, sizeBytesMax: sizeBytesMax)
+            let counts = try await counts(in: store)
+            #expect(counts == kept, "\(sizeBytesMax)")
+            let usedBytes = try await store.read { try $0.usedBytes() }
+            #expect(sizeBytesMax == 1 || usedBytes <= sizeBytesMax)
+        }
+        #expect(try await store(url).savedState().channels["b"] == Position(cursor: 400, windowStart: 301, messageCount: 400))
     }
 
     @Test("A trimmed cache begins without a hole: what was deleted is the server's to give")
@@ -79,7 +92,7 @@ struct TrimmingTests {
         let name = SyncFiles.folderName(of: "ann", at: URL(filePath: "/"))
         do {
             let cache = folder.appending(component: name).appending(component: "cache.sqlite")
-            try await fill(try Store(url: cache, user: "ann", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
+            try await fill(try store(cache))
         }
         let chat = chat(sizeBytesMax: 1)
         let list = chat.channel("b").messages(pageSize: 90)
