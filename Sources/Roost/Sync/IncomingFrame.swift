@@ -74,8 +74,8 @@ struct IncomingFrame: Decodable {
         let isPlain = json.members { key, json in
             switch key {
             case "reply": return json.read(into: &reply)
-            case "result" where reply != nil:
-                isResult = true
+            case "result" where reply != nil && bytes.last == UInt8(ascii: "}"):
+                isResult = !json.takeNull()
                 return false
             case "event": return json.read(into: &kind)
             case "actor": return json.read(into: &actor)

@@ -6,36 +6,33 @@ struct TimerSchedule {
     private var ends: [Sync.Timer: Duration] = [:]
     private var sleepEnd: Duration?
 
-    mutating func start(_ timer: Sync.Timer, until end: Duration) { ends[timer] = end }
-    mutating func cancel(_ timer: Sync.Timer) { ends[timer] = nil }
-
-    /// Returns when the sleep ends that has to begin, instead of the one under way; nil if that ends early enough, or nothing is waited for.
-    mutating func nextSleep() -> Duration? {
-        guard let earliest = ends.values.min() else { return nil }
-        if let sleepEnd, sleepEnd <= earliest { return nil }
-        sleepEnd = earliest
-        return earliest
+    /// Returns when the sleep ends that has to begin, instead of the one under way; nil if that ends early enough.
+    mutating func start(_ timer: Sync.Timer, until end: Duration) -> Duration? {
+        ends[timer] = end
+        if let sleepEnd, sleepEnd <= end { return nil }
+        sleepEnd = end
+        return end
     }
 
-    /// Notes that the sleep is over.
-    mutating func woke() { sleepEnd = nil }
+    mutating func cancel(_ timer: Sync.Timer) { ends[timer] = nil }
 
-    /// Takes the timer that has ended first.
-    mutating func takeEnded(at now: Duration) -> Sync.Timer? {
-        guard let (timer, end) = ends.min(by: { $0.value < $1.value }), end <= now else { return nil }
-        ends[timer] = nil
-        return timer
+    /// The sleep is over: takes the timers that have ended, in the order of their ends.
+    ///
+    /// - Returns: These, and when the next sleep ends; nil if nothing is waited for.
+    mutating func woke(at now: Duration) -> (ended: [Sync.Timer], next: Duration?) {
+        let ended = ends.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
+        for timer in ended { ends[timer] = nil }
+        sleepEnd = ends.values.min()
+        return (ended, sleepEnd)
     }
 }
 
 extension SyncDriver {
     func startTimer(_ timer: Sync.Timer, _ delay: Duration) {
-        timers.start(timer, until: elapsed() + delay)
-        sleepForTimers()
+        if let end = timers.start(timer, until: elapsed() + delay) { sleep(until: end) }
     }
 
-    private func sleepForTimers() {
-        guard let end = timers.nextSleep() else { return }
+    private func sleep(until end: Duration) {
         timerSleep?.cancel()
         let (clock, duration) = (environment.clock, end - elapsed())
         // A chat that is gone doesn't stay for its timers.
@@ -46,10 +43,9 @@ extension SyncDriver {
     }
 
     private func wokeForTimers() async {
-        timers.woke()
-        // One by one: the first may have the next cancelled.
-        while let timer = timers.takeEnded(at: elapsed()) { await post(.timer(timer)) }
-        sleepForTimers()
+        let (ended, next) = timers.woke(at: elapsed())
+        if let next { sleep(until: next) }
+        for timer in ended { await post(.timer(timer)) }
     }
 
     /// Counts the time on a clock from now on.

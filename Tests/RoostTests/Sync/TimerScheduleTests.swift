@@ -7,37 +7,36 @@ import Testing
     @Test("One sleep is under way, for the timer that ends first; it goes on when that is cancelled, and serves the next")
     func oneSleep() {
         var timers = TimerSchedule()
-        #expect(timers.nextSleep() == nil)
-        timers.start(.call(1), until: .seconds(30))
-        #expect(timers.nextSleep() == .seconds(30))
+        let first = timers.start(.call(1), until: .seconds(30))
+        #expect(first == .seconds(30))
         for number in 2...100 {
-            timers.start(.call(Int64(number)), until: .seconds(30 + number))
+            let next = timers.start(.call(Int64(number)), until: .seconds(30 + number))
             timers.cancel(.call(Int64(number - 1)))
-            #expect(timers.nextSleep() == nil, "call \(number)")
+            #expect(next == nil, "call \(number)")
         }
-        timers.start(.liveness, until: .seconds(12))
-        #expect(timers.nextSleep() == .seconds(12))
-        timers.woke()
-        #expect(timers.takeEnded(at: .seconds(11)) == nil)
-        #expect(timers.takeEnded(at: .seconds(12)) == .liveness)
-        #expect(timers.nextSleep() == .seconds(130))
+        let earlier = timers.start(.liveness, until: .seconds(12))
+        #expect(earlier == .seconds(12))
+        var woke = timers.woke(at: .seconds(12))
+        #expect(woke.ended == [.liveness] && woke.next == .seconds(130))
         timers.cancel(.call(100))
-        timers.woke()
-        #expect(timers.takeEnded(at: .seconds(200)) == nil && timers.nextSleep() == nil)
+        woke = timers.woke(at: .seconds(130))
+        #expect(woke.ended == [] && woke.next == nil)
+        let anew = timers.start(.call(101), until: .seconds(160))
+        #expect(anew == .seconds(160))
     }
 
     @Test("Timers that have ended come in the order of their ends, without those that were cancelled or started again meanwhile")
     func order() {
         var timers = TimerSchedule()
-        timers.start(.token, until: .seconds(3))
-        timers.start(.users, until: .seconds(1))
-        timers.start(.arrivals, until: .seconds(2))
-        timers.start(.reconnect, until: .seconds(4))
-        #expect(timers.takeEnded(at: .seconds(10)) == .users)
+        for (timer, end) in [(.token, 3), (.users, 1), (.arrivals, 2), (.reconnect, 4)] as [(Sync.Timer, Int)] {
+            _ = timers.start(timer, until: .seconds(end))
+        }
         timers.cancel(.arrivals)
-        timers.start(.token, until: .seconds(20))
-        #expect(timers.takeEnded(at: .seconds(10)) == .reconnect)
-        #expect(timers.takeEnded(at: .seconds(10)) == nil)
-        #expect(timers.nextSleep() == .seconds(20))
+        _ = timers.start(.token, until: .seconds(20))
+        let woke = timers.woke(at: .seconds(10))
+        #expect(woke.ended == [.users, .reconnect] && woke.next == .seconds(20))
+        // A sleep that was replaced may end all the same.
+        let early = timers.woke(at: .seconds(11))
+        #expect(early.ended == [] && early.next == .seconds(20))
     }
 }
