@@ -33,6 +33,12 @@ extension Database {
         return deleted > 0
     }
 
+    /// Writes the file anew without its gaps. The log, through which all of it goes, is emptied after that.
+    func pack() throws {
+        try execute(sql: "VACUUM")
+        try checkpoint(.truncate)
+    }
+
     func usedBytes() throws -> Int {
         func pragma(_ name: String) throws -> Int { try value("PRAGMA \(name)") ?? 0 }
         return try (pragma("page_count") - pragma("freelist_count")) * pragma("page_size")

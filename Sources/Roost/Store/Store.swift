@@ -52,7 +52,7 @@ final class Store: Sendable {
                             try database.trimUsers()
                             return isTrimmed
                         }
-                        if isTrimmed { try connections.vacuum() }
+                        if isTrimmed { try connections.writeWithoutTransaction { try $0.pack() } }
                     } catch {
                         logger.error("The cache couldn't be trimmed.", metadata: ["error": "\(error)"])
                     }
