@@ -103,8 +103,9 @@ import Testing
         try await mine.delete(own[0].messageId)
         try await wait("the deletion to be shown") { rows.items[0].isDeleted }
         try await mine.undelete(own[0].messageId)
-        try await wait("nothing to be changed") { rows.items[0].text == "1" && rows.items[0].change == nil }
-        #expect(bob.outbox.count == 0)
+        try await wait("nothing to be changed") {
+            rows.items[0].text == "1" && rows.items[0].change == nil && bob.outbox.count == 0
+        }
         try await mine.undelete(own[1].messageId)
         try await mine.undelete(own[2].messageId)
         try await mine.delete(own[2].messageId)
