@@ -96,6 +96,25 @@ struct PlainRowsTests {
         }
     }
 
+    @Test(
+        "X-01 a reply is told from its result by what comes before it; an error beside none counts, and a part of a frame isn't read"
+    )
+    func replies() throws {
+        let error = #""error":{"code":"not_found","message":"There is none."}"#
+        let replies: [(text: String, error: RoostError.Code?)] = [
+            (#"{"reply":7,"result":{"a":[1,"}"]}}"#, nil), (#"{"result":{"reply":8},"reply":7}"#, nil),
+            (#"{"reply":7,"done":true}"#, nil),
+            (#"{"reply":7,\#(error)}"#, .notFound), (#"{"reply":7,"result":null,\#(error)}"#, .notFound),
+        ]
+        for (text, code) in replies {
+            for read in [IncomingFrame.init(_:_:), IncomingFrame.init(byFoundation:_:)] {
+                let frame = try read(Array(text.utf8), .standard)
+                #expect(frame.reply == 7 && frame.error?.code == code && frame.event == nil, "\(text)")
+            }
+        }
+        #expect(throws: (any Error).self) { try IncomingFrame(Array(#"{"reply":7,"result":{"a":[1"#.utf8)) }
+    }
+
     @Test("X-01 a resumption is read as Foundation reads it")
     func resumption() throws {
         let changes = #"""
