@@ -25,8 +25,8 @@ struct MapTests {
         "RoostTesting": ["RoostAPI", "RoostServer", "Roost", "Foundation", "Synchronization", "Logging", "ServiceLifecycle"],
         // It fills data directories itself, measures the rules and the driver beside the server, and watches live objects as an app does.
         "RoostBench": [
-            "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "CEpoll", "Foundation", "Observation", "Synchronization",
-            "Logging", "CoreMetrics", "NIO", "GRDBSQLite",
+            "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "CEpoll", "Foundation", "Observation",
+            "Synchronization", "Logging", "CoreMetrics", "NIO", "GRDBSQLite",
         ],
         "RoostCommand": [
             "RoostAPI", "RoostServer", "RoostBench", "Roost", "Foundation", "Dispatch", "Synchronization", "Logging", "NIO",
