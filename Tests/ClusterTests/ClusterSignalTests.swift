@@ -131,14 +131,7 @@ extension RealClusterTests {
                 try await Self.follow(.presenceChanged, ann, to: ["bob"], from: [])
                 try await phone.call(StartReading(channel: "general"))
                 let first = try await ann.send("general", "1")
-                while await phone.next() != .ping {}
-                func marked(_ socket: RawSocket, upTo seq: Seq) async throws {
-                    var position: Seq = 0
-                    while position < seq {
-                        position = try await socket.event(of: .user("bob")).rows.memberships?.first?.readSeq ?? 0
-                    }
-                }
-                try await marked(tablet, upTo: first.seq)
+                try await phone.confirmReading(upTo: first.seq, asking: tablet)
                 // The other node's device ends it.
                 try await tablet.call(MarkUnread(channel: "general", seq: first.seq))
                 _ = try await phone.event(of: .user("bob"))
@@ -197,10 +190,7 @@ extension RealClusterTests {
                 try await Self.follow(.presenceChanged, ann, to: ["bob", "cid"], from: ["bob", "cid"])
                 try await phone.call(StartReading(channel: "general"))
                 let first = try await ann.call(SendMessage(channel: "general", clientId: "1", text: "1"))
-                while await phone.next() != .ping {}
-                while try await tablet.call(GetUnread(channel: "general")).readSeq < first.seq {
-                    try await Task.sleep(for: .milliseconds(20))
-                }
+                try await phone.confirmReading(upTo: first.seq, asking: tablet)
                 let killed = ContinuousClock.now
                 await nodes.killNode(1)
                 try await ann.call(SendMessage(channel: "general", clientId: "2", text: "2"))

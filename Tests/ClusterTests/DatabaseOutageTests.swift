@@ -61,6 +61,29 @@ extension RealClusterTests {
             }
         }
 
+        @Test(
+            "AM-45 I4 what a device has while its user reads is read in the end, though the database was gone when the device said so"
+        )
+        func readMeanwhile() async throws {
+            let postgres = try PostgreSQLServer()
+            try await TestCluster.run(1, on: postgres) { cluster in
+                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
+                let ann = try await cluster.socket("ann", at: 0)
+                let (phone, tablet) = (try await cluster.socket("bob", at: 0), try await cluster.socket("bob", at: 0))
+                try await phone.call(StartReading(channel: Self.general))
+                let sent = try await ann.send(Self.general, "1")
+                await phone.stopAnsweringPings()
+                try await phone.waitForPing()
+                try postgres.killNow()
+                await phone.answerPingsAgain()
+                // It takes its turn behind the mark, which is refused likewise.
+                try await expectRefused { try await phone.call(MarkRead(channel: Self.general, seq: sent.seq)) }
+                try postgres.startAgain()
+                try await expectReadiness(200, of: cluster)
+                try await phone.confirmReading(upTo: sent.seq, of: Self.general, asking: tablet)
+            }
+        }
+
         @Test("I23 /livez and /metrics answer at once while the database doesn't, however often they are asked")
         func silentDatabase() async throws {
             let postgres = try PostgreSQLServer.shared

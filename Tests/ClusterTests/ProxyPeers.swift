@@ -109,12 +109,3 @@ final class ClientSocket: Sendable {
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     }
 }
-
-/// Waits until something is so that nothing tells of; looks again every few milliseconds.
-func eventually(_ what: String, within deadline: Duration = .seconds(30), _ isSo: () async throws -> Bool) async throws {
-    let end = ContinuousClock.now + deadline
-    while try await !isSo() {
-        guard ContinuousClock.now < end else { throw Missed(what) }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-}

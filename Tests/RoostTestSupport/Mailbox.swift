@@ -71,3 +71,15 @@ public struct Missed: Error, CustomStringConvertible {
     public let description: String
     public init(_ what: String) { description = "Missed: \(what)" }
 }
+
+/// Waits until something is so that nothing tells of; looks again every few milliseconds.
+public func eventually(
+    _ what: String, within deadline: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
+    _ isSo: () async throws -> Bool
+) async throws {
+    let end = ContinuousClock.now + deadline
+    while try await !isSo() {
+        guard ContinuousClock.now < end else { throw Missed(what) }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}

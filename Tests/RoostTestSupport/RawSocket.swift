@@ -155,6 +155,28 @@ public actor RawSocket {
         await answerPings()
     }
 
+    /// Waits until the server asks whether the socket has what came before. What came is passed over.
+    public func waitForPing() async throws {
+        while true {
+            switch await next() {
+            case .ping: return
+            case .text: continue
+            case let other: throw Missed("a ping: \(other)")
+            }
+        }
+    }
+
+    /// Waits until what the socket was given of a channel that its user reads is read, after however many pings.
+    ///
+    /// - Parameter other: Another of the user's sockets, which asks the server how far that is.
+    public func confirmReading(upTo seq: Seq, of channel: ChannelID = "general", asking other: RawSocket) async throws {
+        try await eventually("\(channel) to be read up to \(seq)") {
+            // With a reply this socket answers the pings that came before it.
+            try await call(GetMe())
+            return try await other.call(GetUnread(channel: channel)).readSeq >= seq
+        }
+    }
+
     private static func signal(_ payload: [UInt8]) -> Signal? {
         payload.starts(with: Array(#"{"signal""#.utf8)) ? try? JSONDecoder().decode(Signal.self, from: Data(payload)) : nil
     }

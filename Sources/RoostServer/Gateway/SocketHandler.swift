@@ -228,14 +228,26 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     /// Moves the positions of a user who reads (AM-45). Whoever may not any more doesn't.
     private func markRead(_ seqs: [ChannelID: Seq]) {
-        guard let caller = session.caller else { return }
+        guard let caller = session.caller, let context else { return }
+        let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let loop = context.eventLoop
         for (channel, seq) in seqs {
+            let mark = Job(marking: MarkRead(channel: channel, seq: seq), by: caller) { refusal in
+                guard refusal.isRetryable else { return }
+                loop.execute { handler.value.takeBack([channel: seq]) }
+            }
             do {
-                try services.engine.submit(write: Job(marking: MarkRead(channel: channel, seq: seq), by: caller))
+                try services.engine.submit(write: mark)
             } catch {
-                services.hub.shard(of: socket).takeBack([channel: seq], of: socket.connection)
+                takeBack([channel: seq])
             }
         }
+    }
+
+    /// Has the client asked once more about what its user has read, since that couldn't be stored.
+    private func takeBack(_ seqs: [ChannelID: Seq]) {
+        guard context != nil else { return }
+        services.hub.shard(of: socket).takeBack(seqs, of: socket.connection)
     }
 
     // MARK: Authentication
@@ -303,13 +315,13 @@ extension Job {
     }
 
     /// A mark that the server makes for a user who reads: nobody waits for its answer.
-    init(marking mark: MarkRead, by caller: Caller) {
+    init(marking mark: MarkRead, by caller: Caller, refused: @escaping @Sendable (RoostError) -> Void) {
         self.init(
             operation: MarkRead.name, caller: caller, scope: mark.scope(for: caller),
             run: { context in
                 _ = try mark.handle(in: &context)
                 return []
-            }, destination: .waiting { _ in })
+            }, destination: .waiting { if case .failure(let refusal) = $0 { refused(refusal) } })
     }
 
     /// Gives a socket its place in the order of commits: later commits reach it as events. The welcome is sent like a reply, so that it

@@ -15,17 +15,6 @@ import Testing
         }
     }
 
-    /// Waits until a device is asked whether it has something.
-    private func waitForPing(_ socket: RawSocket) async throws {
-        while true {
-            switch await socket.next() {
-            case .ping: return
-            case .text: continue
-            case let other: throw Missed("a ping: \(other)")
-            }
-        }
-    }
-
     @Test(
         "AM-45 R25 while a device reads, what it receives is read on all devices; stopping ends it, for that device and channel alone"
     )
@@ -41,15 +30,15 @@ import Testing
         try await tablet.call(StartReading(channel: "other"))
         _ = try await ann.send("general", "2")
         let second = try await ann.send("general", "3")
-        try await waitForPing(tablet)
-        #expect(try await position(phone) == second.seq)
+        try await tablet.confirmReading(upTo: second.seq, asking: phone)
+        while try await position(phone) != second.seq {}
         #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 0)
 
         try await tablet.call(StopReading(channel: "general"))
         _ = try await ann.send("general", "4")
         let third = try await ann.send("other", "5")
-        try await waitForPing(tablet)
-        #expect(try await position(phone, of: "other") == third.seq)
+        try await tablet.confirmReading(upTo: third.seq, of: "other", asking: phone)
+        while try await position(phone, of: "other") != third.seq {}
         #expect(try await phone.call(GetTotalUnread()) == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
         // Over HTTP there is nothing that could end.
         let token = try await server.token("bob")
@@ -69,11 +58,11 @@ import Testing
         await silent.stopAnsweringPings()
         await gone.close()
         try await ann.send("general", "1")
-        try await waitForPing(silent)
+        try await silent.waitForPing()
         #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 1)
         try await phone.call(StartReading(channel: "general"))
         let second = try await ann.send("general", "2")
-        try await waitForPing(phone)
+        try await phone.confirmReading(upTo: second.seq, asking: phone)
         while try await position(phone) != second.seq {}
         #expect(try await ann.call(GetUnread(channel: "general")).unreadCount == 0)
         try await server.stop()
@@ -90,9 +79,7 @@ import Testing
         try await ann.send("general", "2")
         // The ping is about the other channel alone.
         let other = try await ann.send("other", "3")
-        try await waitForPing(tablet)
-        #expect(try await position(phone, of: "other") >= 1)
-        while try await phone.call(GetUnread(channel: "other")).readSeq != other.seq { await Task.yield() }
+        try await tablet.confirmReading(upTo: other.seq, of: "other", asking: phone)
         #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 2)
         try await phone.call(LeaveChannel(channel: "other"))
         try await ann.call(AddMembers(channel: "other", users: ["bob"]))
@@ -112,7 +99,7 @@ import Testing
         try await tablet.call(StartReading(channel: "general"))
         await tablet.stopAnsweringPings()
         let sent = try await ann.send("general", "1")
-        try await waitForPing(tablet)
+        try await tablet.waitForPing()
         #expect(try await phone.call(MarkRead(channel: "general")).unreadCount == 0)
         #expect(try await phone.call(MarkUnread(channel: "general", seq: sent.seq)).unreadCount == 1)
         // The line is slow, and not cut: the tablet learns of it before its answer is there.

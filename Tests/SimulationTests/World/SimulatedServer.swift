@@ -24,16 +24,16 @@ final class SimulatedServer {
         case diskFull
     }
 
-    /// Connections that the engine has refused.
-    private final class Refused: Sendable {
-        private let refusals = Mutex<[(connection: ConnectionID, error: RoostError)]>([])
+    /// What the engine tells from wherever it runs, until the next delivery.
+    private final class Told<Value: Sendable>: Sendable {
+        private let values = Mutex<[Value]>([])
 
-        func add(_ connection: ConnectionID, _ error: RoostError) { refusals.withLock { $0.append((connection, error)) } }
+        func add(_ value: Value) { values.withLock { $0.append(value) } }
 
-        func takeAll() -> [(connection: ConnectionID, error: RoostError)] {
-            refusals.withLock { refusals in
-                defer { refusals = [] }
-                return refusals
+        func takeAll() -> [Value] {
+            values.withLock { values in
+                defer { values = [] }
+                return values
             }
         }
     }
@@ -45,7 +45,9 @@ final class SimulatedServer {
         var subscriptions = Subscriptions<SessionDriver>()
         let presence = PresenceBoard()
         /// Connections whose welcome was refused.
-        let refused = Refused()
+        let refused = Told<(connection: ConnectionID, error: RoostError)>()
+        /// What has been read, and couldn't be stored.
+        let unstored = Told<(connection: ConnectionID, readable: [ChannelID: Seq])>()
         var waiting: [Job] = []
         var isWriting = false
 
@@ -179,7 +181,7 @@ final class SimulatedServer {
         case .connect(let token):
             guard let caller = socket.caller else { return }
             let job = Job(connecting: caller, token, greeting: Self.greeting, at: .init(shard: 0, connection: socket.id)) {
-                [id = socket.id, refused = run.refused] error in refused.add(id, error)
+                [id = socket.id, refused = run.refused] error in refused.add((id, error))
             }
             run.waiting.append(job)
             writeNext(in: run)
@@ -188,7 +190,11 @@ final class SimulatedServer {
         case .read(let seqs):
             guard let caller = socket.caller else { return }
             for (channel, seq) in seqs.sorted(by: { $0.key < $1.key }) {
-                run.waiting.append(Job(marking: MarkRead(channel: channel, seq: seq), by: caller))
+                let mark = Job(marking: MarkRead(channel: channel, seq: seq), by: caller) {
+                    [id = socket.id, unstored = run.unstored] refusal in
+                    if refusal.isRetryable { unstored.add((id, [channel: seq])) }
+                }
+                run.waiting.append(mark)
             }
             writeNext(in: run)
         case .close: remove(socket, from: run)
@@ -297,6 +303,7 @@ final class SimulatedServer {
         for step in EventFrames.steps(for: committed) { run.subscriptions.deliver(step) { run.perform($0) } }
         for operation in committed { if case .waiting(let resume) = operation.answer { resume() } }
         for (connection, error) in run.refused.takeAll() { run.subscriptions.sockets[connection]?.refuseConnection(error) }
+        for (connection, readable) in run.unstored.takeAll() { run.subscriptions.noteReadable(readable, of: connection) }
         for socket in run.sockets { socket.flush() }
     }
 
