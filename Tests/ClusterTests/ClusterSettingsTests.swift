@@ -169,6 +169,7 @@ extension RealClusterTests {
                 ("mention-notify-cap is 7 here", { $0.options.mentionNotifyCap = 7 }),
                 ("undeletion is 60 here", { $0.options.undeletionSeconds = 60 }),
                 ("message-versions is 60 here", { $0.options.versionSeconds = 60 }),
+                ("push-level is mentionsOnly here", { $0.options.pushLevel = .mentionsOnly }),
                 ("token-issuer is us here", { $0.tokenIssuer = "us" }),
                 ("token-audience is app here", { $0.tokenAudience = "app" }),
                 ("bus-prefix is other here", { $0.busPrefix = "other" }),

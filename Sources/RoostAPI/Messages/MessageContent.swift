@@ -23,7 +23,8 @@ public struct MessageContent: Hashable, Sendable {
     public var metaArrays: [String: [String]]?
     /// Whether members who are away get a push (SB-39).
     public var pushOption: PushOption = .default  // wire: default is absent
-    /// The languages that the sender wants the text in (SB-38): at most 10 tags such as `pt-BR`. They are kept; this server translates nothing.
+    /// The languages that the sender wants the text in (SB-38): at most 10 tags such as `pt-BR`. They are kept with the message, which tells what became
+    /// of them by its ``Message/translationStatus``.
     public var targetLanguages: [String]?
     /// Whether it is no news: a silent message is unread for nobody and mentions nobody. It never changes.
     public var isSilent: Bool = false  // wire: default is absent
@@ -69,6 +70,12 @@ public enum PushOption: String, Codable, CaseIterable, Sendable, WireEnumeration
     case suppress
     /// Also members who have muted the channel for themselves.
     case force
+}
+
+/// What became of the languages that a message's text is wanted in (SB-38, §8.8).
+public enum TranslationStatus: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    /// The app has nothing that translates: the languages are kept with the message, and it has no translations. Sending it was no error.
+    case unavailable
 }
 
 /// A value with a message's content. The content's fields read as its own: `message.text`.

@@ -19,6 +19,18 @@ public struct AppOptions: Codable, Hashable, Sendable {
     public var undeletionSeconds: Int = 0  // wire: may be absent
     /// For how many seconds operators can read what a message said before an edit; 0, the default, for not at all. At most a year.
     public var versionSeconds: Int = 0  // wire: may be absent
+    /// Which messages are pushed at all (MN-22, D-20).
+    public var pushLevel: PushLevel = .all  // wire: may be absent
+
+    /// Which messages are pushed to members who aren't connected.
+    public enum PushLevel: String, Codable, CaseIterable, Sendable, WireEnumeration {
+        /// Each that counts as unread.
+        case all
+        /// Those that mention a member, by name or with the whole channel, to that member; and those whose sender says `force`.
+        case mentionsOnly
+        /// None, whatever its sender says.
+        case none
+    }
 
     /// How to treat a name or id that can be mistaken for another one: a Cyrillic `а` for an `a`, say.
     public enum ConfusableNames: String, Codable, CaseIterable, Sendable, WireEnumeration {
@@ -33,7 +45,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
         channelsPerUser: Int = 2000, showsHistoryToNewMembers: Bool = true,
         tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard, confusableNames: ConfusableNames = .allowed,
         isMentionAllEnabled: Bool = true, mentionsPerMessage: Int = 30, mentionNotifyCap: Int = 30, undeletionSeconds: Int = 0,
-        versionSeconds: Int = 0
+        versionSeconds: Int = 0, pushLevel: PushLevel = .all
     ) {
         self.channelsPerUser = channelsPerUser
         self.showsHistoryToNewMembers = showsHistoryToNewMembers
@@ -44,6 +56,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
         self.mentionNotifyCap = mentionNotifyCap
         self.undeletionSeconds = undeletionSeconds
         self.versionSeconds = versionSeconds
+        self.pushLevel = pushLevel
     }
 
     // derived: init(from:)
@@ -60,6 +73,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
         mentionNotifyCap = try container.decodeIfPresent(Int.self, forKey: .mentionNotifyCap) ?? 30
         undeletionSeconds = try container.decodeIfPresent(Int.self, forKey: .undeletionSeconds) ?? 0
         versionSeconds = try container.decodeIfPresent(Int.self, forKey: .versionSeconds) ?? 0
+        pushLevel = try container.decodeIfPresent(PushLevel.self, forKey: .pushLevel) ?? .all
     }
 
     /// 30 days.
@@ -99,12 +113,26 @@ public struct AppConfiguration: Codable, Hashable, Sendable {
     /// Each limit by its name, in the unit given in docs/protocol.md.
     public var limits: [String: Int]
     public var roles: [RoleDefinition]
+    /// What becomes of messages' `targetLanguages` (SB-38).
+    public var translation: TranslationStatus = .unavailable  // wire: may be absent
 
     // derived: init
-    public init(options: AppOptions, limits: [String: Int], roles: [RoleDefinition]) {
+    public init(
+        options: AppOptions, limits: [String: Int], roles: [RoleDefinition], translation: TranslationStatus = .unavailable
+    ) {
         self.options = options
         self.limits = limits
         self.roles = roles
+        self.translation = translation
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        options = try container.decode(AppOptions.self, forKey: .options)
+        limits = try container.decode([String: Int].self, forKey: .limits)
+        roles = try container.decode([RoleDefinition].self, forKey: .roles)
+        translation = try container.decodeIfPresent(TranslationStatus.self, forKey: .translation) ?? .unavailable
     }
 }
 

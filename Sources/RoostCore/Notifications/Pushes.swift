@@ -15,6 +15,15 @@ package struct Pushes: Sendable {
 extension Message {
     /// Whether members are pushed the message: what counts as unread for nobody is pushed to nobody.
     fileprivate var isPushed: Bool { deletedAt == nil && content.pushOption != .suppress && Unread.counts(self) }
+
+    /// Whether others are pushed it than those whom it mentions by name (D-20).
+    fileprivate func isPushedToAll(at level: AppOptions.PushLevel, mentioningChannel: Bool) -> Bool {
+        switch level {
+        case .all: true
+        case .mentionsOnly: mentioningChannel || content.pushOption == .force
+        case .none: false
+        }
+    }
 }
 
 // MARK: Asking for it
@@ -68,8 +77,10 @@ extension Context {
 
     /// Whether a message is pushed to anybody. In a channel of very many members only those are whom it mentions by name.
     private func isPushed(_ message: Message, mentioning names: [UserID]?, in access: ChannelAccess) -> Bool {
-        message.isPushed && access.counters.memberCount > 1
-            && (names != nil || access.counters.memberCount <= Limits.largeChannelMembers)
+        let isForAll = message.isPushedToAll(
+            at: options.pushLevel, mentioningChannel: message.content.mentionees?.mentionsChannel ?? false)
+        return message.isPushed && options.pushLevel != .none && access.counters.memberCount > 1
+            && (names != nil || isForAll && access.counters.memberCount <= Limits.largeChannelMembers)
     }
 
     fileprivate mutating func push(_ request: PushRequest) throws {
@@ -79,7 +90,8 @@ extension Context {
 
     /// Asks for what came while a request was handed off, which found its row waiting.
     fileprivate mutating func pushRest(of request: PushRequest, after done: Seq) throws {
-        guard request.unstored == nil, let access = try transaction.access(to: request.channel, of: caller.user),
+        guard request.unstored == nil, options.pushLevel != .none,
+            let access = try transaction.access(to: request.channel, of: caller.user),
             access.deletedAt == nil, access.counters.seq > done
         else { return }
         if let edited = request.edited {
@@ -117,15 +129,15 @@ extension Context {
     /// the channel.
     package func pushes(for effect: Effect) throws -> Pushes {
         let request = try PushRequest(of: effect)
-        guard let access = try transaction.access(to: request.channel, of: caller.user), access.deletedAt == nil else {
-            return Pushes()
-        }
+        guard options.pushLevel != .none, let access = try transaction.access(to: request.channel, of: caller.user),
+            access.deletedAt == nil
+        else { return Pushes() }
         let (messages, upTo) = try pushed(request, in: access)
         guard let first = messages.first?.message.seq, let last = messages.last?.message.seq else { return Pushes(upTo: upTo) }
         let isLarge = access.counters.memberCount > Limits.largeChannelMembers
         let members = try transaction.pushedMembers(of: access, among: isLarge ? messages.flatMap(\.names) : nil, at: now)
         let room = PushedRoom(
-            isLarge: isLarge, readers: try transaction.readers(of: access.policy),
+            isLarge: isLarge, level: options.pushLevel, readers: try transaction.readers(of: access.policy),
             deletions: try transaction.ownDeletions(in: access, first...last))
         let name = try channel(access.channelId).displayName
         let senders = try transaction.summaries(of: Set(messages.map(\.message.sender)))
@@ -165,15 +177,17 @@ extension Context {
 /// What a channel says of who is pushed its messages.
 private struct PushedRoom {
     let isLarge: Bool
+    let level: AppOptions.PushLevel
     let readers: Readers
     /// Who has deleted which messages for themselves.
     let deletions: [Seq: Set<UserID>]
 
     func isPushed(_ pushed: PushedMessage, to member: PushedMember) -> Bool {
         let message = pushed.message
+        let isForAll = pushed.isForAll && !isLarge && message.isPushedToAll(at: level, mentioningChannel: pushed.mentionsChannel)
         return member.user != message.sender && message.seq > member.historyFloor && pushed.seq > member.joinedSeq
             && pushed.seq > member.readSeq && (!member.isMuted || message.content.pushOption == .force)
-            && (pushed.isForAll && !isLarge || pushed.names.contains(member.user))
+            && (isForAll || pushed.names.contains(member.user))
             && readers.contain(.user, as: member.role) && !(deletions[message.seq]?.contains(member.user) ?? false)
     }
 }

@@ -110,6 +110,7 @@ struct StartChecks {
             SharedSetting(name: "mention-notify-cap", value: "\(options.mentionNotifyCap)"),
             SharedSetting(name: "undeletion", value: "\(options.undeletionSeconds)"),
             SharedSetting(name: "message-versions", value: "\(options.versionSeconds)"),
+            SharedSetting(name: "push-level", value: options.pushLevel.rawValue),
             SharedSetting(name: "token-issuer", value: configuration.tokenIssuer ?? "any"),
             SharedSetting(name: "token-audience", value: configuration.tokenAudience ?? "any"),
             SharedSetting(name: "bus-prefix", value: configuration.busPrefix),

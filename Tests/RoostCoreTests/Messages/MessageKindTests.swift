@@ -113,6 +113,9 @@ struct MessageKindTests {
             as: "ann")
         #expect(sent.pushOption == .suppress && sent.targetLanguages == ["de", "pt-BR"])
         #expect(try world.perform(GetMessage(channel: "general", message: sent.messageId), as: "ben") == sent)
+        // Nothing translates, which is no error: the message says so, and so does the app's configuration.
+        #expect(try sent.translationStatus == .unavailable && world.send("y", to: "general", as: "ann").translationStatus == nil)
+        #expect(try world.perform(GetConfiguration(), as: "ben").translation == .unavailable)
         for languages in [["de", "de"], ["d e"], [""], ["-de"], ["deutschland"], ["1de"], ["de-"]] {
             let send = SendMessage(channel: "general", clientId: "2", text: "x", targetLanguages: languages)
             #expect(try world.refusal(send, as: "ann")?.field == "targetLanguages", "\(languages)")

@@ -109,6 +109,41 @@ struct PushTests {
         #expect(users(try Self.handOff(in: world)) == [["ben", "cid"]])
     }
 
+    @Test("D-20 MN-22 the app says what is pushed: all, what mentions somebody, or nothing, whatever a sender says")
+    func level() throws {
+        let world = try Self.world()
+        func pushed(_ level: AppOptions.PushLevel) throws -> [String: [UserID]] {
+            world.options.pushLevel = level
+            func message(_ id: String, _ mentionees: [Mentionee]? = nil, _ option: PushOption = .default) -> SendMessage {
+                SendMessage(
+                    channel: "room", clientId: ClientID("\(level.rawValue) \(id)"), text: id, mentionees: mentionees,
+                    pushOption: option)
+            }
+            try send(message("plain"), in: world)
+            try send(message("name", [.users(["cid"])]), in: world)
+            try send(message("channel", [.channel]), in: world)
+            try send(message("force", nil, .force), in: world)
+            try send(message("suppress", [.users(["cid"])], .suppress), in: world)
+            let sent = try send(message("before"), in: world)
+            var pushes = try Self.handOff(in: world)
+            try world.perform(
+                EditMessage(channel: "room", message: sent.messageId, text: "edited", mentionees: [.users(["ben"])]), as: "ann")
+            pushes += try Self.handOff(in: world)
+            return Dictionary(uniqueKeysWithValues: pushes.map { ($0.message.text, $0.recipients.map(\.user)) })
+        }
+        let (both, nobody): ([UserID], [String: [UserID]]) = (["ben", "cid"], [:])
+        #expect(
+            try pushed(.all) == ["plain": both, "name": both, "channel": both, "force": both, "before": both, "edited": ["ben"]])
+        #expect(try pushed(.mentionsOnly) == ["name": ["cid"], "channel": both, "force": both, "edited": ["ben"]])
+        #expect(try pushed(.none) == nobody)
+        // What had been asked for before isn't handed off any more.
+        world.options.pushLevel = .all
+        try send(SendMessage(channel: "room", clientId: "last", text: "last"), in: world)
+        #expect(try Self.waiting(in: world).count == 1)
+        world.options.pushLevel = .none
+        #expect(try Self.handOff(in: world).isEmpty && Self.waiting(in: world).isEmpty)
+    }
+
     @Test("MN-19 D-25 who is mentioned is marked, as many by name as are told")
     func mentions() throws {
         let world = try Self.world()

@@ -10,7 +10,7 @@ import RoostAPI
     try await channel.send(MessageDraft(text: "", kind: .custom, customType: "location", data: "52.52,13.40"))
     // No news: unread for nobody.
     try await channel.send(MessageDraft(text: "Backup done.", isSilent: true))
-    // For whatever sends pushes or translates: Roost keeps these with the message, and does neither itself.
+    // For whatever sends pushes or translates: Roost keeps these with the message, and does neither itself. Its `translationStatus` is `unavailable`.
     try await channel.send(MessageDraft(text: "Fire alarm!", pushOption: .force, targetLanguages: ["de", "pt-BR"]))
     // sample.end
 }
