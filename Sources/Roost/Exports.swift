@@ -56,6 +56,7 @@
 @_exported public import struct RoostAPI.MessageContent
 @_exported public import enum RoostAPI.MessageKind
 @_exported public import enum RoostAPI.PushOption
+@_exported public import enum RoostAPI.TranslationStatus
 @_exported public import struct RoostAPI.Mentionee
 @_exported public import struct RoostAPI.MessagePage
 @_exported public import struct RoostAPI.PurgedMessage
