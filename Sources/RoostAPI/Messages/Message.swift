@@ -70,7 +70,7 @@ public struct Message: MessageCarrying, Hashable, Sendable {
 extension Message {
     /// What became of the languages that its text is wanted in (SB-38); nil if it has no `targetLanguages`.
     ///
-    /// It isn't sent with each message: ``AppConfiguration/translation`` says it for all.
+    /// It isn't sent with each message: `translation` of `config.get` says it for all.
     public var translationStatus: TranslationStatus? { content.targetLanguages == nil ? nil : .unavailable }
 }
 

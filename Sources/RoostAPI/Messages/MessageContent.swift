@@ -24,7 +24,7 @@ public struct MessageContent: Hashable, Sendable {
     /// Whether members who are away get a push (SB-39).
     public var pushOption: PushOption = .default  // wire: default is absent
     /// The languages that the sender wants the text in (SB-38): at most 10 tags such as `pt-BR`. They are kept with the message, which tells what became
-    /// of them by its ``Message/translationStatus``.
+    /// of them by its `translationStatus`.
     public var targetLanguages: [String]?
     /// Whether it is no news: a silent message is unread for nobody and mentions nobody. It never changes.
     public var isSilent: Bool = false  // wire: default is absent
