@@ -82,7 +82,7 @@ struct SocketSession {
     /// Returns whether the next frame may be decoded. None is while a token is checked.
     private func mayDecode(_ pressure: Pressure) -> Bool {
         switch state {
-        case .unauthenticated: true
+        case .unauthenticated: !budget.isUnread
         case .authenticating, .connecting, .closing: false
         case .open: budget.mayDecode && !pressure.isUserFull
         }
@@ -127,10 +127,13 @@ struct SocketSession {
         }
     }
 
+    /// What a ping counts beside its payload before authentication: an empty one is answered, too.
+    private static let controlFrameBytes = 6
+
     private mutating func receive(_ frame: ClientFrame, _ pressure: Pressure) {
         let sizeBytesMax = limits.budget.unauthenticatedBytesMax
         if !isOpen {
-            unauthenticatedBytes += frame.payload.readableBytes
+            unauthenticatedBytes += frame.payload.readableBytes + (frame.opcode.isControlOpcode ? Self.controlFrameBytes : 0)
             guard unauthenticatedBytes <= sizeBytesMax else {
                 return close(.messageTooLarge, "a socket has at most \(sizeBytesMax) bytes before authentication")
             }
