@@ -8,7 +8,7 @@ extension ListChannelTypes: Handled {
 }
 
 extension PutChannelType: Handled {
-    public func scope(for caller: Caller) -> Scope { .rules }
+    public func scope(for caller: Caller) -> Scope { .changingRules(for: caller) }
 
     public func handle(in context: inout Context) throws -> ChannelPolicy {
         try context.require(.configManage)
@@ -35,7 +35,7 @@ extension PutChannelType: Handled {
 }
 
 extension DeleteChannelType: Handled {
-    public func scope(for caller: Caller) -> Scope { .rules }
+    public func scope(for caller: Caller) -> Scope { .changingRules(for: caller) }
 
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.configManage)

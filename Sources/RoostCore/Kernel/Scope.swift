@@ -35,6 +35,11 @@ public struct Scope: Hashable, Sendable {
     /// The scope of an operation that changes an app's own types or roles.
     public static let rules = Scope(changesRules: true)
 
+    /// The same for a caller: nothing for one whom the rule refuses, since all others wait for such an operation.
+    static func changingRules(for caller: Caller) -> Scope {
+        Permissions.refusal(of: .configManage, for: caller.role) == nil ? .rules : Scope()
+    }
+
     /// Whether the transaction of the operation runs alone.
     public var isExclusive: Bool { changesRules || !access.isEmpty }
 

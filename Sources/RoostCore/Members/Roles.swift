@@ -8,7 +8,7 @@ extension ListRoles: Handled {
 }
 
 extension PutRole: Handled {
-    public func scope(for caller: Caller) -> Scope { .rules }
+    public func scope(for caller: Caller) -> Scope { .changingRules(for: caller) }
 
     public func handle(in context: inout Context) throws -> RoleDefinition {
         try context.require(.configManage)
@@ -29,7 +29,7 @@ extension PutRole: Handled {
 }
 
 extension DeleteRole: Handled {
-    public func scope(for caller: Caller) -> Scope { .rules }
+    public func scope(for caller: Caller) -> Scope { .changingRules(for: caller) }
 
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.configManage)

@@ -117,20 +117,28 @@ extension Transaction {
     }
 }
 
+extension Caller {
+    /// The scope of an operation that changes somebody's access: nothing for a caller whom the rule refuses, since all others wait for such an
+    /// operation, and what it might have changed is remembered.
+    fileprivate func scope(toChange subject: AccessSubject) -> Scope {
+        Permissions.refusal(of: .userManage, for: role) == nil ? .access(subject) : Scope()
+    }
+}
+
 extension DeactivateUser: Handled {
-    public func scope(for caller: Caller) -> Scope { .access(.user(user)) }
+    public func scope(for caller: Caller) -> Scope { caller.scope(toChange: .user(user)) }
 
     public func handle(in context: inout Context) throws -> User { try context.setDeactivation(of: user, to: context.now) }
 }
 
 extension ReactivateUser: Handled {
-    public func scope(for caller: Caller) -> Scope { .access(.user(user)) }
+    public func scope(for caller: Caller) -> Scope { caller.scope(toChange: .user(user)) }
 
     public func handle(in context: inout Context) throws -> User { try context.setDeactivation(of: user, to: nil) }
 }
 
 extension RevokeUserTokens: Handled {
-    public func scope(for caller: Caller) -> Scope { .access(.user(user)) }
+    public func scope(for caller: Caller) -> Scope { caller.scope(toChange: .user(user)) }
 
     public func handle(in context: inout Context) throws -> TokenRevocation {
         try context.require(.userManage)
@@ -156,7 +164,7 @@ extension RevokeUserTokens: Handled {
 }
 
 extension RevokeToken: Handled {
-    public func scope(for caller: Caller) -> Scope { .access(.token(tokenId)) }
+    public func scope(for caller: Caller) -> Scope { caller.scope(toChange: .token(tokenId)) }
 
     public func handle(in context: inout Context) throws -> RevokedToken {
         try context.require(.userManage)

@@ -51,6 +51,19 @@ struct ScopeTests {
         try world.send("on it goes", to: "general", as: "ann")
     }
 
+    @Test("R21 all others wait for who changes access or rules, and for nobody who may not")
+    func exclusive() {
+        let operations: [any Handled] = [
+            DeactivateUser(user: "bob"), ReactivateUser(user: "bob"), RevokeUserTokens(user: "bob"), RevokeToken(tokenId: "1"),
+            PutChannelType(type: "new"), DeleteChannelType(type: "new"), PutRole(role: "new", rank: 1, permissions: []),
+            DeleteRole(role: "new"),
+        ]
+        for operation in operations {
+            #expect(operation.scope(for: Caller(user: "ann", role: .admin)).isExclusive)
+            #expect(operation.scope(for: Caller(user: "ann")) == Scope())
+        }
+    }
+
     @Test("The same operations are done within a scope that names what they move, or says that they find it")
     func inside() throws {
         let world = try world()
