@@ -178,12 +178,12 @@ public final class CoreWorld {
 
     /// Runs something of the server's own in a transaction, as an effect does.
     @discardableResult
-    public func inContext<T>(scope: Scope = Scope(), _ body: (inout Context) throws -> T) throws -> T {
+    public func inContext<T>(scope: Scope = Scope(), as caller: Caller = .server, _ body: (inout Context) throws -> T) throws -> T {
         try write { transaction in
             try scope.lock(in: transaction)
             return try transaction.attempt {
                 var context = Context(
-                    transaction: transaction, caller: .server, now: now, ids: ids, presence: presence, options: options,
+                    transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,
                     scope: scope)
                 defer { ids = context.ids }
                 return try body(&context)

@@ -16,7 +16,7 @@ extension Sync {
         case .read(let read): enqueue(item, read, for: token)
         case .unread(let unread):
             // Whoever wants to see it unread has stopped reading.
-            reading[unread.channel] = nil
+            endReading(unread.channel)
             keep(item, for: token)
         case .reset:
             var item = item

@@ -13,13 +13,22 @@ extension Sync {
 
     /// What this device has of the channel is marked as read, as by the user: without a connection the server knows of nothing that was read.
     mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, for token: CallToken) {
-        guard reading.removeValue(forKey: channel) != nil else { return emit(.reply(token, .success([]))) }
-        if isAuthenticated { send(StopReading(channel: channel), for: .reading(channel, nil)) }
+        guard endReading(channel) else { return emit(.reply(token, .success([]))) }
         guard saved.channels[channel] != nil else {
             showOverlay(of: channel)
             return emit(.reply(token, .success([])))
         }
         enqueue(.read(MarkRead(channel: channel)), id: id, at: time, for: token)
+    }
+
+    /// Reads a channel no more. The server is told whatever ends it, or it would go on marking what arrives here.
+    ///
+    /// - Returns: Whether the channel was read.
+    @discardableResult
+    mutating func endReading(_ channel: ChannelID) -> Bool {
+        guard reading.removeValue(forKey: channel) != nil else { return false }
+        if isAuthenticated { send(StopReading(channel: channel), for: .reading(channel, nil)) }
+        return true
     }
 
     /// A temporary refusal is retried on the next connection; a final one ends the reading.
@@ -47,7 +56,7 @@ extension Sync {
             noteReading(of: channel, upTo: membership.readSeq)
             return []
         }
-        reading[channel] = nil
+        endReading(channel)
         return overlayWrite(of: channel)
     }
 

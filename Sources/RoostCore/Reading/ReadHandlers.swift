@@ -31,10 +31,11 @@ extension MarkUnread: Handled {
         }
         // What is hidden from the caller stays read.
         let target = max(seq - 1, access.historyFloor, 0)
-        guard target < own.row.readSeq else { return try context.unreadCount(in: access) }
-        let moved = try context.moveReading(to: target, at: own.row.lastReadAt, .readingUnmarked, in: access)
+        let isMoved = target < own.row.readSeq
+        let after = isMoved ? try context.moveReading(to: target, at: own.row.lastReadAt, .readingUnmarked, in: access) : access
+        // It ends reading also where nothing moves: what a device has received a moment ago is still to be marked.
         context.tell(.markedUnread(context.caller.user, access.channelId))
-        return try context.unreadCount(in: moved)
+        return try context.unreadCount(in: after)
     }
 }
 

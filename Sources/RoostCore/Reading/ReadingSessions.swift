@@ -11,6 +11,31 @@ extension StartReading: Handled {
     }
 }
 
+extension MarkRead {
+    /// Moves the position of a user who reads, by what a device of theirs has confirmed (AM-45).
+    ///
+    /// - Throws: What `reading.mark` throws; `not_permitted` if the user has marked messages as unread since. That ended reading, and the news of it may not
+    ///   have reached this node.
+    package func handleWhileReading(in context: inout Context) throws {
+        let access = try context.require(.readingMark, in: channel)
+        guard try !context.transaction.hasMarkedUnread(context.caller.user, in: access.channelId) else {
+            throw RoostError(
+                .notPermitted, "Messages of this channel were marked as unread: nobody reads it any more.", field: "channel")
+        }
+        _ = try handle(in: &context)
+    }
+}
+
+extension Transaction {
+    /// Whether a member's position is below where it was: whoever begins to read has read everything.
+    fileprivate func hasMarkedUnread(_ user: UserID, in channel: ChannelID) throws -> Bool {
+        let sql: SQL = """
+            SELECT 1 FROM members WHERE channel_id = \(channel) AND user_id = \(user) AND receipt_seq > read_seq
+            """
+        return try besideBatchMemory { try first(sql) { _ in true } } ?? false
+    }
+}
+
 extension StopReading: Handled {
     /// It moves nothing, and takes its turn among commits all the same: what came before it is read.
     public func scope(for caller: Caller) -> Scope { .channel(channel) }

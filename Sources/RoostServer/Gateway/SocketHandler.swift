@@ -233,21 +233,25 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         let loop = context.eventLoop
         for (channel, seq) in seqs {
             let mark = Job(marking: MarkRead(channel: channel, seq: seq), by: caller) { refusal in
-                guard refusal.isRetryable else { return }
-                loop.execute { handler.value.takeBack([channel: seq]) }
+                loop.execute { handler.value.markRefused(refusal, of: channel, upTo: seq) }
             }
             do {
                 try services.engine.submit(write: mark)
             } catch {
-                takeBack([channel: seq])
+                markRefused(error, of: channel, upTo: seq)
             }
         }
     }
 
-    /// Has the client asked once more about what its user has read, since that couldn't be stored.
-    private func takeBack(_ seqs: [ChannelID: Seq]) {
+    /// Has the client asked once more about what its user has read, if it may be stored later; otherwise nobody reads there any more.
+    private func markRefused(_ refusal: RoostError, of channel: ChannelID, upTo seq: Seq) {
         guard context != nil else { return }
-        services.hub.shard(of: socket).takeBack(seqs, of: socket.connection)
+        let shard = services.hub.shard(of: socket)
+        if refusal.isRetryable {
+            shard.takeBack([channel: seq], of: socket.connection)
+        } else {
+            shard.stopReading(channel, socket.connection)
+        }
     }
 
     // MARK: Authentication
@@ -319,7 +323,7 @@ extension Job {
         self.init(
             operation: MarkRead.name, caller: caller, scope: mark.scope(for: caller),
             run: { context in
-                _ = try mark.handle(in: &context)
+                try mark.handleWhileReading(in: &context)
                 return []
             }, destination: .waiting { if case .failure(let refusal) = $0 { refused(refusal) } })
     }

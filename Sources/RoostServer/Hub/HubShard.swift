@@ -65,6 +65,9 @@ final class HubShard {
         subscriptions.noteReadable(readable, of: connection)
     }
 
+    /// Ends reading on a connection whose user may not read there any more, or doesn't.
+    func stopReading(_ channel: ChannelID, _ connection: ConnectionID) { subscriptions.stopReading(channel, connection) }
+
     // MARK: Delivery
 
     /// Delivers a batch: events, changes of audiences and replies in their order.

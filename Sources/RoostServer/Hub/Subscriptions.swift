@@ -149,7 +149,9 @@ struct Subscriptions<Socket> {
         switch audience {
         case .channel(let channel, let readers):
             guard let receivers = receivers(of: channel, readers, perform) else { return }
-            noteReadable(upTo: event.seq, in: channel)
+            for connection in channels[channel]?.reading ?? [] where (receivers[connection]?.floor ?? .max) < event.seq {
+                noteReadable([channel: event.seq], of: connection)
+            }
             for receiver in receivers.values {
                 guard let frames = forms.frames(above: receiver.floor) else { continue }
                 let bytes = frames.bytes(isWatching: receiver.isWatching)

@@ -111,6 +111,28 @@ import Testing
         try await server.stop()
     }
 
+    @Test("AM-45 marking as unread what nobody has confirmed yet ends reading as well")
+    func markedBefore() async throws {
+        let server = try await TestServer()
+        let (ann, phone, tablet) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        try await tablet.call(StartReading(channel: "general"))
+        await tablet.stopAnsweringPings()
+        let sent = try await ann.send("general", "1")
+        try await tablet.waitForPing()
+        #expect(try await phone.call(MarkUnread(channel: "general", seq: sent.seq)).unreadCount == 1)
+        await tablet.answerPingsAgain()
+        #expect(try await tablet.call(MarkRead(channel: "general", seq: sent.seq - 1)).unreadCount == 1)
+        try await ann.send("general", "2")
+        // Another channel is confirmed after it, by the same device.
+        try await ann.call(CreateChannel(channel: "other", users: ["bob"]))
+        try await tablet.call(StartReading(channel: "other"))
+        let other = try await ann.send("other", "3")
+        try await tablet.confirmReading(upTo: other.seq, of: "other", asking: phone)
+        #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 2)
+        try await server.stop()
+    }
+
     @Test("AM-45 a device that was away while another marked as unread doesn't go on reading, and undoes nothing")
     @MainActor func markedWhileAway() async throws {
         let server = try await TestServer()

@@ -197,6 +197,18 @@ struct SubscriptionsTests {
         #expect(Self.readable(&subscriptions).isEmpty)
     }
 
+    @Test("AM-45 R23 who may not read a message any more has nothing of it to confirm")
+    func hiddenReading() {
+        var subscriptions = Recorder()
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
+        _ = subscriptions.connect("b", "bob", UserStreams(user: 0, channels: ["general": 1], roles: ["general": .operator]))
+        _ = subscriptions.deliver([
+            .reading(Self.id("a"), "general"), .reading(Self.id("b"), "general"),
+            Self.notice(Self.message(2), Readers(members: .nobody, others: .nobody, roles: [.operator])),
+        ])
+        #expect(Self.readable(&subscriptions) == ["b": ["general": 2]])
+    }
+
     @Test("AM-45 where many read one channel, each is taken every tenth time, and not all at once")
     func manyReading() {
         var subscriptions = Subscriptions<String>()

@@ -46,8 +46,8 @@ final class SimulatedServer {
         let presence = PresenceBoard()
         /// Connections whose welcome was refused.
         let refused = Told<(connection: ConnectionID, error: RoostError)>()
-        /// What has been read, and couldn't be stored.
-        let unstored = Told<(connection: ConnectionID, readable: [ChannelID: Seq])>()
+        /// What has been read, and wasn't stored.
+        let unstored = Told<(connection: ConnectionID, channel: ChannelID, seq: Seq, refusal: RoostError)>()
         var waiting: [Job] = []
         var isWriting = false
 
@@ -192,7 +192,7 @@ final class SimulatedServer {
             for (channel, seq) in seqs.sorted(by: { $0.key < $1.key }) {
                 let mark = Job(marking: MarkRead(channel: channel, seq: seq), by: caller) {
                     [id = socket.id, unstored = run.unstored] refusal in
-                    if refusal.isRetryable { unstored.add((id, [channel: seq])) }
+                    unstored.add((id, channel, seq, refusal))
                 }
                 run.waiting.append(mark)
             }
@@ -303,7 +303,13 @@ final class SimulatedServer {
         for step in EventFrames.steps(for: committed) { run.subscriptions.deliver(step) { run.perform($0) } }
         for operation in committed { if case .waiting(let resume) = operation.answer { resume() } }
         for (connection, error) in run.refused.takeAll() { run.subscriptions.sockets[connection]?.refuseConnection(error) }
-        for (connection, readable) in run.unstored.takeAll() { run.subscriptions.noteReadable(readable, of: connection) }
+        for (connection, channel, seq, refusal) in run.unstored.takeAll() {
+            if refusal.isRetryable {
+                run.subscriptions.noteReadable([channel: seq], of: connection)
+            } else {
+                run.subscriptions.stopReading(channel, connection)
+            }
+        }
         for socket in run.sockets { socket.flush() }
     }
 
