@@ -54,6 +54,10 @@ extension RealClusterTests {
                 #expect(page.dropFirst() == stored.sorted { $0.seq < $1.seq }[...])
                 // Whoever watches learns who has gone meanwhile.
                 while try await cid.nextSignal().presence?.offline != ["dan"] {}
+                // When that was couldn't be stored then.
+                try await eventually("it to be known when dan was last online") {
+                    try await cid.call(ListUserPresence(users: ["dan"])).users.first?.lastActiveAt != nil
+                }
                 // Both got each of them on the sockets that they had.
                 for socket in [ann, bob] {
                     #expect(try await socket.messages(page.count, of: Self.general).map(\.seq) == Array(2..<Int64(page.count) + 2))

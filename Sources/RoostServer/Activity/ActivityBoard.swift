@@ -13,6 +13,8 @@ struct ActivityBoard {
         /// The most users in one record, and the time until the next.
         var usersAtOnce = 100
         var pauseInBacklog: Int64 = 100
+        /// The time until the next record after one that couldn't be stored.
+        var pauseAfterFailure: Int64 = 1000
     }
 
     private let settings: Settings
@@ -21,6 +23,8 @@ struct ActivityBoard {
     /// Those who have gone, with the time.
     private var gone = ArrivalOrder<UserID, Timestamp>()
     private var lookedAt: Int64 = .min / 2
+    /// Until then nothing is taken: the last record couldn't be stored.
+    private var pausedUntil: Int64 = .min / 2
 
     init(_ settings: Settings = Settings()) { self.settings = settings }
 
@@ -39,6 +43,7 @@ struct ActivityBoard {
     /// - Parameter time: The time of those who are still here.
     mutating func takeDue(at now: Int64, _ time: Timestamp) -> [UserID: Timestamp] {
         var due: [UserID: Timestamp] = [:]
+        guard now >= pausedUntil else { return due }
         for user in gone.elements(limit: settings.usersAtOnce) {
             due[user] = gone[user]
             gone[user] = nil
@@ -55,6 +60,12 @@ struct ActivityBoard {
         return due
     }
 
+    /// Takes back what couldn't be stored, of those who have gone and not come again. Those who are here have their next record.
+    mutating func takeBack(_ users: [UserID: Timestamp], at now: Int64) {
+        for (user, time) in users where staying[user] == nil && gone[user] == nil { gone[user] = time }
+        pausedUntil = now + settings.pauseAfterFailure
+    }
+
     /// Takes all that is known: the server ends.
     mutating func takeAll(_ time: Timestamp) -> [UserID: Timestamp] {
         var all = Dictionary(uniqueKeysWithValues: staying.elements().map { ($0, time) })
@@ -65,7 +76,7 @@ struct ActivityBoard {
 
     /// How long nothing is due, unless something happens; nil for ever.
     func rest(at now: Int64) -> Int64? {
-        if !gone.isEmpty { return settings.pauseInBacklog }
+        if !gone.isEmpty { return max(settings.pauseInBacklog, pausedUntil - now) }
         guard let first = staying.elements(limit: 1).first.flatMap({ staying[$0] }) else { return nil }
         return max(settings.pauseInBacklog, first - now, lookedAt + settings.pause - now)
     }

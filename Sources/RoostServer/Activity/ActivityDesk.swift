@@ -16,12 +16,15 @@ final class ActivityDesk: Sendable {
 
     private let state = Mutex(State())
     private let loop: any EventLoop
-    private let store: @Sendable ([UserID: Timestamp]) -> Void
+    private let store: Store
+
+    /// Stores when users were online. What it is given second is called if that may be stored later.
+    typealias Store = @Sendable (_ activity: [UserID: Timestamp], _ failed: @escaping @Sendable () -> Void) -> Void
 
     /// - Parameters:
     ///   - loop: What waits for the time.
     ///   - store: Stores when users were online.
-    init(on loop: any EventLoop, store: @escaping @Sendable ([UserID: Timestamp]) -> Void) {
+    init(on loop: any EventLoop, store: @escaping Store) {
         self.loop = loop
         self.store = store
     }
@@ -42,7 +45,7 @@ final class ActivityDesk: Sendable {
             state.planned?.cancel()
             return state.board.takeAll(.now)
         }
-        if !all.isEmpty { store(all) }
+        if !all.isEmpty { store(all) {} }
     }
 
     private func look() {
@@ -52,7 +55,15 @@ final class ActivityDesk: Sendable {
             if !state.hasEnded { plan(&state) }
             return due
         }
-        if !due.isEmpty { store(due) }
+        if !due.isEmpty { store(due) { [weak self] in self?.takeBack(due) } }
+    }
+
+    private func takeBack(_ users: [UserID: Timestamp]) {
+        state.withLock { state in
+            guard !state.hasEnded else { return }
+            state.board.takeBack(users, at: Self.now)
+            plan(&state)
+        }
     }
 
     /// Plans the next look, unless one is planned that comes before it.

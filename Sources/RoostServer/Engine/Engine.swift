@@ -99,7 +99,7 @@ final class Engine: Sendable {
             WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
         }
         self.lanes = lanes
-        let activity = ActivityDesk(on: hub.anyLoop) { Self.store($0, through: lanes[0]) }
+        let activity = ActivityDesk(on: hub.anyLoop) { Self.store($0, through: lanes[0], failed: $1) }
         self.activity = activity
         delivering.onConnection { activity.connectionsChanged(of: $0, isConnected: $1) }
         for (number, queue) in lanes.enumerated() {
@@ -457,15 +457,15 @@ final class Engine: Sendable {
         do { try queue.append(job) } catch { done(0) }
     }
 
-    /// Stores when users were online. While the server has too much to do it isn't known as exactly.
-    private static func store(_ activity: [UserID: Timestamp], through lane: WorkQueue) {
+    /// Stores when users were online. While the server has too much to do, or no database, that waits.
+    private static func store(_ activity: [UserID: Timestamp], through lane: WorkQueue, failed: @escaping @Sendable () -> Void) {
         let job = Job(
             caller: .server,
             run: { context in
                 try context.transaction.recordActivity(activity)
                 return []
-            }, destination: .waiting { _ in })
-        try? lane.append(job)
+            }, destination: .waiting { if case .failure(let refusal) = $0, refusal.isRetryable { failed() } })
+        do { try lane.append(job) } catch { failed() }
     }
 
     /// In how many channels users are told of at once, before others of them wait for the next time. On a bus, each is a message.
