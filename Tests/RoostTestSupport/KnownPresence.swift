@@ -12,7 +12,6 @@ public struct KnownPresence: Presence {
     }
 
     public func onlineMemberCount(of channel: ChannelID) -> Int { online.count }
-    public func onlineMembers(of channel: ChannelID) -> Set<UserID> { Set(online) }
     public func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool { online.contains(user) }
     public func watcherCount(of channel: ChannelID) -> Int { watching.count }
     public func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]?) -> [UserID] {

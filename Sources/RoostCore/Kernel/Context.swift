@@ -82,8 +82,6 @@ public struct ConnectionID: Hashable, Sendable {
 public protocol Presence {
     /// Members of a channel that have at least one connection.
     func onlineMemberCount(of channel: ChannelID) -> Int
-    /// Members of a channel that have at least one connection, by name; of a very large one not all of them.
-    func onlineMembers(of channel: ChannelID) -> Set<UserID>
     /// Whether a member of a channel has at least one connection; of a very large one it isn't known of all of them.
     func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool
     /// How many users watch a channel.
@@ -104,7 +102,6 @@ public struct NobodyPresent: Presence {
     // derived: init
     public init() {}
     public func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
-    public func onlineMembers(of channel: ChannelID) -> Set<UserID> { [] }
     public func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool { false }
     public func watcherCount(of channel: ChannelID) -> Int { 0 }
     public func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]?) -> [UserID] { [] }

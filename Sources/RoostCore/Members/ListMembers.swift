@@ -17,8 +17,8 @@ extension GetMember: Handled {
     public func handle(in context: inout Context) throws -> MemberEntry {
         let access = try context.require(.memberList, in: channel)
         let listing = try context.members(of: access, states: nil, roles: nil, sort: .userId, order: .ascending)
-        let online = context.presence.onlineMembers(of: access.channelId)
-        guard let entry = try listing.entry(of: user, online: online, in: context.transaction) else {
+        let isOnline = context.presence.isOnline(user, access.channelId)
+        guard let entry = try listing.entry(of: user, isOnline: isOnline, in: context.transaction) else {
             throw RoostError.notFound("user")
         }
         return entry

@@ -34,8 +34,9 @@ struct MemberListing {
     /// Returns the page of the list that a query asks for.
     func page(for query: some PagedQuery, through sources: [Walk.Source<UserID>], _ context: Context) throws -> Page<MemberEntry> {
         let walk = try Walk(query, shape: shape, limits: Limits.memberPage, isDescending: isDescending)
-        let online = context.presence.onlineMembers(of: channel)
-        return try walk.page(through: sources) { try entry(of: $0, online: online, in: context.transaction) }
+        return try walk.page(through: sources) {
+            try entry(of: $0, isOnline: context.presence.isOnline($0, channel), in: context.transaction)
+        }
     }
 
     /// Returns the sources that read the rows in the order of the list, along the indexes that hold the fewest other rows.
@@ -100,7 +101,7 @@ struct MemberListing {
     }
 
     /// Returns a row as the list shows it.
-    func entry(of user: UserID, online: Set<UserID>, in transaction: any Transaction) throws -> MemberEntry? {
+    func entry(of user: UserID, isOnline: Bool, in transaction: any Transaction) throws -> MemberEntry? {
         let sql: SQL = """
             SELECT \(Member.columns), m.muted_until, m.banned_until, a.active_at, \(User.columns)
             FROM members m LEFT JOIN users u ON u.user_id = m.user_id
@@ -111,7 +112,7 @@ struct MemberListing {
             var member = try Member(reading: &row)
             if isDeleted { member.state = .none }
             let (mutedUntil, bannedUntil) = (row.optionalTimestamp(), row.optionalTimestamp())
-            let (lastActiveAt, isOnline) = (row.optionalTimestamp(), online.contains(user))
+            let lastActiveAt = row.optionalTimestamp()
             return MemberEntry(
                 member: member, user: try User(readingIfThere: &row), isOnline: isOnline,
                 lastActiveAt: isOnline ? nil : lastActiveAt,

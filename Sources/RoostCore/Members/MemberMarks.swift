@@ -73,12 +73,12 @@ extension Transaction {
 }
 
 extension SQL {
-    /// Writes that a member has sent messages, which are never unread for them.
+    /// Writes that a member has sent messages, which are never unread for them, nor in what others see of them.
     ///
     /// - Parameter count: How many of them count.
     static func sent(upTo seq: Seq, count: Int, by user: UserID, in channel: ChannelID) -> SQL {
         """
-        UPDATE members SET read_count = read_count + \(count), last_sent_seq = \(seq)
+        UPDATE members SET read_count = read_count + \(count), receipt_count = receipt_count + \(count), last_sent_seq = \(seq)
         WHERE channel_id = \(channel) AND user_id = \(user)
         """
     }

@@ -44,7 +44,7 @@ extension ChannelMention: StoredRow {
         in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction
     ) throws -> [ChannelMention] {
         let sql: SQL = """
-            SELECT \(columns) FROM channel_mentions WHERE channel_id = \(channel) AND mention_seq > 0 AND seq > \(floor)
+            SELECT \(columns) FROM channel_mentions WHERE channel_id = \(channel) AND mention_seq > \(floor) AND seq > \(floor)
             ORDER BY mention_seq DESC LIMIT \(Limits.freshMentions)
             """
         let newest = try transaction.rows(sql) { try ChannelMention(reading: &$0) }
@@ -66,7 +66,7 @@ extension Transaction {
     func newestChannelMentions(in channel: ChannelID, above floor: Seq = 0) throws -> [ChannelMention] {
         let sql: SQL = """
             SELECT \(ChannelMention.columns) FROM channel_mentions
-            WHERE channel_id = \(channel) AND mention_seq > 0 AND seq > \(floor) ORDER BY mention_seq DESC LIMIT 1
+            WHERE channel_id = \(channel) AND mention_seq > \(floor) AND seq > \(floor) ORDER BY mention_seq DESC LIMIT 1
             """
         guard let newest = try first(sql, { try ChannelMention(reading: &$0) }) else { return [] }
         let other = try newestChannelMention(for: newest.sender, in: channel, above: floor, since: 0, mayBeDeleted: false)
@@ -94,6 +94,8 @@ extension Transaction {
         let deleted: SQL = mayBeDeleted ? OwnDeletion.excluding(seq: "channel_mentions.seq", of: user, in: channel) : "1 = 1"
         var mentions: [ChannelMention] = []
         var end = Seq.max
+        // No message mentions before it is there: at the floor the look ends, however many mentions lie below it.
+        let since = max(since, floor)
         while true {
             let sql: SQL = """
                 SELECT \(ChannelMention.columns), other_mention_seq, CASE WHEN \(deleted) THEN 0 ELSE 1 END FROM channel_mentions

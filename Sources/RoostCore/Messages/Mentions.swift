@@ -231,7 +231,8 @@ extension Transaction {
     ) throws -> (seq: Seq, message: MessageID)? {
         let sql: SQL = """
             SELECT mention_seq, message_id FROM mentions
-            WHERE user_id = \(user) AND channel_id = \(channel) AND seq > \(floor) ORDER BY mention_seq DESC LIMIT 1
+            WHERE user_id = \(user) AND channel_id = \(channel) AND mention_seq > \(floor) AND seq > \(floor)
+            ORDER BY mention_seq DESC LIMIT 1
             """
         return try first(sql) { ($0.int64(), MessageID(rawValue: $0.int64())) }
     }

@@ -37,7 +37,8 @@ extension Context {
         let stretch = ChannelStretch(
             transaction: transaction, channel: channel, after: after, head: access.counters.seq, floor: floor, limit: limit,
             sizeBytesMax: Limits.pageContentBytes, hasPurges: access.purgedSeq > 0, kinds: access.rowKinds)
-        let changed = try changedRows(in: stretch, for: access)
+        // The server's own view has all kinds: who gets which of them is decided where an event is delivered.
+        let changed = try changedRows(in: stretch, for: caller.isServer ? nil : access)
         let upTo = min(changed.upTo ?? .max, access.counters.seq)
         let attributesChanged = access.changeSeq > after
         var rows = try shown(changed.rows(upTo: upTo), in: access)

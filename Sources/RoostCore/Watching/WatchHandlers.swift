@@ -21,6 +21,8 @@ extension WatchChannel: Handled {
         let connection = try context.requireConnection("Watching")
         var channel = channel
         if let creation, try context.transaction.access(to: channel, of: context.caller.user) == nil {
+            // The call may name a channel of before, with an id that no new one gets.
+            try creation.channel?.validateNew(field: "channel")
             // Of a type that has one channel for a set of members, it may be another that is there already.
             channel = try creation.handle(in: &context).channel.channelId
         }

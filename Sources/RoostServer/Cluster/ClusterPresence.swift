@@ -105,11 +105,6 @@ final class ClusterPresence: Presence, Sendable {
         return named.count + present.reduce(0) { $0 + $1.onlineBeyond }
     }
 
-    func onlineMembers(of channel: ChannelID) -> Set<UserID> {
-        let remote = state.withLock { state in (state.remote[channel] ?? [:]).values.map(\.online) }
-        return remote.reduce(into: board.onlineMembers(of: channel)) { $0.formUnion($1) }
-    }
-
     func watcherCount(of channel: ChannelID) -> Int {
         let present = state.withLock { Array(($0.remote[channel] ?? [:]).values) }
         let local = board.watcherCount(of: channel)

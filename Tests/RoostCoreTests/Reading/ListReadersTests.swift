@@ -65,6 +65,10 @@ struct ListReadersTests {
         #expect(try read(as: "ann")?.unreadCount == 0)
         try world.perform(MarkRead(channel: "general"), as: "cid")
         #expect(try read(as: "ann")?.readSeq == read(as: "cid")?.readSeq)
+        // What they send themselves after it is unread to nobody's eyes.
+        try world.perform(MarkUnread(channel: "general", seq: sent[1].seq), as: "cid")
+        try world.send("5", to: "general", as: "cid")
+        #expect(try read(as: "ann")?.unreadCount == 0 && read(as: "cid")?.unreadCount == 2)
     }
 
     @Test("a user's reading is told to nobody who isn't them once they don't share it, and again when they do")

@@ -146,6 +146,14 @@ struct WatchTests {
             #expect(try world.refusal(news, as: "ann", connection: 1)?.code == .invalidArgument)
         }
         #expect(try world.code(GetChannel(channel: "news"), as: "ann") == .notFound)
+        // The ids are those that a channel may be created with.
+        let before = try world.dump()
+        for wrong: ChannelID in ["\u{202E}lareneg", "general ", "gen\u{200B}eral", "messaging:.."] {
+            var watch = WatchChannel(channel: wrong)
+            watch.create = CreateChannel()
+            #expect(try world.refusal(watch, as: "ann", connection: 1)?.field == "channel", "\(wrong)")
+        }
+        #expect(try world.dump() == before)
     }
 
     @Test("ST-01 AM-25 of a type that has one channel for its members, the one that is there is watched")
