@@ -290,6 +290,12 @@ async def open_socket(url, headers={}, path="/v1/socket"):
 # MARK: What a client keeps
 
 
+def counts(message):
+    """Whether a message is unread for those who haven't sent it: 1 or 0."""
+    return int(not message.get("isSilent") and message.get("kind") != "system")
+
+
+
 @dataclass
 class ChannelState:
     """A joined channel: its position, and its rows."""
@@ -315,19 +321,20 @@ class ChannelState:
             time = message["createdAt"]
             self.row.update(seq=message["seq"], lastActivity=time, lastMessageAt=time)
             self.row["messageCount"] += 1
-            self.row["ordinal"] += 1
+            self.row["ordinal"] += counts(message)
 
-    def count_own(self, seq):
+    def count_own(self, message):
         """One's own message is never unread. The membership may have come later than the message, and then has it counted already."""
-        if seq > self.membership["channelSeq"]:
-            self.membership = {**self.membership, "readCount": self.membership["readCount"] + 1, "channelSeq": seq}
+        if message["seq"] > self.membership["channelSeq"]:
+            count = self.membership["readCount"] + counts(message)
+            self.membership = {**self.membership, "readCount": count, "channelSeq": message["seq"]}
 
     def take_membership(self, membership, user):
         """A membership, and the own messages that were applied since the moment at which it was told."""
         self.membership = membership
-        own = [message["seq"] for message in self.messages.values() if message["sender"] == user]
-        for seq in sorted(seq for seq in own if seq <= self.position):
-            self.count_own(seq)
+        own = [message for message in self.messages.values() if message["sender"] == user and message["seq"] <= self.position]
+        for message in sorted(own, key=lambda message: message["seq"]):
+            self.count_own(message)
 
     @property
     def unread(self):
@@ -390,7 +397,7 @@ class Replica:
             state.add(event["message"])
         for message in rows.get("messages") or []:
             if message["seq"] > before and message["sender"] == self.user and state.membership:
-                state.count_own(message["seq"])
+                state.count_own(message)
         if state.row["deletedAt"] is not None:
             del self.channels[name]
         return True

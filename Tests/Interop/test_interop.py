@@ -907,6 +907,8 @@ async def unread(world):
         (bob, "reading.mark", lambda: {"seq": seqs[0]}), (bob, "message.send", lambda: sending("5")),
         (ann, "reading.mark", lambda: {}), (bob, "reading.mark", lambda: {"seq": 1_000_000}),
         (ann, "message.send", lambda: sending("6")),
+        # Silent ones are unread for nobody, and don't count as read either.
+        (ann, "message.send", lambda: {**sending("7"), "isSilent": True}), (bob, "message.send", lambda: sending("8")),
     ]
     for client, operation, fields in steps:
         result = await client.call(operation, channel=room, **fields())
