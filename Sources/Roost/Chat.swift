@@ -42,6 +42,7 @@ public final class Chat: Sendable {
         let driver = driver
         driver.events.end()
         driver.signals.end()
+        driver.noteStop()
         Task { await driver.stop() }
     }
 
@@ -92,10 +93,10 @@ public final class Chat: Sendable {
 
     /// Starts connecting and returns at once. Live objects show the data on this device; ``LiveConnection/status`` says what goes wrong.
     public func start() {
-        let driver = driver
+        let (driver, stops) = (driver, driver.stopCount)
         Task {
             do {
-                try await driver.start()
+                try await driver.start(since: stops)
             } catch {
                 driver.environment.logger.error("The client can't start.", metadata: ["error": "\(error)"])
             }
@@ -104,6 +105,7 @@ public final class Chat: Sendable {
 
     /// Ends the connection and stays offline until ``connect(timeout:)`` or ``start()``. The outbox is kept.
     public func disconnect() async {
+        driver.noteStop()
         await driver.stop()
         await liveConnection?.catchUp()
     }

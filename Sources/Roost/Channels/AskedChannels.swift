@@ -15,11 +15,10 @@ final class AskedChannels: ChannelSource {
     private var users: [UserID: UserSummary] = [:]
     private var nextCursor: String?
     private var isLoaded = false
-    private var askedFor: Set<AskedState> = []
+    private var askedFor: [ChannelID: AskedState] = [:]
 
-    /// The state of a channel outside the list when it last caused a request to the server.
+    /// The state of a channel outside the list when it last caused a request to the server. One that came into the list has none.
     private struct AskedState: Hashable {
-        var id: ChannelID
         var isMember: Bool
         var isDeleted: Bool
     }
@@ -64,10 +63,11 @@ final class AskedChannels: ChannelSource {
             guard views[id] != nil else {
                 // Another one may belong here now: one that was joined, left or deleted. The server is asked only once, since a membership
                 // also changes with every reading.
-                let asked = AskedState(
-                    id: id, isMember: view.membership?.state == .member, isDeleted: view.channel.deletedAt != nil)
-                let concerns = change.memberships.contains(id) || asked.isDeleted
-                mustAskAgain = (concerns && askedFor.insert(asked).inserted) || mustAskAgain
+                let asked = AskedState(isMember: view.membership?.state == .member, isDeleted: view.channel.deletedAt != nil)
+                if change.memberships.contains(id) || asked.isDeleted, askedFor[id] != asked {
+                    askedFor[id] = asked
+                    mustAskAgain = true
+                }
                 continue
             }
             if isFollowed || change.memberships.contains(id) { views[id] = holds(view) ? view : nil }
@@ -98,6 +98,7 @@ final class AskedChannels: ChannelSource {
     /// Asks for as many rows as are shown.
     func connected() async throws {
         (views, nextCursor) = try await rows(after: nil, atLeast: max(pageSize, views.count))
+        for id in views.keys { askedFor[id] = nil }
         try await introduce()
         isLoaded = true
     }
@@ -108,6 +109,7 @@ final class AskedChannels: ChannelSource {
         guard let nextCursor else { return }
         let more = try await rows(after: nextCursor, atLeast: 1)
         views.merge(more.views) { _, new in new }
+        for id in more.views.keys { askedFor[id] = nil }
         self.nextCursor = more.nextCursor
         try await introduce()
     }

@@ -45,6 +45,9 @@ public final class LiveChannel: Identifiable {
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var row: ChannelRow?
     @ObservationIgnored private var expiry: ObservationToken?
+    /// The last end of a silence or mute after which the server was asked for the user's permissions.
+    @ObservationIgnored private var askedEnd = Timestamp(milliseconds: 0)
+    @ObservationIgnored private var isAskingWhatReturned = false
     @ObservationIgnored private let observers = Observers<ChannelView?>()
 
     init(_ id: ChannelID, of chat: Chat) {
@@ -52,7 +55,7 @@ public final class LiveChannel: Identifiable {
         self.chat = chat
         follower = Follower(chat.driver)
         follower.follow(
-            .channel(id),
+            .channel(id), connected: { [weak self] in self?.connected() },
             reload: { [weak self] change in
                 // Another history has other rows with the same stamps.
                 if change.isEverything { self?.row = nil }
@@ -95,6 +98,7 @@ public final class LiveChannel: Identifiable {
         row = try await chat.driver.files().store.read { try $0.channelRow(id, known: known) }
         var view = row?.view
         let now = chat.driver.environment.now()
+        askWhatReturned(to: view, now: now)
         view?.channel.updateTimedStates(now)
         waitForExpiry(in: view, now: now)
         let ownMembership = ChannelMembership(view, now: now)
@@ -116,14 +120,34 @@ public final class LiveChannel: Identifiable {
         observers.notify(view)
     }
 
+    /// Whether the permission to send may have come back unseen: what took it has ended by the clock since the server said so.
+    private func askWhatReturned(to view: ChannelView?, now: Timestamp) {
+        guard let view, view.membership?.state == .member, !view.ownCapabilities.contains(.messageSend), !isAskingWhatReturned,
+            chat.driver.statuses.current == .online,
+            let end = Self.ends(in: view).filter({ $0 <= now }).max(), end > askedEnd
+        else { return }
+        isAskingWhatReturned = true
+        let (driver, id) = (chat.driver, id)
+        Task { [weak self] in
+            let answer = try? await driver.call(GetChannel(channel: id))
+            self?.isAskingWhatReturned = false
+            if answer != nil { self?.askedEnd = end }
+        }
+    }
+
+    private func connected() { askWhatReturned(to: row?.view, now: chat.driver.environment.now()) }
+
+    private static func ends(in view: ChannelView?) -> [Timestamp] {
+        [
+            view?.channel.mutedUntil, view?.channel.rateLimitedUntil, view?.membership?.mutedUntil, view?.membership?.bannedUntil,
+        ].compactMap(\.self)
+    }
+
     /// A silence, a rate limit, a mute and a ban end without an event. When the next of them ends, this shows the channel's new state, and
     /// asks the server for the user's permissions.
     private func waitForExpiry(in view: ChannelView?, now: Timestamp) {
         expiry = nil
-        let ends = [
-            view?.channel.mutedUntil, view?.channel.rateLimitedUntil, view?.membership?.mutedUntil, view?.membership?.bannedUntil,
-        ]
-        guard let next = ends.compactMap({ $0 }).filter({ $0 > now && $0 < .forever }).min() else { return }
+        guard let next = Self.ends(in: view).filter({ $0 > now && $0 < .forever }).min() else { return }
         let (clock, driver, id) = (chat.driver.environment.clock, chat.driver, id)
         expiry = ObservationToken(
             task: Task { [weak self] in

@@ -80,11 +80,13 @@ public struct WebSocketTransport: Transport {
         let context = address.isSecure ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
         let timeout = TimeAmount(configuration.connectTimeout)
         let frameSizeMax = configuration.messageSizeBytesMax
+        let made = NIOLockedValueBox<(any NIOCore.Channel)?>(nil)
         let upgrade: EventLoopFuture<FrameChannel> = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .connectTimeout(timeout)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .connect(host: address.host, port: address.port) { channel in
-                channel.eventLoop.makeCompletedFuture {
+                made.withLockedValue { $0 = channel }
+                return channel.eventLoop.makeCompletedFuture {
                     if let context {
                         // A server name must not be an IP address (RFC 6066); the certificate is checked either way.
                         let name = address.isNumeric ? nil : address.host
@@ -93,7 +95,12 @@ public struct WebSocketTransport: Transport {
                     return try Self.upgrade(channel, to: address, frameSizeMax: frameSizeMax)
                 }
             }
-        return try await upgrade.get()
+        // What accepts connections and says nothing may do so for ever.
+        return try await withTaskCancellationHandler {
+            try await upgrade.get()
+        } onCancel: {
+            made.withLockedValue { $0 }?.close(promise: nil)
+        }
     }
 
     private static func upgrade(

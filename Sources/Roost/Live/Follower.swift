@@ -30,6 +30,11 @@ final class Follower {
     /// Whether it is unavailable for want of a connection.
     @ObservationIgnored private var isAway = false
     @ObservationIgnored private var away: (@MainActor () async -> Bool)?
+    /// Has the server asked once more.
+    @ObservationIgnored private var connected: (@MainActor () async -> Void)?
+    @ObservationIgnored private var askingAgain: Task<Void, Never>?
+    /// How often in a row the server couldn't answer.
+    @ObservationIgnored private var failures = 0
     /// Users whom the object shows, as it has said, each with the version that was known.
     @ObservationIgnored private var shown: [UserID: Int64] = [:]
 
@@ -47,6 +52,7 @@ final class Follower {
         away: (@MainActor () async -> Bool)? = nil, changed: @escaping @MainActor (StoreChange) async -> Void
     ) {
         self.away = away
+        self.connected = connected
         let absent: @MainActor (RoostError?) async -> Void = { [weak self] error in await self?.go(away: error) }
         following = driver.follow(
             topic,
@@ -81,9 +87,16 @@ final class Follower {
             case .refused where isQuestion, .unavailable where !isAway: enter(hasAnswer ? .loaded : .loading)
             case .refused, .unavailable, .loading, .loaded: break
             }
+            if isQuestion {
+                askingAgain?.cancel()
+                (failures, askingAgain) = (0, nil)
+            }
             return .done
         } catch let error as RoostError {
-            guard !error.isRetryable else { return .failed }
+            guard !error.isRetryable else {
+                if isQuestion { askAgain(after: error) }
+                return .failed
+            }
             enter(.refused(error))
             return .refused(error)
         } catch is CancellationError {
@@ -91,6 +104,20 @@ final class Follower {
         } catch {
             enter(.unavailable(unreadable(error)))
             return .failed
+        }
+    }
+
+    /// Asks once more in a while what the server couldn't answer now, as long as the connection lasts: the next one asks by itself.
+    private func askAgain(after error: RoostError) {
+        guard let connected, askingAgain == nil, driver.statuses.current == .online else { return }
+        let pause = max(error.retryAfterMilliseconds ?? 0, 500 << min(failures, 7))
+        failures += 1
+        let clock = driver.environment.clock
+        askingAgain = Task { [weak self] in
+            try? await clock.sleep(for: .milliseconds(pause))
+            guard !Task.isCancelled, let driver = self?.driver else { return }
+            self?.askingAgain = nil
+            if driver.statuses.current == .online { await connected() }
         }
     }
 

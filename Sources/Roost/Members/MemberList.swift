@@ -41,6 +41,8 @@ public final class MemberList {
     @ObservationIgnored private var isAnswered = false
     /// The seq of the channel after which members' rows in the store are news.
     @ObservationIgnored private var seen: Seq?
+    /// Who came and went while pages were on their way, which may be older; nil while none are.
+    @ObservationIgnored private var toldMeanwhile: [PresenceChange]?
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<MemberItem>()
     @ObservationIgnored private var following: ObservationToken?
@@ -77,6 +79,7 @@ public final class MemberList {
     }
 
     private func take(_ change: PresenceChange) {
+        toldMeanwhile?.append(change)
         guard isAnswered else { return }
         if roster.apply(change, at: chat.driver.environment.now()) { show() }
         // Some of those who came or went weren't named.
@@ -98,7 +101,11 @@ public final class MemberList {
         guard hasMore else { return }
         try await follower.take {
             guard let cursor = self.roster.nextCursor else { return }
-            self.roster.add(try await self.page(after: cursor), isFirst: false)
+            self.toldMeanwhile = []
+            defer { self.toldMeanwhile = nil }
+            let page = try await self.page(after: cursor)
+            self.roster.add(page, isFirst: false)
+            self.applyToldMeanwhile(to: &self.roster)
             try await self.introduce()
         }
         show()
@@ -126,21 +133,29 @@ public final class MemberList {
     private func refresh() async throws {
         // The server's answer includes everything that is in the store now.
         let channel = channel
-        seen = try await chat.driver.files().store.read { try $0.cursor(of: channel) }
+        let seen = try await chat.driver.files().store.read { try $0.cursor(of: channel) }
         let count = isAnswered ? max(pageSize, roster.count) : pageSize
         let now = chat.driver.environment.now()
+        toldMeanwhile = []
+        defer { toldMeanwhile = nil }
         var fresh = roster
+        fresh.forgetUpdates()
         fresh.add(try await page(after: nil), isFirst: true)
         var pages = 1
         while let cursor = fresh.nextCursor, fresh.count < count, pages < 20 + count / pageSize {
             fresh.add(try await page(after: cursor), isFirst: false)
             pages += 1
         }
-        roster = fresh
+        applyToldMeanwhile(to: &fresh)
+        (roster, self.seen) = (fresh, seen)
         presenceAsOf = now
         try await introduce()
         isAnswered = true
         try await follow()
+    }
+
+    private func applyToldMeanwhile(to roster: inout MemberRoster) {
+        for change in toldMeanwhile ?? [] { _ = roster.apply(change, at: chat.driver.environment.now()) }
     }
 
     /// Takes in the rows that events brought since.

@@ -97,8 +97,9 @@ public final class MessageList {
     /// - Throws: `RoostError` with `not_connected` while offline, `not_member` when the channel isn't one of the user's.
     public func loadOlder() async throws {
         guard hasOlder else { return }
-        opening = nil
         if !window.hasOlderCached { try await driver.load(.older(than: window.place), in: channelId, limit: pageSize) }
+        // Whoever turns pages has another place in mind than the list began with; if there was none, it is still to be shown.
+        opening = nil
         await follower.work { try await self.read(.older) }
     }
 
@@ -108,10 +109,10 @@ public final class MessageList {
     ///
     /// - Throws: As ``loadOlder()``.
     public func loadNewer() async throws {
-        opening = nil
         if hasNewer, !window.hasNewerCached {
             try await driver.load(.newer(than: window.place), in: channelId, limit: pageSize)
         }
+        opening = nil
         await follower.work { try await self.read(.newer) }
     }
 

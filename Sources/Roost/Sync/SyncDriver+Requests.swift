@@ -7,7 +7,9 @@ extension SyncDriver {
     ///
     /// - Parameter timeout: How long to wait for that; nil for ever. The client goes on connecting after it.
     func connect(timeout: Duration? = nil) async throws {
-        try await prepareToConnect()
+        guard try await prepareToConnect(since: stopCount) else {
+            throw RoostError(.notConnected, "The client was disconnected while it began to connect.")
+        }
         // An end that was asked for before would take this for connected, or end it.
         while stopsUnderWay > 0 { await rest() }
         guard statuses.current != .online else { return }
@@ -32,10 +34,11 @@ extension SyncDriver {
         }
     }
 
-    /// Begins to connect.
-    func start() async throws {
-        try await prepareToConnect()
-        await post(.start)
+    /// Begins to connect, unless the app has disconnected since.
+    ///
+    /// - Parameter stops: What ``stopCount`` was when the app asked for it.
+    func start(since stops: Int) async throws {
+        if try await prepareToConnect(since: stops) { await post(.start) }
     }
 
     /// Has the machine look at once whether there is a connection.
@@ -45,6 +48,7 @@ extension SyncDriver {
 
     /// Ends the connection, and returns when it has ended.
     func stop() async {
+        noteStop()
         guard machine != nil else { return statuses.send(.offline) }
         stopsUnderWay += 1
         await post(.stop)
@@ -53,7 +57,9 @@ extension SyncDriver {
     }
 
     /// Opens the files and checks the address. What is wrong with them is the status, until the app tries again.
-    private func prepareToConnect() async throws {
+    ///
+    /// - Returns: Whether to connect still: opening takes a while, and the app may have disconnected meanwhile.
+    private func prepareToConnect(since stops: Int) async throws -> Bool {
         do {
             try environment.transport.validate(environment.url)
             try takeFilesBack()
@@ -62,6 +68,7 @@ extension SyncDriver {
             statuses.send(.failed(error))
             throw error
         }
+        return stops == stopCount
     }
 
     private func giveUpConnecting(_ token: CallToken, after timeout: Duration) {
@@ -145,6 +152,8 @@ extension SyncDriver {
     }
 
     private func enqueue(sending message: SendMessage, _ turn: CallOrder.Turn, clearing next: CallOrder.Turn) async throws {
+        // Whoever waits for the message's confirmation holds the turn as long: later calls must not wait for that.
+        defer { next.pass() }
         try await enqueue(.send(message), turn)
         await next.comes()
         let channel = message.channel

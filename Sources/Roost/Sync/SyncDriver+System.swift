@@ -31,7 +31,7 @@ extension SyncDriver {
         let isUnderWay = suspended?.isUnderWay == true
         do {
             try takeFilesBack()
-            if isUnderWay { try await start() } else { await drain() }
+            if isUnderWay { try await start(since: stopCount) } else { await drain() }
         } catch {
             let error = error as? RoostError ?? RoostError(.unavailable, "The files of this device can't be opened: \(error)")
             statuses.send(.failed(error))

@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import NIOConcurrencyHelpers
 import RoostAPI
 
 /// Runs a ``Sync`` machine with a real clock, store, transport and token provider.
@@ -38,6 +39,7 @@ actor SyncDriver {
     var isDraining = false
     /// How often the app has asked for the end of the connection which it hasn't come to.
     var stopsUnderWay = 0
+    private nonisolated let stops = NIOLockedValueBox(0)
     /// The size of the messages among the inputs, and the transports that wait for it to fall.
     private var inputBytes = 0
     private var waitingTransports: [CheckedContinuation<Void, Never>] = []
@@ -74,6 +76,11 @@ actor SyncDriver {
     var outgoing: AsyncStream<TransportCommand>.Continuation?
     var connection: Task<Void, Never>?
     var tokenFetch: Task<Void, Never>?
+
+    /// How often the app has disconnected, counted from the moment at which it says so.
+    nonisolated var stopCount: Int { stops.withLockedValue { $0 } }
+    /// Has attempts to connect given up that haven't begun to.
+    nonisolated func noteStop() { stops.withLockedValue { $0 += 1 } }
 
     // The waiting callers.
     var lastToken: CallToken = 0

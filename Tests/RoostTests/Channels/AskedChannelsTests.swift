@@ -37,6 +37,13 @@ struct AskedChannelsTests {
                 ]))
     }
 
+    private func left(_ view: ChannelView, seq: Seq) -> Event {
+        var event = joined(view, seq: seq)
+        event.kind = .memberLeft
+        event.rows.memberships?[0].state = .none
+        return event
+    }
+
     @Test(
         "AM-33 SB-23 ST-09 R08 Channels of others come page by page, and one that the user joins leaves the list of those to join")
     func notMember() async throws {
@@ -63,6 +70,25 @@ struct AskedChannelsTests {
         try await server.send(joined(second, seq: 1))
         while list.items.count == 3 { _ = await updates.next() }
         #expect(list.items.map(\.id) == ["a", "c"])
+        await chat.disconnect()
+    }
+
+    @Test("AM-33 R08 a channel comes back into the list of those to join each time that the user leaves it")
+    func leftAgain() async throws {
+        let only = view("a", createdAt: 1)
+        let server = ScriptedServer { call in
+            call.operation == "channel.query" ? .result(Page(items: [only])) : .error(.notFound("operation"))
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        let list = chat.channels(matching: ChannelQuery(membership: .notMember), pageSize: 2)
+        try await list.loaded()
+        for round in 1...3 as ClosedRange<Int64> {
+            try await server.send(joined(only, seq: 2 * round - 1))
+            while !list.items.isEmpty { await Task.yield() }
+            try await server.send(left(only, seq: 2 * round))
+            while list.items.isEmpty { await Task.yield() }
+        }
         await chat.disconnect()
     }
 

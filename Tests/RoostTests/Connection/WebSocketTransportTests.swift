@@ -38,6 +38,24 @@ struct WebSocketTransportTests {
         try await server.stop()
     }
 
+    @Test("Where somebody takes the connection and never answers, cancelling ends it")
+    func silent() async throws {
+        let (gone, continuation) = AsyncStream.makeStream(of: Void.self)
+        let listener = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup).childChannelInitializer { channel in
+            channel.closeFuture.whenComplete { _ in continuation.finish() }
+            continuation.yield()
+            return channel.eventLoop.makeSucceededVoidFuture()
+        }.bind(host: "127.0.0.1", port: 0).get()
+        let url = try #require(URL(string: "ws://127.0.0.1:\(listener.localAddress?.port ?? 0)"))
+        let run = Task { await WebSocketTransport().run(url: url, outgoing: AsyncStream { _ in }) { _ in } }
+        var connections = gone.makeAsyncIterator()
+        _ = await connections.next()
+        run.cancel()
+        await run.value
+        #expect(await connections.next() == nil)
+        try await listener.close()
+    }
+
     @Test("Where nobody listens, the end is all that is told")
     func refused() async throws {
         let server = try await EchoServer.start()

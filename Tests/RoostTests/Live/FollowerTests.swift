@@ -51,6 +51,25 @@ struct FollowerTests {
         guard case .done = await follower.work({}) else { throw Unreadable() }
     }
 
+    @Test("R08 What the server couldn't answer now is asked for again, as long as the connection lasts")
+    func asksAgain() async throws {
+        let chat = chat()
+        try await chat.connect()
+        let follower = Follower(chat.driver)
+        var asked = 0
+        follower.follow(
+            .channel("general"),
+            connected: { [weak follower] in
+                asked += 1
+                let number = asked
+                await follower?.work { if number < 3 { throw RoostError(.unavailable, "Later.") } }
+                if number == 3 { follower?.answered() }
+            }, changed: { _ in })
+        try await follower.loaded()
+        #expect(asked == 3)
+        await chat.disconnect()
+    }
+
     @Test("AM-29 It reloads for everything at once, for each change of its topic, and not after it is released")
     func follows() async throws {
         let chat = chat()

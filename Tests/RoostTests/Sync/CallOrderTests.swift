@@ -1,3 +1,5 @@
+import Foundation
+import Logging
 import RoostAPI
 import Testing
 
@@ -5,6 +7,22 @@ import Testing
 
 @Suite("Sync: the order of calls", .timeLimit(.minutes(5)))
 struct CallOrderTests {
+    @Test("R24 while a message waits to be confirmed, other calls go on, whatever the channel")
+    func confirmation() async throws {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let waiting = Task { try await chat.channel("general").sendConfirmed("1") }
+        let list = await chat.outbox
+        while await list.entries.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+        try await chat.channel("general").send("2")
+        await #expect(throws: RoostError.self) { try await chat.call(GetMe()) }
+        while await list.entries.count < 2 { try await Task.sleep(for: .milliseconds(1)) }
+        waiting.cancel()
+        _ = await waiting.result
+    }
+
     @Test("calls go in the order in which they took their turns, whichever of them is ready first, and also past those that fail")
     func order() async {
         let order = CallOrder()
