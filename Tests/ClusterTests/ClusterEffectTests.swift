@@ -76,7 +76,8 @@ extension RealClusterTests {
                 await nodes.killNode((round + 1) % 3)
                 try await nodes.startNode(round)
                 try await nodes.startNode((round + 1) % 3)
-                try await Polling.value {
+                // One whose attempts failed on a busy machine waits for as long again as it had waited: half a minute in the end.
+                try await Polling.value(within: .seconds(90)) {
                     try effects()
                 } until: {
                     $0 == 0

@@ -4,6 +4,24 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
+/// Events that a node makes up for.
+@Suite("Mentions of a channel in events of a node")
+struct MissedMentionTests {
+    @Test("MN-13 I3 they have the mention of the channel also where admins may not read")
+    func membersOnly() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let policy = PolicyChanges(read: .membersOnly)
+        try world.perform(UpdateChannel(channel: "general", policy: policy), as: "root", role: .admin)
+        let mention = SendMessage(channel: "general", clientId: "1", text: "all", mentionees: [.channel])
+        let sent = try world.perform(mention, as: "ann")
+        let now = world.now
+        let missed = try world.database.read { try $0.missedEvents(of: .channel("general"), after: sent.seq - 1, now: now) }
+        let rows = missed.notices.compactMap { if case .event(let event, _) = $0 { event.rows } else { nil } }
+        #expect(rows.map { $0.channelMentions?.map(\.seq) } == [[sent.seq]])
+    }
+}
+
 /// What devices know of mentions of a whole channel, by what they began with and what came since: it is what the server says.
 @Suite("Mentions of a channel on devices")
 struct ChannelMentionTests {

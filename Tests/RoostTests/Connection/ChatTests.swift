@@ -33,6 +33,19 @@ struct ChatTests {
         await chat.disconnect()
     }
 
+    @Test("AM-39 who disconnects while the files are being opened stays disconnected")
+    func disconnectedAtOnce() async throws {
+        for _ in 0..<20 {
+            let chat = chat()
+            chat.start()
+            await chat.disconnect()
+            // Opens the files, at the latest.
+            await #expect(throws: RoostError.self) { try await chat.call(GetMe()) }
+            for _ in 0..<500 { await Task.yield() }
+            #expect(chat.connection.status == .offline)
+        }
+    }
+
     @Test("An answer that can't be read is the error of its call, and the connection goes on")
     func unreadableAnswer() async throws {
         let turn = Turn()

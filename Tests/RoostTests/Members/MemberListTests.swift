@@ -128,6 +128,26 @@ struct MemberListTests {
         #expect(list.phase == .loaded)
     }
 
+    @Test("SB-16 R08 who left while this device was away isn't on the list, although the store has them")
+    func leftMeanwhile() async throws {
+        let known = [entry("ann", 1), entry("bob", 2), entry("cat", 4)]
+        let server = ScriptedServer { call in
+            call.operation == "member.list" ? .result(Page(items: Array(known.prefix(2)))) : .error(.notFound("operation"))
+        }
+        let chat = try await connected(server)
+        for await view in chat.channel("general").updates where view != nil { break }
+        try await server.send(change(4, [known[2].member]))
+        for await view in chat.channel("general").updates where view?.channel.counters.seq == 4 { break }
+        await chat.disconnect()
+        let list = chat.channel("general").members()
+        var updates = list.updates.makeAsyncIterator()
+        #expect(await updates.next()?.items.map(\.id) == ["cat"])
+        try await chat.connect()
+        try await list.loaded()
+        #expect(list.items.map(\.id) == ["ann", "bob"])
+        await chat.disconnect()
+    }
+
     @Test("AM-39 Where no connection can be made, waiting for a list ends with the reason")
     func noConnection() async throws {
         var configuration = Chat.Configuration(

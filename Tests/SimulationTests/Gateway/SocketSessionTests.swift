@@ -118,6 +118,17 @@ struct SocketSessionTests {
         #expect(try many.turnAway(overloaded) == [Self.refused(overloaded)] + Self.closing(4029, "too many connections"))
     }
 
+    @Test("R21 before authentication each ping counts, and none is looked at while the client doesn't read")
+    func earlyPings() {
+        let ping = ByteBuffer(bytes: RawSocket.frame(opcode: 9, []))
+        var (counting, unread) = (session(), session())
+        for _ in 0..<(16_384 / 6) { _ = receive(ping, in: &counting) + flushed(&counting) }
+        #expect(receive(ping, in: &counting) == Self.closing(1009, "a socket has at most 16384 bytes before authentication"))
+        unread.becameUnread(10, at: Self.time(1))
+        #expect(receive(ping, in: &unread).allSatisfy { if case .flush = $0 { false } else { true } })
+        #expect(unread.becameRead(isHanding: false, .init()).contains { if case .flush = $0 { true } else { false } })
+    }
+
     // MARK: Calls
 
     @Test("A call goes to the engine; one that can't be read is answered, and what isn't a call is refused")
