@@ -13,7 +13,7 @@ final class Follower {
         case done
         /// The server, or a limit, refuses for good: the app has to know.
         case refused(RoostError)
-        /// There will be another occasion: a connection, or a change.
+        /// There will be another occasion: a connection, a change, or the same question in a while.
         case failed
     }
 
@@ -110,7 +110,8 @@ final class Follower {
     /// Asks once more in a while what the server couldn't answer now, as long as the connection lasts: the next one asks by itself.
     private func askAgain(after error: RoostError) {
         guard let connected, askingAgain == nil, driver.statuses.current == .online else { return }
-        let pause = max(error.retryAfterMilliseconds ?? 0, 500 << min(failures, 7))
+        // Whatever a server says, it is asked within the hour.
+        let pause = min(max(error.retryAfterMilliseconds ?? 0, 500 << min(failures, 7)), 3_600_000)
         failures += 1
         let clock = driver.environment.clock
         askingAgain = Task { [weak self] in
