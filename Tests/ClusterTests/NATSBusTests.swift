@@ -255,6 +255,7 @@ import Testing
                     await Task.yield()
                 }
             }
+            defer { storm.set() }
             for _ in 0..<30 {
                 let stopped = Flag()
                 let calls = Mailbox<Void>()

@@ -60,6 +60,25 @@ import Testing
         try await server.stop()
     }
 
+    @Test("A server that stops while its disk hangs ends in time, and lets go of its files once the disk goes on")
+    func hangingDisk() async throws {
+        let server = try await TestServer()
+        let (begun, hanging) = (Mailbox<Void>(), DispatchSemaphore(value: 0))
+        let operation = Task {
+            try await server.perform { _ in
+                begun.put(())
+                _ = hanging.wait(timeout: .now() + 60)
+            }
+        }
+        #expect(await begun.next() != nil)
+        let start = ContinuousClock.now
+        try await server.end()
+        #expect(.now - start < .seconds(40))
+        hanging.signal()
+        try TemporaryPlace.waitUntilFree(server.directory)
+        _ = await operation.result
+    }
+
     @Test("A second signal ends the process at once")
     func secondSignal() async throws {
         let directory = TemporaryDirectory.make()

@@ -93,7 +93,8 @@ public struct CommandRun: Hashable, Sendable {
         try stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
         try stdin.fileHandleForWriting.close()
         guard let status = await ended.next(within: deadline) else {
-            process.terminate()
+            // What doesn't end by itself may not listen either, and would load the machine on.
+            kill(process.processIdentifier, SIGKILL)
             throw Missed("the end of \(program.lastPathComponent) \(arguments)")
         }
         return CommandRun(status: status, output: await text(of: output), errors: await text(of: errors))

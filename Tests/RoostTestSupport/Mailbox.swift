@@ -7,6 +7,8 @@ public final class Mailbox<Item: Sendable>: Sendable {
         var isClosed = false
         var waiter: (number: Int, continuation: CheckedContinuation<Item?, Never>)?
         var waitCount = 0
+        /// The last wait whose time was over. That can be before it has begun to wait, on a machine with much to do.
+        var lastOver = 0
     }
     private let state = Mutex(State())
 
@@ -48,7 +50,7 @@ public final class Mailbox<Item: Sendable>: Sendable {
         return await withCheckedContinuation { continuation in
             let item = state.withLock { state -> Item?? in
                 if !state.items.isEmpty { return .some(state.items.removeFirst()) }
-                if state.isClosed { return .some(nil) }
+                if state.isClosed || state.lastOver == number { return .some(nil) }
                 state.waiter = (number, continuation)
                 return nil
             }
@@ -58,6 +60,7 @@ public final class Mailbox<Item: Sendable>: Sendable {
 
     private func giveUp(_ number: Int) {
         let waiter = state.withLock { state -> CheckedContinuation<Item?, Never>? in
+            state.lastOver = number
             guard let waiter = state.waiter, waiter.number == number else { return nil }
             state.waiter = nil
             return waiter.continuation

@@ -106,6 +106,8 @@ public actor RawSocket {
 
     /// The next signal.
     public func nextSignal(within deadline: Duration = .seconds(20)) async throws -> Signal {
+        // The server's pings come meanwhile, and don't begin the wait anew.
+        let end = ContinuousClock.now + deadline
         while true {
             while let incoming = parse() {
                 if case .text(let text) = incoming, note(event: text) { continue }
@@ -113,7 +115,7 @@ public actor RawSocket {
             }
             await answerPings()
             if !signals.isEmpty { return signals.removeFirst() }
-            guard await receive(within: deadline) else { throw Missed("a signal") }
+            guard await receive(within: end - .now) else { throw Missed("a signal") }
         }
     }
 

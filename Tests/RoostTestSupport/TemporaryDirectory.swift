@@ -22,10 +22,17 @@ public enum TemporaryPlace {
 
     /// Waits until no process holds the lock of a directory. It goes with the last reference to the database; but a process that another
     /// test starts at that moment has it too, until it has become the program that it is started for.
-    public static func waitUntilFree(_ directory: URL) {
+    ///
+    /// - Throws: `Missed` after half a minute.
+    public static func waitUntilFree(_ directory: URL) throws {
         let lock = open(directory.appending(path: "roost.lock").path, O_RDWR | O_CLOEXEC)
-        flock(lock, LOCK_EX)
-        close(lock)
+        guard lock >= 0 else { return }
+        defer { close(lock) }
+        let end = ContinuousClock.now + .seconds(30)
+        while flock(lock, LOCK_EX | LOCK_NB) != 0 {
+            guard ContinuousClock.now < end else { throw Missed("the lock of \(directory.path), which somebody holds") }
+            usleep(2000)
+        }
     }
 }
 

@@ -81,8 +81,15 @@ public final class TerminalScreen {
 
     /// Waits until the program has ended by itself.
     public func end() async throws {
-        while await output.next() != nil {}
-        process.waitUntilExit()
+        let end = ContinuousClock.now + .seconds(30)
+        while await output.next(within: max(.zero, end - .now)) != nil {}
+        while process.isRunning {
+            guard ContinuousClock.now < end else {
+                kill(process.processIdentifier, SIGKILL)
+                throw Missed("the end of the program")
+            }
+            try await Task.sleep(for: .milliseconds(5))
+        }
         guard process.terminationStatus == 0 else { throw Missed("a good end: \(process.terminationStatus)") }
     }
 

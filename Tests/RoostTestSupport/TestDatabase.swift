@@ -71,7 +71,7 @@ public final class TestDatabase {
     public func open() throws -> any RoostDatabase.Database {
         switch place {
         case .directory(let directory):
-            TemporaryPlace.waitUntilFree(directory)
+            try TemporaryPlace.waitUntilFree(directory)
             return try SQLiteDatabase(directory: directory, acceptsDataLoss: false, base: nil, checksMemory: true)
         case .url(let url):
             #if Cluster

@@ -64,9 +64,14 @@ public final class TestServer: Sendable {
 
     /// Stops the server as SIGTERM does, and waits until it has ended.
     public func stop() async throws {
+        try await end()
+        try TemporaryPlace.waitUntilFree(directory)
+    }
+
+    /// Stops the server, and waits for no more than that it says that it has ended.
+    public func end() async throws {
         await group.triggerGracefulShutdown()
         try await running.value
-        TemporaryPlace.waitUntilFree(directory)
     }
 
     /// Runs something of the server's own in a transaction.

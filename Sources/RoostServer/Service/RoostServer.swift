@@ -291,7 +291,9 @@ public struct RoostServer: Service {
             let isFinished = engine.stop(atMost: .milliseconds(500))
             cluster?.stop()
             guard isFinished else {
-                // Its threads still use the database: it is left as after a crash, which loses nothing that was acknowledged.
+                // Its threads still use the database: it is left as after a crash, which loses nothing that was acknowledged. If the process goes on
+                // without this server, the files are let go of once they have ended.
+                DispatchQueue.global().async { if engine.stop() { try? database.close() } }
                 logger.warning("Some operations are still waiting for the database. They were not acknowledged and are abandoned.")
                 return
             }

@@ -22,7 +22,7 @@ struct AcceptedLossTests {
                 _ = try transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), \(name))")
             }
             try database.close()
-            TemporaryPlace.waitUntilFree(directory)
+            try TemporaryPlace.waitUntilFree(directory)
             if name == "older" { older = try Data(contentsOf: directory.appending(path: "roost.sqlite")) }
         }
         return (directory, older)
@@ -60,7 +60,7 @@ struct AcceptedLossTests {
         let fault = fault_begin("\(directory.lastPathComponent)/\(name)", Int32(fault_sync.rawValue), 10 | 4 << 8, passes / 2, 0)
         try? SQLiteDatabase(directory: directory, acceptsDataLoss: true, base: "faults").close()
         _ = fault_end(fault)
-        TemporaryPlace.waitUntilFree(directory)
+        try TemporaryPlace.waitUntilFree(directory)
         do {
             let database = try SQLiteDatabase(directory: directory)
             #expect(try database.read { try $0.setting("epoch") } != Self.epoch)
@@ -109,7 +109,7 @@ struct AcceptedLossTests {
         damaged[8192 + 100] ^= 1
         try damaged.write(to: file)
         #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory, acceptsDataLoss: true) }
-        TemporaryPlace.waitUntilFree(directory)
+        try TemporaryPlace.waitUntilFree(directory)
         try whole.write(to: file)
         do {
             let database = try SQLiteDatabase(directory: directory)
@@ -143,7 +143,7 @@ struct AcceptedLossTests {
             _ = try transaction.execute("INSERT INTO migrations (name) VALUES ('9999 of the future')")
         }
         try database.close()
-        TemporaryPlace.waitUntilFree(directory)
+        try TemporaryPlace.waitUntilFree(directory)
         let state = directory.appending(path: "roost.state")
         let before = try Data(contentsOf: state)
         let refusal = #expect(throws: DatabaseFailure.self) { try SQLiteDatabase(directory: directory) }
@@ -162,7 +162,7 @@ struct AcceptedLossTests {
         }
         for acceptsDataLoss in [true, false] {
             try SQLiteDatabase(directory: directory, acceptsDataLoss: acceptsDataLoss).close()
-            TemporaryPlace.waitUntilFree(directory)
+            try TemporaryPlace.waitUntilFree(directory)
         }
     }
 

@@ -79,6 +79,9 @@ struct PostgreSQLOutageTests {
         for round in 0..<3 {
             let enough = DispatchSemaphore(value: 0)
             @Sendable func write(_ lane: Int) -> DatabaseFailure? {
+                // A lane that fails too early isn't waited for: the comparison below tells of it.
+                var hasSignalled = false
+                defer { if !hasSignalled { enough.signal() } }
                 for number in 0... {
                     let batch = (0..<8).map { "\(round)-\(lane)-\(number)-\($0)" }
                     do {
@@ -86,7 +89,10 @@ struct PostgreSQLOutageTests {
                             for name in batch { try transaction.attempt { try add(name, in: transaction) } }
                         }
                         acknowledged.withLock { $0.formUnion(batch) }
-                        if number == 20 { enough.signal() }
+                        if number == 20 {
+                            enough.signal()
+                            hasSignalled = true
+                        }
                     } catch { return error as? DatabaseFailure }
                 }
                 return nil

@@ -73,7 +73,7 @@ struct SQLiteDatabaseTests {
     func freesDirectory() throws {
         try inDirectory { directory in
             let epochs = try ["one", "two"].map { new in
-                TemporaryPlace.waitUntilFree(directory)
+                try TemporaryPlace.waitUntilFree(directory)
                 return try SQLiteDatabase(directory: directory).write(lane: 0) { try $0.epoch(orNew: new) }
             }
             #expect(epochs == ["one", "one"])

@@ -12,14 +12,14 @@ struct StartRefusalTests {
     private func used() throws -> URL {
         let directory = TemporaryPlace.make()
         try SQLiteDatabase(directory: directory).close()
-        TemporaryPlace.waitUntilFree(directory)
+        try TemporaryPlace.waitUntilFree(directory)
         return directory
     }
 
     /// The refusal of a start; nil if it succeeds.
     private func refusal(_ directory: URL) -> String? {
-        TemporaryPlace.waitUntilFree(directory)
         do {
+            try TemporaryPlace.waitUntilFree(directory)
             try SQLiteDatabase(directory: directory).close()
             return nil
         } catch {

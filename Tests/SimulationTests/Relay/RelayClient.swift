@@ -97,7 +97,7 @@ struct RelayClient {
         watching.insert(channel)
         mayGet.insert(channel)
         guard positions?[.channel(channel)] == nil else { return }
-        watchPositions[channel] = seq
+        watchPositions[channel] = max(watchPositions[channel] ?? 0, seq)
         if database.isMember(user, of: channel) { repeated.insert(channel) }
     }
 
