@@ -5,25 +5,28 @@ import RoostCore
 enum AnswerWeight {
     /// An answer hardly larger than its request: a sent message, a position read to.
     case small
-    /// One row that can hold an app's data, or a few.
+    /// One row that can hold an app's data, or a stored message, or a few.
     case row
     /// A page of rows, up to `Limits.pageContentBytes`. The first one of a socket is under way alone; after that, as many as probably fit,
     /// eight at most.
     case page
-    /// A page with which a write answers. It is under way alone: a write runs while the budget of its user is used up, too.
+    /// A page with which a write answers, or one that takes its turn among them. It is under way alone: a write runs while the budget of its user is used up, too.
     case pageOfWrite
 
     init(of operation: any Handled) { self.init(operation) }
 
     private init<Operation: Handled>(_ operation: Operation) {
         let answer = Operation.Response.self
-        if answer == Message.self || answer == Done.self || answer == UnreadCount.self || answer == TotalUnread.self {
+        if answer == Message.self {
+            // What is sent is hardly larger than its call. A stored message can be a thousand times as large as the call that names it.
+            self = operation is SendMessage ? .small : .row
+        } else if answer == Done.self || answer == UnreadCount.self || answer == TotalUnread.self {
             self = .small
         } else if answer == User.self || answer == Preferences.self || answer == Membership.self {
             self = .row
         } else if Operation.isReadOnly {
             self = .page
-        } else if answer == WatchedChannel.self || answer == MessageResults.self {
+        } else if answer == WatchedChannel.self || answer == MessageResults.self || answer == Page<ChannelView>.self {
             self = .pageOfWrite
         } else {
             self = .row

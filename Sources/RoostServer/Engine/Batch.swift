@@ -91,6 +91,29 @@ extension Job {
     }
 }
 
+/// The answers of a batch that writes, which are held until it is committed.
+private struct BatchAnswers {
+    /// The size of all of them.
+    private(set) var sizeBytes = 0
+    /// The sizes of large answers, by whose memory they will be counted in.
+    private var large: [ObjectIdentifier: Int] = [:]
+    /// What an answer of a write is weighed as before it is there. A stored message with which it answers can be five hundred times as large.
+    private static let smallBytes = 2 << 10
+
+    /// Whether a job's caller may have one more. Who already has large answers in the batch gets no more of them than their budget holds:
+    /// otherwise those of one user would leave the others' operations no room.
+    func haveRoom(for job: Job) -> Bool {
+        guard !large.isEmpty, let memory = job.callerMemory, let pending = large[ObjectIdentifier(memory)] else { return true }
+        return memory.heldBytes + pending < memory.sizeBytesMax
+    }
+
+    mutating func add(_ sizeBytes: Int, of job: Job) {
+        self.sizeBytes += sizeBytes
+        guard sizeBytes > Self.smallBytes, let memory = job.callerMemory else { return }
+        large[ObjectIdentifier(memory), default: 0] += sizeBytes
+    }
+}
+
 /// Operations that write, one after another in one transaction. A function without state.
 enum WriteBatch {
     /// Operations blocked by another transaction's lock.
@@ -124,15 +147,17 @@ enum WriteBatch {
                 try scope.lock(in: transaction)
                 let now = try transaction.now()
                 try transaction.readAhead(callers(of: batch))
-                var answerBytes = 0
+                var answers = BatchAnswers()
                 let outcomes = try batch.map { job in
                     running = job
-                    // Answers of a batch are held until it is committed.
-                    guard settings.memory?.hasRoom(forWriteAfter: answerBytes) != false else { return job.refusedForRoom(perform) }
+                    guard settings.memory?.hasRoom(forWriteAfter: answers.sizeBytes) != false else {
+                        return job.refusedForRoom(perform)
+                    }
+                    guard answers.haveRoom(for: job) else { return job.refusedForRoom(isUsers: true, perform) }
                     let outcome = try job.outcome(ids: &ids, now: now, settings, perform) { rule in
                         try transaction.attempt { try rule(transaction) }
                     }
-                    if case .success(let payload) = outcome.result { answerBytes += payload.count }
+                    if case .success(let payload) = outcome.result { answers.add(payload.count, of: job) }
                     // Those behind it in the batch are checked too. A change that is taken back costs them a look-up.
                     for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
                     return outcome

@@ -75,11 +75,28 @@ import Testing
     func writesOfMany() {
         for operation in [
             SendAdminMessage(channels: ["general"], clientId: "1", text: "x"),
-            DeleteMessages(channel: "general", messages: [MessageID(rawValue: 1)]),
+            DeleteMessages(channel: "general", messages: [MessageID(rawValue: 1)]), QueryAndWatchChannels(query: QueryChannels()),
         ] as [any Handled] {
             var budget = SocketBudget(limits: .init())
             budget.begin(call: 0, asked: 80, AnswerWeight(of: operation))
             #expect(!budget.mayDecode)
+        }
+    }
+
+    @Test("I18 eight calls are under way together that answer with a stored message, however small they are")
+    func storedMessages() {
+        let message = MessageID(rawValue: 1)
+        for operation in [
+            EditMessage(channel: "general", message: message), UpdateMetaArrays(channel: "general", message: message),
+            UndeleteMessage(channel: "general", message: message), GetMessage(channel: "general", message: message),
+        ] as [any Handled] {
+            var budget = SocketBudget(limits: .init())
+            var count: Int64 = 0
+            while budget.mayDecode {
+                budget.begin(call: count, asked: 80, AnswerWeight(of: operation))
+                count += 1
+            }
+            #expect(count == 8)
         }
     }
 

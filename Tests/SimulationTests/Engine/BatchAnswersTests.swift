@@ -1,0 +1,44 @@
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// How much of a batch one user may have, whose answers are held until it is committed.
+@Suite("Answers of a batch")
+struct BatchAnswersTests {
+    @Test("I18 a user's large answers take the user's budget, and no operation of anybody else is refused for them")
+    func share() throws {
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let database = try SimulatedDatabase(directory: directory)
+        var settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
+        settings.memory = ByteLedger(sizeBytesMax: 4 << 20)
+        let memory = ByteLedger(sizeBytesMax: 1 << 20)
+        func job(_ user: UserID, _ sizeBytes: Int, _ memory: ByteLedger?) -> Job {
+            var job = Job(
+                caller: Caller(user: user), scope: .channel("general"), run: { _ in [UInt8](repeating: 7, count: sizeBytes) },
+                destination: .waiting { _ in })
+            job.callerMemory = memory
+            return job
+        }
+        // Those of a sender are small, and go on.
+        let batch = (0..<64).map { _ in job("ann", 100_000, memory) } + [job("ben", 100, ByteLedger(sizeBytesMax: 1 << 20))]
+        var ids: IDGenerator?
+        var refusals: [RoostError?] = []
+        var users = 0
+        _ = WriteBatch.run(batch, in: database, lane: 0, &ids, settings) { action in
+            switch action {
+            case .committed(let entries): refusals = entries.map(\.outcome.refusal)
+            case .hadNoRoom(_, let isUsers): users += isUsers ? 1 : 0
+            default: break
+            }
+        }
+        #expect(refusals.count == 65 && refusals.last == .some(nil))
+        #expect(refusals.filter { $0 == nil }.count == 12 && users == 53)
+        #expect(refusals.compactMap { $0 }.allSatisfy { $0.code == .overloaded && $0.retryAfterMilliseconds != nil })
+    }
+}
