@@ -55,14 +55,21 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         ///
         /// The last is repeated up to a power of two, so that lists of any length need a dozen prepared statements and not a thousand.
         public mutating func appendInterpolation(list values: some Collection<String>) {
+            append(list: values.lazy.map(SQLValue.text))
+        }
+        public mutating func appendInterpolation(list values: some Collection<Int64>) {
+            append(list: values.lazy.map(SQLValue.integer))
+        }
+
+        private mutating func append(list values: some Collection<SQLValue>) {
             var count = 1
             while count < values.count { count *= 2 }
-            var last: String?
+            var last: SQLValue?
             var iterator = values.makeIterator()
             for index in 0..<count {
                 last = iterator.next() ?? last
                 if index > 0 { text += ", " }
-                append(last.map(SQLValue.text))
+                append(last)
             }
         }
 

@@ -121,8 +121,10 @@ public struct Scope: Hashable, Sendable {
 extension [String] {
     /// Sorts like a database that compares text by its bytes.
     fileprivate func sortedByBytes() -> [String] { sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) } }
+}
 
-    package func chunked(by size: Int) -> [ArraySlice<String>] {
+extension Array {
+    package func chunked(by size: Int) -> [ArraySlice<Element>] {
         stride(from: 0, to: count, by: size).map { self[$0..<Swift.min($0 + size, count)] }
     }
 }

@@ -82,7 +82,8 @@ extension Transaction {
 
     /// Returns the channel's newest mentions that mention a user: whoever sent one isn't mentioned, nor whoever has deleted it for themselves.
     ///
-    /// A sender's own are passed by at once, however many they are: each knows the one before it of somebody else (``otherMention(than:in:)``).
+    /// Two statements look for them, however many don't mention the user. The first takes the newest, which are nearly always enough. The second passes
+    /// the others by; a sender's own are skipped at once, since each knows the one before it of somebody else (``otherMention(than:in:)``).
     ///
     /// - Parameters:
     ///   - floor: The seq up to which messages are hidden from the user.
@@ -91,27 +92,28 @@ extension Transaction {
     func newestChannelMentions(
         for user: UserID, in channel: ChannelID, above floor: Seq, since: Seq, limit: Int, mayBeDeleted: Bool = true
     ) throws -> [ChannelMention] {
-        let deleted: SQL = mayBeDeleted ? OwnDeletion.excluding(seq: "channel_mentions.seq", of: user, in: channel) : "1 = 1"
-        var mentions: [ChannelMention] = []
-        var end = Seq.max
+        let kept: SQL = mayBeDeleted ? OwnDeletion.excluding(seq: "channel_mentions.seq", of: user, in: channel) : "1 = 1"
+        let matters: SQL = "sender_id <> \(user) AND seq > \(floor) AND \(kept)"
         // No message mentions before it is there: at the floor the look ends, however many mentions lie below it.
         let since = max(since, floor)
-        while true {
-            let sql: SQL = """
-                SELECT \(ChannelMention.columns), other_mention_seq, CASE WHEN \(deleted) THEN 0 ELSE 1 END FROM channel_mentions
-                WHERE channel_id = \(channel) AND mention_seq > \(since) AND mention_seq < \(end) ORDER BY mention_seq DESC LIMIT \(limit)
-                """
-            let found = try rows(sql) { row in
-                (mention: try ChannelMention(reading: &row), other: row.optionalInt64(), isDeleted: row.bool())
-            }
-            for (mention, _, isDeleted) in found where mention.sender != user && mention.seq > floor && !isDeleted {
-                mentions.append(mention)
-            }
-            guard found.count == limit, mentions.count < limit, let last = found.last, let lastSeq = last.mention.mentionSeq else {
-                return Array(mentions.prefix(limit))
-            }
-            end = last.mention.sender == user ? last.other.map { $0 + 1 } ?? lastSeq : lastSeq
+        let sql: SQL = """
+            SELECT \(ChannelMention.columns), other_mention_seq, CASE WHEN \(matters) THEN 1 ELSE 0 END FROM channel_mentions
+            WHERE channel_id = \(channel) AND mention_seq > \(since) ORDER BY mention_seq DESC LIMIT \(limit)
+            """
+        let newest = try rows(sql) { row in
+            (mention: try ChannelMention(reading: &row), other: row.optionalInt64(), matters: row.bool())
         }
+        let found = newest.filter(\.matters).map(\.mention)
+        guard newest.count == limit, found.count < limit, let last = newest.last, let lastSeq = last.mention.mentionSeq else {
+            return found
+        }
+        let end = last.mention.sender == user ? last.other.map { $0 + 1 } ?? lastSeq : lastSeq
+        let older: SQL = """
+            SELECT \(ChannelMention.columns) FROM channel_mentions
+            WHERE channel_id = \(channel) AND mention_seq > \(since) AND mention_seq < \(end) AND \(matters)
+            ORDER BY mention_seq DESC LIMIT \(limit - found.count)
+            """
+        return found + (try rows(older) { try ChannelMention(reading: &$0) })
     }
 
     /// Returns where the channel's newest mention by somebody else is, or was; 0 for none.

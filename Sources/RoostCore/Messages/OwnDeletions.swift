@@ -36,10 +36,8 @@ extension Context {
     ///
     /// A channel in which nobody ever did that takes no look-up.
     func shown(_ messages: [Message], in access: ChannelAccess, to user: UserID? = nil) throws -> [Message] {
-        guard access.rowKinds.mayContain(OwnDeletion.self), let lowest = messages.lazy.map(\.seq).min(),
-            let highest = messages.lazy.map(\.seq).max()
-        else { return messages }
-        let deletions = try transaction.ownDeletions(of: user ?? caller.user, in: access.channelId, lowest...highest)
+        guard access.rowKinds.mayContain(OwnDeletion.self) else { return messages }
+        let deletions = try transaction.ownDeletions(of: user ?? caller.user, in: access.channelId, among: messages.map(\.seq))
         guard !deletions.isEmpty else { return messages }
         return messages.map { message in deletions[message.seq].map { message.deletedForMe(at: $0) } ?? message }
     }
@@ -58,19 +56,27 @@ extension Context {
     /// Whether a user has deleted a message for themselves.
     func isDeleted(_ message: Seq, for user: UserID, in access: ChannelAccess) throws -> Bool {
         guard access.rowKinds.mayContain(OwnDeletion.self) else { return false }
-        return try !transaction.ownDeletions(of: user, in: access.channelId, message...message).isEmpty
+        return try !transaction.ownDeletions(of: user, in: access.channelId, among: [message]).isEmpty
     }
 }
 
 extension Transaction {
     /// The messages among some of a channel that a user has deleted for themselves, with the time.
-    fileprivate func ownDeletions(of user: UserID, in channel: ChannelID, _ seqs: ClosedRange<Seq>) throws -> [Seq: Timestamp] {
-        let sql: SQL = """
-            SELECT seq, deleted_at FROM own_deletions
-            WHERE user_id = \(user) AND channel_id = \(channel) AND seq >= \(seqs.lowerBound) AND seq <= \(seqs.upperBound)
-            """
-        let found = try besideBatchMemory { try rows(sql) { ($0.int64(), $0.timestamp()) } }
-        return Dictionary(found) { first, _ in first }
+    fileprivate func ownDeletions(of user: UserID, in channel: ChannelID, among seqs: [Seq]) throws -> [Seq: Timestamp] {
+        guard let lowest = seqs.min(), let highest = seqs.max() else { return [:] }
+        // Neighbours are a stretch. Between messages that are far from one another there can be any number of deletions.
+        let isStretch = highest - lowest < Seq(seqs.count * 4)
+        var deletions: [Seq: Timestamp] = [:]
+        for part in isStretch ? [[]] : seqs.chunked(by: 512) {
+            let among: SQL = isStretch ? "seq >= \(lowest) AND seq <= \(highest)" : "seq IN (\(list: part))"
+            let sql: SQL = """
+                SELECT seq, deleted_at FROM own_deletions WHERE user_id = \(user) AND channel_id = \(channel) AND \(among)
+                """
+            for (seq, deletedAt) in try besideBatchMemory({ try rows(sql) { ($0.int64(), $0.timestamp()) } }) {
+                deletions[seq] = deletedAt
+            }
+        }
+        return deletions
     }
 }
 

@@ -35,20 +35,28 @@ extension Transaction {
     public func streams(of user: UserID) throws -> UserStreams {
         var streams = UserStreams(user: try streamHead(of: user))
         streams.sharesPresence = try sharesPresence(user)
-        let sql: SQL = """
-            SELECT m.channel_id, m.state, h.seq, m.history_floor, m.role FROM members m
+        let own: SQL = """
+            SELECT m.channel_id, h.seq, m.history_floor, m.role FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND (m.state = \(MembershipState.member) OR m.history_floor > 0) AND h.is_deleted = 0
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
             """
-        try each(sql) { row in
+        try each(own) { row in
             let channel: ChannelID = row.identifier()
-            let state: MembershipState = try row.enumeration()
-            let (head, floor) = (row.int64(), row.int64())
+            streams.channels[channel] = row.int64()
+            let floor = row.int64()
             let role = ChannelRole(rawValue: row.string())
-            if state == .member { streams.channels[channel] = head }
-            if state == .member, role != .member { streams.roles[channel] = role }
+            if role != .member { streams.roles[channel] = role }
             if floor > 0 { streams.floors[channel] = floor }
         }
+        // A user can leave any number of channels. What a node has missed tells it of floors too: this is for the moment between two nodes' commits.
+        let former: SQL = """
+            SELECT m.channel_id, m.history_floor FROM members m
+            JOIN channel_heads h ON h.channel_id = m.channel_id
+            WHERE m.user_id = \(user) AND m.user_seq > \(streams.user - Seq(UserStreams.formerFloorsMax)) AND m.state <> \(MembershipState.member)
+                AND m.history_floor > 0 AND h.is_deleted = 0
+            ORDER BY m.user_seq DESC LIMIT \(UserStreams.formerFloorsMax)
+            """
+        try each(former) { streams.floors[$0.identifier()] = $0.int64() }
         return streams
     }
 }
@@ -61,8 +69,11 @@ public struct UserStreams: Hashable, Sendable {
     public var channels: [ChannelID: Seq] = [:]
     /// The seq up to which a channel's messages are hidden from the user (SB-14, SB-26); channels without a floor aren't listed.
     ///
-    /// Channels that the user has left are listed: a node that is behind may still have to deliver events of a membership that has ended.
+    /// Channels that the user has left lately are listed, up to a thousand: a node that is behind may still have to deliver events of a membership that
+    /// has ended.
     public var floors: [ChannelID: Seq] = [:]
+    /// How many of the channels that the user has left are listed.
+    static let formerFloorsMax = 1000
     /// The user's role in a channel; channels in which it is `member` aren't listed.
     public var roles: [ChannelID: ChannelRole] = [:]
     /// The app role of the connection.

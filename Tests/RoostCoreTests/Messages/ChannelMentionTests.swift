@@ -164,6 +164,36 @@ struct ChannelMentionTests {
         }
     }
 
+    @Test("I18 mentions of a channel that don't count are passed by at once, however many they are")
+    func statements() throws {
+        let world = try Self.world()
+        var mentions: [(ann: Message, ben: Message)] = []
+        for number in 0..<60 {
+            mentions.append(
+                (try Self.mention("a\(number)", as: "ann", in: world), try Self.mention("b\(number)", as: "ben", in: world)))
+        }
+        for (_, message) in mentions { try Self.ends[0].end(message, world) }
+        func statements(_ operation: some Handled, as user: UserID) throws -> Int {
+            var count = 0
+            try world.batch {
+                let counting = CountingTransaction(try #require(world.batched))
+                let caller = Caller(user: user)
+                var context = Context(
+                    transaction: counting, caller: caller, now: world.now, ids: IDGenerator(), scope: operation.scope(for: caller))
+                _ = try operation.handle(in: &context)
+                count = counting.statementCount
+            }
+            return count
+        }
+        // Of those that are left all are ann's.
+        let newest = mentions[59].ann.messageId
+        #expect(try statements(DeleteMessage(channel: "general", message: newest), as: "ann") < 30)
+        // cid has deleted all that ann sent.
+        try world.perform(DeleteMessagesForMe(channel: "general", messages: mentions.dropLast().map(\.ann.messageId)), as: "cid")
+        #expect(try statements(GetUnread(channel: "general"), as: "cid") < 15)
+        #expect(try !isMentionedOnServer("cid", in: world) && isMentionedOnServer("ben", in: world))
+    }
+
     @Test(
         "MN-12 MN-16 R35 after each step of random histories a device knows what the server says, whenever it began",
         arguments: Seeds.first(3))

@@ -1,4 +1,5 @@
 import RoostAPI
+import RoostDatabase
 import RoostTestSupport
 import Testing
 
@@ -200,5 +201,28 @@ struct OwnDeletionTests {
             (after, hasMore, pages) = (changes.seq, changes.hasMore, pages + 1)
         }
         #expect(seqs == sent.map(\.seq) && pages > 2)
+    }
+
+    @Test("I18 of a user's own deletions those of the messages on the way are looked up, and none between them")
+    func between() throws {
+        let world = try CoreWorld()
+        try world.channel("room", owner: "ann", members: ["ben"])
+        let all = try (0..<300).map { try world.send("\($0)", to: "room", as: "ann") }
+        for part in all.dropFirst().map(\.messageId).chunked(by: 100) {
+            try world.perform(DeleteMessagesForMe(channel: "room", messages: Array(part)), as: "ben")
+        }
+        let known = try world.perform(GetChannel(channel: "room"), as: "ben").channel.counters.seq
+        try world.perform(EditMessage(channel: "room", message: all[0].messageId, text: "edited"), as: "ann")
+        try world.perform(EditMessage(channel: "room", message: all[299].messageId, text: "edited"), as: "ann")
+        let operation = GetChannelChanges(channel: "room", after: known)
+        var rowCount = 0
+        let changes = try world.database.read { transaction in
+            let counting = CountingTransaction(transaction)
+            var context = Context(transaction: counting, caller: Caller(user: "ben"), now: world.now, ids: IDGenerator())
+            defer { rowCount = counting.rowCount }
+            return try operation.handle(in: &context)
+        }
+        #expect(changes.rows.messages?.map(\.isDeletedForMe) == [false, true])
+        #expect(rowCount < 20)
     }
 }

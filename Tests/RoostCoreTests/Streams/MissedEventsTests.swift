@@ -201,6 +201,22 @@ struct MissedEventsTests {
         #expect(missed.notices.first == .floor("bob", "general", 2))
     }
 
+    @Test("I18 a connection holds the floors of the channels left last, however many were left")
+    func formerFloors() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        for number in 1...1005 {
+            let channel = ChannelID("left\(number)")
+            try world.channel(channel, owner: "bob")
+            try world.perform(ResetHistory(channel: channel), as: "bob")
+            try world.perform(LeaveChannel(channel: channel), as: "bob")
+        }
+        let streams = try world.database.read { try $0.streams(of: "bob") }
+        #expect(streams.channels == ["general": 1])
+        #expect(streams.floors.count < 1000)
+        #expect(streams.floors["left1005"] == 1 && streams.floors["left1"] == nil)
+    }
+
     @Test("I9 SB-26 a member's history floor is sent before anything of the channel")
     func floors() throws {
         let world = try CoreWorld()
