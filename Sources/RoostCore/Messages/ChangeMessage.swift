@@ -10,7 +10,7 @@ extension EditMessage: Handled {
         var (access, before) = try context.requireEdit(of: message, in: channel)
         var after = before
         after.content.apply(self)
-        let mentions = try mentionees.map { try context.mentions(of: $0, in: access) }
+        let mentions = try mentionees.map { try context.mentions(of: $0, in: access, at: before.seq) }
         if let mentions { after.mentionees = mentions.mentionees }
         // As a whole it has to be a message that could be sent: with a text, say, unless it is the app's own.
         try after.content.validate()
@@ -62,7 +62,7 @@ extension DeleteMessages: Handled {
                     of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
                 found.append(before)
                 opened = access
-            } catch var refusal as RoostError where refusal.code == .notMessageOwner || refusal.field == "message" {
+            } catch var refusal as RoostError where refusal.isAboutMessage {
                 refusal.field = "messages[\(index)]"
                 throw refusal
             }
@@ -121,6 +121,8 @@ extension Context {
         guard message.kind != .system else {
             throw RoostError(.notPermitted, "Nobody edits the server's own messages.", field: "message")
         }
+        // Otherwise whoever may edit others' messages could speak as the app (SB-33).
+        if message.kind == .admin { try require(.messageSendAdmin, in: access) }
         return (access, message)
     }
 
@@ -136,13 +138,19 @@ extension Context {
         if message.sender == caller.user, message.kind != .system {
             try require(own, in: access)
         } else if let refusal = refusal(of: any, in: access) {
-            // A deleted channel or a type that forbids it keeps its refusal; a missing role becomes a refusal about the message's owner.
-            guard refusal.code == .notPermitted, access.deletedAt == nil else { throw refusal }
+            // A deleted channel or a type that forbids it keeps its refusal; a missing role becomes a refusal about the message's owner, and so does a
+            // missing membership: the caller reads the channel, and joining it would not help.
+            guard refusal.code == .notPermitted || refusal.code == .notMember, access.deletedAt == nil else { throw refusal }
             let whose = message.kind == .system ? "The message is the server's own." : "The message is someone else's."
             throw RoostError(.notMessageOwner, whose, rule: refusal.rule)
         }
         return (access, message)
     }
+}
+
+extension RoostError {
+    /// Whether it is about one message among several, and not about the channel.
+    fileprivate var isAboutMessage: Bool { code == .notMessageOwner || code == .kindForbids || field == "message" }
 }
 
 extension Transaction {

@@ -15,8 +15,9 @@ struct Mentions {
 extension Context {
     /// Returns whom a message of the caller mentions: of the users named, those who are members, may read it and aren't banned (MN-17).
     ///
+    /// - Parameter seq: The seq of a message that is there already. From whom it is hidden isn't mentioned.
     /// - Throws: The refusal of mentioning in this channel, `mention_limit`, `mention_all_disabled`.
-    func mentions(of named: [Mentionee]?, in access: ChannelAccess) throws -> Mentions {
+    func mentions(of named: [Mentionee]?, in access: ChannelAccess, at seq: Seq? = nil) throws -> Mentions {
         guard let named, !named.isEmpty else { return Mentions() }
         try require(.messageMention, in: access)
         let users = named.mentionedUsers
@@ -30,7 +31,11 @@ extension Context {
             throw RoostError(.mentionAllDisabled, "This app mentions no whole channels.", field: "mentionees")
         }
         for user in users {
-            if try canBeMentioned(user, in: access.channelId) { mentions.users.append(user) } else { mentions.dropped.append(user) }
+            if try canBeMentioned(user, in: access.channelId, at: seq) {
+                mentions.users.append(user)
+            } else {
+                mentions.dropped.append(user)
+            }
         }
         mentions.mentionees = .mentioning(mentions.users, channel: mentions.isOfChannel)
         return mentions
@@ -38,14 +43,16 @@ extension Context {
 
     /// Returns whom a message mentions that is brought back: of those whom it mentioned, those who can be mentioned now, if the caller
     /// may mention here.
-    func mentionsAgain(_ mentionees: [Mentionee]?, in access: ChannelAccess) throws -> [Mentionee]? {
+    func mentionsAgain(_ mentionees: [Mentionee]?, in access: ChannelAccess, at seq: Seq) throws -> [Mentionee]? {
         guard let mentionees, refusal(of: .messageMention, in: access) == nil else { return nil }
-        let users = try mentionees.mentionedUsers.filter { try canBeMentioned($0, in: access.channelId) }
+        let users = try mentionees.mentionedUsers.filter { try canBeMentioned($0, in: access.channelId, at: seq) }
         return .mentioning(users, channel: mentionees.mentionsChannel && options.isMentionAllEnabled)
     }
 
-    private func canBeMentioned(_ user: UserID, in channel: ChannelID) throws -> Bool {
-        guard let theirs = try transaction.access(to: channel, of: user), theirs.isMember else { return false }
+    private func canBeMentioned(_ user: UserID, in channel: ChannelID, at seq: Seq?) throws -> Bool {
+        guard let theirs = try transaction.access(to: channel, of: user), theirs.isMember, seq ?? .max > theirs.historyFloor else {
+            return false
+        }
         return Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
     }
 

@@ -52,7 +52,7 @@ extension UndeleteMessage: Handled {
         }
         var after = before
         after.content = version.content
-        after.content.mentionees = try context.mentionsAgain(version.content.mentionees, in: access)
+        after.content.mentionees = try context.mentionsAgain(version.content.mentionees, in: access, at: before.seq)
         after.editedAt = version.editedAt
         after.deletedAt = nil
         try context.transaction.perform(

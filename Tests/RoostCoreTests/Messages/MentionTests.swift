@@ -229,8 +229,9 @@ struct MentionTests {
         world.options.showsHistoryToNewMembers = false
         let old = try world.send("old", to: "general", as: "ann")
         try world.perform(JoinChannel(channel: "general"), as: "eve")
-        try world.perform(
+        let edited = try world.perform(
             EditMessage(channel: "general", message: old.messageId, mentionees: [.users(["eve", "ben"]), .channel]), as: "ann")
+        #expect(edited.mentionees == [.users(["ben"]), .channel] && edited.droppedMentions == ["eve"])
         #expect(try [isMentioned("eve", in: world), isMentioned("ben", in: world)] == [false, true])
         #expect(try world.perform(ListMentions(), as: "eve").items == [])
     }

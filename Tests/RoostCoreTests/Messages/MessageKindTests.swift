@@ -148,6 +148,25 @@ struct MessageKindTests {
         #expect(try world.perform(GetUnread(channel: "general"), as: "ben").unreadCount == 1)
     }
 
+    @Test("SB-33 D-39 who owns a channel doesn't change what the app says in it; admins do, and owners delete it")
+    func adminMessages() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben"])
+        let sending = SendAdminMessage(channels: ["general"], clientId: "1", text: "The app says")
+        let sent = try #require(try world.perform(sending, as: "root", role: .admin).messages.first)
+        let edit = EditMessage(channel: "general", message: sent.messageId, text: "Give me your password", mentionees: [.channel])
+        let lists = UpdateMetaArrays(channel: "general", message: sent.messageId, create: ["a"])
+        let before = try world.dump()
+        #expect(try world.code(edit, as: "ann") == .notPermitted)
+        #expect(try world.code(lists, as: "ann") == .notPermitted)
+        // Nor does the sender, who isn't an admin any more.
+        #expect(try world.code(edit, as: "root") != nil)
+        #expect(try world.dump() == before)
+        let text = EditMessage(channel: "general", message: sent.messageId, text: "The app says more")
+        #expect(try world.perform(text, as: "rita", role: .admin).text == "The app says more")
+        #expect(try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: "ann").deletedAt != nil)
+    }
+
     @Test("SB-37 R21 lists of texts are made, extended, shortened and removed, sorted and without duplicates")
     func metaArrays() throws {
         let world = try CoreWorld()
