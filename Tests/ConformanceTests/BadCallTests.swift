@@ -42,6 +42,9 @@ import Testing
         BadCall(
             name: "an unknown field", frame: #"{"call":1,"operation":"member.join","with":{"channel":"general","chanel":"x"}}"#,
             request: #"POST /v1/channels/general/join {"chanel":"x"}"#, code: .invalidArgument, field: "chanel"),
+        sending(
+            "a misspelt field of an entry", #""text":"x","mentionees":[{"type":"user","userIds":["bob"]}]"#, .invalidArgument,
+            "mentionees.userIds"),
         BadCall(
             name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument,
             field: "with"),

@@ -39,14 +39,14 @@ extension Mentionee: WireWritable {
 }
 
 extension Mentionee: PlainReadable {
-    // derived: init(plainly:)
+    // derived: init(plainly:), refusing others
     package init?(plainly json: inout PlainJSON) {
         var (type, users): (Kind?, [UserID]?)
         let isPlain = json.members { key, json in
             switch key {
             case "type": json.read(into: &type)
             case "users": json.read(into: &users)
-            default: json.pass() != nil
+            default: false
             }
         }
         guard isPlain, let type else { return nil }

@@ -119,5 +119,39 @@ extension MessageContent {
         }
         try metaArrays.map(MetaArrays.validate)
         try Limits.check(languages: targetLanguages)
+        try checkSize()
     }
+
+    /// Throws `limit_exceeded`, with the field that takes most, when all of it together is too large to be handed to all who have to get it.
+    func checkSize() throws(RoostError) {
+        // The short fields have limits of their own, and of a text alone the size needn't be known.
+        guard data != nil || metadata != nil || metaArrays != nil, sizeBytes > Limits.messageContentSizeBytes else { return }
+        let parts = [
+            ("text", JSONBytes.sizeBytes(of: text)), ("data", data.map(JSONBytes.sizeBytes) ?? 0),
+            ("metadata", metadata?.sizeBytes ?? 0), ("metaArrays", metaArraysSizeBytes),
+        ]
+        let largest = parts.max { $0.1 < $1.1 }?.0 ?? "text"
+        throw RoostError(
+            .limitExceeded, "A message has a limit of \(Limits.messageContentSizeBytes) bytes, and \(largest) takes most of them.",
+            field: largest,
+            limit: Int64(Limits.messageContentSizeBytes))
+    }
+
+    /// About its bytes as it is written, with those of all that can be long.
+    package var sizeBytes: Int {
+        var bytes =
+            JSONBytes.sizeBytes(of: text) + (data.map(JSONBytes.sizeBytes) ?? 0) + (metadata?.sizeBytes ?? 0) + metaArraysSizeBytes
+        if let mentionees { bytes += Self.sizeBytes(of: mentionees.mentionedUsers.map(\.rawValue)) }
+        if let tags { bytes += Self.sizeBytes(of: tags) }
+        if let targetLanguages { bytes += Self.sizeBytes(of: targetLanguages) }
+        if let customType { bytes += JSONBytes.sizeBytes(of: customType) }
+        return bytes
+    }
+
+    private var metaArraysSizeBytes: Int {
+        (metaArrays ?? [:]).reduce(0) { $0 + Self.sizeBytes(of: [$1.key]) + Self.sizeBytes(of: $1.value) + 2 }
+    }
+
+    /// About the bytes of a list, with a comma for each entry.
+    private static func sizeBytes(of texts: [String]) -> Int { texts.reduce(0) { $0 + JSONBytes.sizeBytes(of: $1) + 1 } }
 }

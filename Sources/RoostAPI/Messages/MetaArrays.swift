@@ -108,5 +108,6 @@ extension MessageContent {
             throw .limitExceeded("add", limit: Limits.metaArrayValues, unit: "values")
         }
         metaArrays = arrays.isEmpty ? nil : arrays
+        try checkSize()
     }
 }

@@ -22,6 +22,8 @@ public enum Limits {
     public static let customTypeLength = 128
     /// Characters of a message's data.
     public static let messageDataLength = 20_000
+    /// Bytes of all of a message, as JSON: what its fields may have together. An event with it goes to every device, and to every node of a cluster.
+    public static let messageContentSizeBytes = 512_000
     /// Entries of a message's mentionees: one for users, one for the channel (MN-04).
     public static let mentionees = 2
     /// The most users that an app's option may allow one message to mention (D-25).
@@ -48,7 +50,7 @@ public enum Limits {
     public static let usersPerCall = 100
     /// Users whose changes one call asks for.
     public static let changedUsersPerCall = 1000
-    /// Users that accompany the rows of one answer to a resume or to changes.
+    /// Users that accompany the rows of one answer: a page, a resume or changes.
     public static let usersPerChanges = 200
     /// The most channels that an app's option may allow per user.
     public static let channelsPerUserMax = 20_000
@@ -311,7 +313,8 @@ extension Limits {
         "identifierLength": identifierLength, "displayNameLength": displayNameLength, "fileIDLength": fileIDLength,
         "metadataSizeBytes": metadataSizeBytes, "metadataDepth": metadataDepth, "channelTags": channelTags, "tagLength": tagLength,
         "messageTags": messageTags, "messageTextLength": messageTextLength, "customTypeLength": customTypeLength,
-        "messageDataLength": messageDataLength, "mentionees": mentionees, "metaArrays": metaArrays,
+        "messageDataLength": messageDataLength, "messageContentSizeBytes": messageContentSizeBytes, "mentionees": mentionees,
+        "metaArrays": metaArrays,
         "metaArrayNameLength": metaArrayNameLength, "metaArrayValues": metaArrayValues,
         "metaArrayValueLength": metaArrayValueLength,
         "targetLanguages": targetLanguages, "languageLength": languageLength, "channelsPerCall": channelsPerCall,

@@ -64,8 +64,8 @@ extension Messages {
 
         /// All of standard input, without the end of its last line.
         private static func input() throws -> String {
-            // One byte more than a text can have shows that it is too long, and no more is held.
-            let most = Limits.messageTextLength * 4 + 2
+            // A text may have eight bytes for each of its characters. One byte more, and the end of the line, shows that it is too long, and no more is held.
+            let most = Limits.messageTextLength * 8 + 2
             let bytes = try FileHandle.standardInput.read(upToCount: most) ?? Data()
             guard
                 var text = String(data: bytes, encoding: .utf8)

@@ -16,17 +16,20 @@ extension Context {
         return found.isEmpty ? nil : found
     }
 
-    /// Returns what lists show of the users whom rows name.
-    func summaries(for rows: some Sequence<some NamesUsers>) throws -> [UserSummary]? {
+    /// Returns what lists show of the users whom rows name: as many as may accompany them, each row's first user before those whom it mentions.
+    func summaries(for rows: some Collection<some NamesUsers>) throws -> [UserSummary]? {
         // A user often names the next row as well, and looking into a set takes longer.
         var ids: Set<UserID> = []
+        var others: [UserID] = []
         var last: UserID?
         for row in rows {
-            for id in row.namedUsers where id != last {
-                ids.insert(id)
-                last = id
-            }
+            let named = row.namedUsers
+            guard let first = named.first else { continue }
+            if first != last { ids.insert(first) }
+            last = first
+            if named.count > 1 { others += named.dropFirst() }
         }
+        for id in others where ids.count < Limits.usersPerChanges { ids.insert(id) }
         return try summaries(of: ids)
     }
 

@@ -62,11 +62,19 @@ extension OperationTable.Entry {
             throw RoostError.invalidArgument(field, "is not a field of \(name); \(list)")
         }
         for field in fields {
-            // A value that isn't an object is refused when the operation is decoded.
-            guard case .object(_, let inner) = field.schema,
-                let nested = try? container.nestedContainer(keyedBy: FieldKey.self, forKey: FieldKey(field.name))
-            else { continue }
-            try refuseUnknown(in: nested, inner, of: field.name, path: path + [field.name])
+            let (key, inside) = (FieldKey(field.name), path + [field.name])
+            // A value of another kind is refused when the operation is decoded.
+            switch field.schema {
+            case .object(_, let inner):
+                guard let nested = try? container.nestedContainer(keyedBy: FieldKey.self, forKey: key) else { continue }
+                try refuseUnknown(in: nested, inner, of: field.name, path: inside)
+            case .array(.object(_, let inner)):
+                guard var entries = try? container.nestedUnkeyedContainer(forKey: key) else { continue }
+                while !entries.isAtEnd, let nested = try? entries.nestedContainer(keyedBy: FieldKey.self) {
+                    try refuseUnknown(in: nested, inner, of: field.name, path: inside)
+                }
+            default: continue
+            }
         }
     }
 

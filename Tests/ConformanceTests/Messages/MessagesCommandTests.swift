@@ -42,6 +42,12 @@ import Testing
         let mentions = try await run("mentions --as bob", server)
         #expect(mentions.lines.count == 1 && mentions.output.hasSuffix("team  ann  Hi Bob\n"))
 
+        // A character may take eight bytes, and all that a text may have is sent.
+        let flags = String(repeating: "🇩🇪", count: 20_000)
+        #expect(try await run("send team --as ann", server, input: flags + "\n").status == 0)
+        let newest = try await server.socket("ann").call(ListMessages(channel: "team", limit: 1)).messages
+        #expect(newest.map(\.text) == [flags])
+
         let refusals = [
             try await run("send team --as ann", server), try await run("send team x --as zoe", server),
             try await run("send team --lines --as ann", server, input: "good\n\(String(repeating: "x", count: 20_001))\n"),

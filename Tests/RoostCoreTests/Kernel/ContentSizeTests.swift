@@ -1,5 +1,6 @@
 import Foundation
 import RoostAPI
+import RoostTestSupport
 import Testing
 
 @testable import RoostCore
@@ -91,5 +92,64 @@ struct ContentSizeTests {
         let request = InviteMembers(channel: "general", users: ["bob"])
         let fields = try longFields(of: invitation, writtenBy: request) { $0.contentSizeBytes }
         #expect(fields.uncounted == [] && fields.all == ["welcome"])
+    }
+
+    @Test("X-01 a page of small messages with the longest ids and types counts them")
+    func longNames() throws {
+        let long = String(repeating: "é", count: Limits.identifierLength)
+        let message = Message(
+            messageId: MessageID(rawValue: 1), channelId: ChannelID(long), seq: 1, changeSeq: 1, sender: UserID(long),
+            clientId: ClientID(long),
+            content: MessageContent(
+                text: "x", customType: long,
+                targetLanguages: (0..<10).map { "de-\($0)".padding(toLength: 35, withPad: "x", startingAt: 0) }),
+            createdAt: time)
+        let sizeBytes = try JSONWriter.bytes(of: message).count
+        #expect(message.contentSizeBytes > sizeBytes / 10 * 9)
+    }
+
+    @Test("X-01 SB-37 R21 a message has a limit as a whole, by sending, by an edit and by its lists")
+    func whole() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let wide = String(repeating: "é", count: 128)
+        func values(_ count: Int) -> [String] { (0..<count).map { "\(100 + $0)\(wide.dropFirst(3))" } }
+        let lists = Dictionary(uniqueKeysWithValues: (0..<10).map { ("list-\($0)", values(100)) })
+        let text = String(repeating: "é", count: 20_000)
+        let data = String(repeating: "\u{1}", count: 20_000)
+        let metadata = JSONValue.object(["a": .string(String(repeating: "b", count: 99_000))])
+        let limit = Limits.messageContentSizeBytes
+        func refusal(_ operation: some Handled) throws -> (field: String?, limit: Int64?) {
+            let refusal = try world.refusal(operation, as: "ann")
+            return (refusal?.code == .limitExceeded ? refusal?.field : nil, refusal?.limit)
+        }
+        let tooLarge = try refusal(
+            SendMessage(channel: "general", clientId: "1", text: text, data: data, metadata: metadata, metaArrays: lists))
+        #expect(tooLarge == ("metaArrays", Int64(limit)))
+        let sent = try world.perform(
+            SendMessage(channel: "general", clientId: "1", text: text, metadata: metadata, metaArrays: lists), as: "ann")
+        #expect(sent.content.sizeBytes <= limit)
+        let before = try world.dump()
+        #expect(try refusal(EditMessage(channel: "general", message: sent.messageId, data: data)) == ("metaArrays", Int64(limit)))
+        #expect(try world.dump() == before)
+    }
+
+    @Test("I18 a page of messages is accompanied by so many users, the senders among them")
+    func accompanyingUsers() throws {
+        let world = try CoreWorld()
+        let senders = (0..<20).map { UserID("sender-\($0)") }
+        try world.channel("general", owner: "ann", members: senders)
+        let members = (0..<220).map { UserID("a\($0)") }
+        for user in members { try world.user(user) }
+        for start in stride(from: 0, to: 220, by: 100) {
+            try world.perform(AddMembers(channel: "general", users: Array(members[start..<min(220, start + 100)])), as: "ann")
+        }
+        for (number, sender) in senders.enumerated() {
+            let named = (0..<11).map { members[number * 11 + $0] }
+            try world.perform(
+                SendMessage(channel: "general", clientId: "1", text: "x", mentionees: [.users(named)]), as: sender)
+        }
+        let users = try world.perform(ListMessages(channel: "general", limit: 100), as: "ann").users ?? []
+        #expect(users.count == Limits.usersPerChanges && Set(senders).isSubset(of: users.map(\.userId)))
     }
 }
