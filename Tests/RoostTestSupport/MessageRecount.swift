@@ -345,14 +345,16 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// Whom a message mentions from a seq on, or since before if it did already. Non-members are left out.
+    /// Whom a message mentions from a seq on, or since before if it did already. Non-members are left out, and from whom it is hidden.
     private static func mention(_ mentionees: [Mentionee]?, in posted: inout Posted, of room: Room, at seq: Seq? = nil) {
         let seq = seq ?? posted.message.seq
         var names: [UserID] = []
         var isOfChannel = false
         for entry in mentionees ?? [] {
             if entry.type == .channel { isOfChannel = true }
-            for user in entry.users ?? [] where !names.contains(user) && room.places[user]?.isMember == true { names.append(user) }
+            for user in entry.users ?? [] where !names.contains(user) {
+                if let place = room.places[user], place.isMember, posted.isVisible(at: place) { names.append(user) }
+            }
         }
         let stored = (names.isEmpty ? [] : [Mentionee.users(names)]) + (isOfChannel ? [.channel] : [])
         posted.message.mentionees = stored.isEmpty ? nil : stored

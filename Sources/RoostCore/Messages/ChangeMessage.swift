@@ -138,9 +138,8 @@ extension Context {
         if message.sender == caller.user, message.kind != .system {
             try require(own, in: access)
         } else if let refusal = refusal(of: any, in: access) {
-            // A deleted channel or a type that forbids it keeps its refusal; a missing role becomes a refusal about the message's owner, and so does a
-            // missing membership: the caller reads the channel, and joining it would not help.
-            guard refusal.code == .notPermitted || refusal.code == .notMember, access.deletedAt == nil else { throw refusal }
+            // A deleted channel or a type that forbids it keeps its refusal; a missing role becomes a refusal about the message's owner.
+            guard refusal.code == .notPermitted, access.deletedAt == nil else { throw refusal }
             let whose = message.kind == .system ? "The message is the server's own." : "The message is someone else's."
             throw RoostError(.notMessageOwner, whose, rule: refusal.rule)
         }

@@ -94,14 +94,10 @@ struct PermissionTests {
         #expect(found == expected)
     }
 
-    @Test("SB-58 SB-59 who isn't a member and reads is refused for whose the message is; of several, the refusal says which")
-    func someoneElsesWithoutMembership() throws {
+    @Test("SB-59 of several messages to delete, every refusal because of one says which it is")
+    func someoneElsesAmongOthers() throws {
         let world = try CoreWorld()
-        for user in ["bob", "eve"] as [UserID] { try world.user(user) }
-        try world.perform(CreateChannel(channel: "live", type: .livestream, users: ["bob"]), as: "ann")
-        let message = try world.send("mine", to: "live", as: "ann").messageId
-        #expect(try world.code(EditMessage(channel: "live", message: message, text: "x"), as: "eve") == .notMessageOwner)
-        #expect(try world.code(DeleteMessage(channel: "live", message: message), as: "eve") == .notMessageOwner)
+        try world.user("bob")
         try world.perform(CreateChannel(channel: "talk", type: .conversation, users: ["bob"]), as: "ann")
         let sent = try [world.send("one", to: "talk", as: "bob"), world.send("two", to: "talk", as: "ann")].map(\.messageId)
         let refusal = try world.refusal(DeleteMessages(channel: "talk", messages: sent), as: "bob")
