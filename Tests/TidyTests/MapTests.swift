@@ -129,7 +129,8 @@ struct MapTests {
             // A scope locks streams before an operation begins.
             "Kernel": ["channel_heads", "user_heads"],
             // Members are listed with their profiles and when they were last online; memberships of deleted channels don't count.
-            "Members": ["channel_heads", "user_activity", "users"],
+            // Who comes back is mentioned by the newest message that they can see.
+            "Members": ["channel_heads", "mentions", "user_activity", "users"],
             // Whom a message is pushed is one statement, for members who aren't deactivated.
             "Notifications": ["members", "users"],
             // What is unread is the difference between a membership and its channel's counters, less what was purged after it.

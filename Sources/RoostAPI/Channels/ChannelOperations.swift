@@ -2,7 +2,7 @@
 ///
 /// If the type is distinct, like a conversation, or `isDistinct` is set, an existing channel with the same members is returned unchanged
 /// instead of a new one (AM-25, SB-05).
-/// - Throws: `already_exists` when the id is taken (AM-23), `not_found` for an unknown user among `users`, `kind_forbids` for something
+/// - Throws: `already_exists` when the id is taken (AM-23), `not_found` for an unknown user, `kind_forbids` for something
 ///   that the type doesn't allow (AM-19), `member_limit`, `channel_limit`, `key_reused`.
 public struct CreateChannel: Operation, ChannelAttributesCarrying, ChannelRequest {
     public typealias Response = ChannelView
@@ -35,7 +35,7 @@ public struct CreateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     public var isEphemeral: Bool?
     /// How the channel differs from its type.
     public var policy: PolicyChanges?
-    /// A repeat with the same key within 24 hours, by the same caller, gets the channel that the first call created (SB-12).
+    /// A repeat with the same key within ``Limits/idempotencyKeyHours``, by the same caller, gets the channel that the first call created (SB-12).
     public var idempotencyKey: String?
 
     // derived: package init

@@ -1,7 +1,8 @@
 public import RoostAPI
 
 extension UpdateChannel: Handled {
-    public func scope(for caller: Caller) -> Scope { .channel(channel) }
+    /// Whoever makes a channel distinct finds the users of its set in the rows.
+    public func scope(for caller: Caller) -> Scope { isDistinct == true ? .channel(channel).findingUsers : .channel(channel) }
 
     public func handle(in context: inout Context) throws -> Channel {
         var access = try context.require(.channelUpdate, in: channel)
@@ -83,7 +84,10 @@ extension UpdateChannel: Handled {
             throw RoostError.limitExceeded("isDistinct", limit: Limits.membersPerGroup, unit: "members of a distinct channel")
         }
         // Invited users belong to the set, as when the channel is created with them.
-        let key = DistinctKey.of(access.type, members: try context.transaction.membersAndInvited(of: access.channelId))
+        let users = try context.transaction.membersAndInvited(of: access.channelId)
+        // As a creation has locked them: no other writer makes a channel the one of this set meanwhile.
+        try Scope(users: Set(users)).lock(in: context.transaction)
+        let key = DistinctKey.of(access.type, members: users)
         guard try context.transaction.distinctChannel(key) == nil else {
             throw RoostError(.alreadyExists, "These members have a distinct channel already.", field: "isDistinct")
         }

@@ -26,6 +26,7 @@ extension CreateChannel: Handled {
         }
         try context.require(.channelCreate, creating: typePolicy)
         if let created = try context.channelCreated(by: self) { return created }
+        try context.requireRoomForKey(of: self)
 
         let (policy, others) = (try policy(over: typePolicy), others(than: context.caller.user))
         try context.requireGrantable(policy, ofNewChannelOver: typePolicy, field: self.policy == nil ? "isPublic" : "policy")
@@ -35,9 +36,9 @@ extension CreateChannel: Handled {
             return try context.viewCreated(existing)
         }
         let plan = try plan(policy, distinctKey, others: others, in: context)
-        let id = channel ?? context.ids.nextChannelID(at: context.now)
-        try refuseTakenAlias(of: id, in: context.transaction)
-        try insert(id, plan, in: &context)
+        let new = channel ?? context.ids.nextChannelID(at: context.now)
+        try refuseTakenAlias(of: new, in: context.transaction)
+        let id = try insert(new, plan, in: &context)
         try context.remember(self, id)
         return try context.viewCreated(id)
     }
@@ -77,43 +78,51 @@ extension CreateChannel: Handled {
         var plan = Plan(policy: policy, distinctKey: distinctKey)
         if context.caller.role != .service {
             plan.owner = Newcomer(user: context.caller.user, role: .owner)
-            try requireRoom(for: context.caller.user, in: context)
+            try requireRoom(for: context.caller.user, field: nil, in: context)
         }
         for user in others { try place(user, in: &plan, context) }
         let count = plan.members.count + (plan.owner == nil ? 0 : 1)
-        guard count <= policy.maxMembers else { throw RoostError.memberLimit(policy.maxMembers) }
+        guard count <= policy.maxMembers else {
+            throw RoostError.memberLimit(policy.maxMembers, field: plan.members.last.map { field(naming: $0.user) })
+        }
         return plan
     }
 
     /// Adds a user to the members or to the invited (SB-07, SB-18, AM-24).
     private func place(_ user: UserID, in plan: inout Plan, _ context: Context) throws {
         guard let acceptsAutomatically = try context.transaction.acceptsInvitationsAutomatically(user) else {
-            throw RoostError(.notFound, "There is no such user: \(user).", field: "users")
+            throw RoostError(.notFound, "There is no such user: \(user).", field: field(naming: user))
         }
         var newcomer = Newcomer(user: user, role: operators?.contains(user) == true ? .operator : .member)
         let isAdded = plan.policy.usersAtCreation == .added
         if isAdded {
-            try requireRoom(for: user, in: context)
+            try requireRoom(for: user, field: field(naming: user), in: context)
             plan.members.append(newcomer)
+        } else if try !context.transaction.hasRoomForChannel(user, max: context.options.channelsPerUser) {
+            // Users at their limit of channels are left out: an invitation would be declined for them (X-20). As after any decline, the channel
+            // isn't the one of its set.
+            plan.distinctKey = nil
         } else if acceptsAutomatically {
-            // Users at their limit of channels are left out: an invitation would be declined for them (X-20).
-            guard try context.transaction.hasRoomForChannel(user, max: context.options.channelsPerUser) else { return }
             newcomer.invitation = .immediate(from: context.caller.user)
             plan.members.append(newcomer)
         } else {
             guard try context.transaction.pendingInvitationCount(of: user) < Limits.pendingInvitationsPerUser else {
                 throw RoostError.limitExceeded(
-                    "users", limit: Limits.pendingInvitationsPerUser, unit: "pending invitations of a user")
+                    field(naming: user), limit: Limits.pendingInvitationsPerUser, unit: "pending invitations of a user")
             }
             plan.invited.append((user, newcomer.role))
         }
     }
 
-    private func requireRoom(for user: UserID, in context: Context) throws {
+    /// - Parameter field: Where the request names the user; nil for the caller.
+    private func requireRoom(for user: UserID, field: String?, in context: Context) throws {
         guard try context.transaction.hasRoomForChannel(user, max: context.options.channelsPerUser) else {
-            throw RoostError.channelLimit(of: user, context.options.channelsPerUser)
+            throw RoostError.channelLimit(of: user, context.options.channelsPerUser, field: field)
         }
     }
+
+    /// The field that names one of the others.
+    private func field(naming user: UserID) -> String { users?.contains(user) == true ? "users" : "operators" }
 
     /// Returns the key of the set of members, for a distinct channel (AM-25, SB-05, D-14).
     private func distinctKey(_ policy: ChannelPolicy, others: [UserID], in context: Context) throws -> String? {
@@ -153,7 +162,9 @@ extension CreateChannel: Handled {
     // MARK: Writing
 
     /// Inserts the channel and its first members as one change, with which the stream begins.
-    private func insert(_ id: ChannelID, _ plan: Plan, in context: inout Context) throws {
+    ///
+    /// - Returns: Its id; that of another channel if another node has made that one the distinct one of the set meanwhile.
+    private func insert(_ id: ChannelID, _ plan: Plan, in context: inout Context) throws -> ChannelID {
         let now = context.now
         let made = Channel(
             channelId: id, type: effectiveType, isDistinct: plan.distinctKey != nil, isEphemeral: isEphemeral ?? false,
@@ -169,6 +180,7 @@ extension CreateChannel: Handled {
                     \(plan.policy.join), \(made.counters.seq))
             ON CONFLICT DO NOTHING
             """)
+        if created == 0, let key = plan.distinctKey, let existing = try context.transaction.distinctChannel(key) { return existing }
         guard created == 1, try context.transaction.takeNames(of: id, plan.policy.type) else { throw RoostError.channelExists }
         try context.beginStream(of: id, at: made.counters, discovery: plan.policy.discovery)
         if channel != nil {
@@ -188,6 +200,7 @@ extension CreateChannel: Handled {
             access.isDistinct = false
             try context.invite(plan.invited, welcome: nil, to: &access)
         }
+        return id
     }
 }
 

@@ -20,6 +20,20 @@ extension Context {
         return try viewCreated(earlier.channel)
     }
 
+    /// Throws if a user has as many keys of creations as are kept of one. An app's backend may have any number.
+    func requireRoomForKey(of operation: CreateChannel) throws {
+        guard operation.idempotencyKey != nil, !caller.isAdmin else { return }
+        // Along the primary key: keys that have expired count until they are deleted.
+        let last: SQL = """
+            SELECT created_at FROM idempotency_keys WHERE user_id = \(caller.user)
+            ORDER BY request_key LIMIT 1 OFFSET \(Int64(Limits.idempotencyKeysPerUser) - 1)
+            """
+        guard try transaction.first(last, { $0.int64() }) == nil else {
+            throw RoostError.limitExceeded(
+                "idempotencyKey", limit: Limits.idempotencyKeysPerUser, unit: "keys of a user at a time")
+        }
+    }
+
     /// Remembers what a call created, so that a repeat with the same key gets it.
     mutating func remember(_ operation: CreateChannel, _ channel: ChannelID) throws {
         guard let key = operation.idempotencyKey else { return }

@@ -199,14 +199,22 @@ extension Context {
         let start = MembershipStart(
             role: definition.role, state: .member, joinedAt: now, joinedSeq: counters.seq, joinedUserSeq: userSeq,
             changeSeq: counters.seq, userSeq: userSeq, readSeq: counters.seq, readCount: counters.ordinal)
+        let floor: SQL =
+            "CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor ELSE members.history_floor END"
+        // While the user was away, the message that mentioned them may have been changed, deleted or hidden from them.
+        let newestMention: SQL = """
+            FROM mentions
+            WHERE user_id = \(user) AND channel_id = \(channel) AND mention_seq > (\(floor)) AND seq > (\(floor))
+            ORDER BY mention_seq DESC LIMIT 1
+            """
         let written = try transaction.first(
             """
             INSERT INTO members (channel_id, user_id, \(MembershipStart.columns), last_sent_seq, history_floor)
             VALUES (\(channel), \(user), \(row: start), \(0), \(historyFloor))
             ON CONFLICT (channel_id, user_id) DO UPDATE
             SET (\(MembershipStart.columns)) = (\(row: start)), hidden = 'unhidden', hidden_count = 0, notifications_muted_until = NULL,
-                history_floor = CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor
-                                     ELSE members.history_floor END
+                history_floor = \(floor), mention_seq = COALESCE((SELECT mention_seq \(newestMention)), 0),
+                mention_message = (SELECT message_id \(newestMention))
             RETURNING \(ChannelAccess.StoredMember.writtenColumns)
             """
         ) { row in
@@ -236,13 +244,17 @@ extension Transaction {
 
 extension RoostError {
     /// The user is a member of as many channels as one may be.
-    static func channelLimit(of user: UserID, _ max: Int) -> RoostError {
+    ///
+    /// - Parameter field: Where the request names the user; nil if it doesn't.
+    static func channelLimit(of user: UserID, _ max: Int, field: String? = nil) -> RoostError {
         RoostError(
-            .channelLimit, "The user \(user) is a member of \(max) channels, which is the limit.", limit: Int64(max))
+            .channelLimit, "The user \(user) is a member of \(max) channels, which is the limit.", field: field, limit: Int64(max))
     }
 
     /// The channel has as many members as it may have.
-    static func memberLimit(_ max: Int) -> RoostError {
-        RoostError(.memberLimit, "The channel has room for \(max) members.", limit: Int64(max))
+    ///
+    /// - Parameter field: Where the request names those who are too many; nil if it doesn't.
+    static func memberLimit(_ max: Int, field: String? = nil) -> RoostError {
+        RoostError(.memberLimit, "The channel has room for \(max) members.", field: field, limit: Int64(max))
     }
 }

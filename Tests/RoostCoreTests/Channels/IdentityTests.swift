@@ -150,6 +150,53 @@ import Testing
         #expect(try world.perform(create, as: "ann").channel.channelId == id)
     }
 
+    @Test(
+        "SB-05 R04 X-20 a channel that left somebody out who is in too many is the one of no set, whether they would have been asked or not",
+        arguments: [true, false])
+    func leavesOut(accepts: Bool) throws {
+        let world = try world()
+        world.options.channelsPerUser = 2
+        for id in ["one", "two"] as [ChannelID] { try world.channel(id, owner: "bob") }
+        try world.perform(UpdatePreferences(autoAcceptInvitations: accepts), as: "bob")
+        let create = CreateChannel(type: .group, users: ["bob"], isDistinct: true)
+        let without = try world.perform(create, as: "ann").channel
+        #expect(without.isDistinct == false && without.counters.memberCount == 1)
+        #expect(try world.perform(ListMyInvitations(), as: "bob").items.isEmpty)
+        try world.perform(LeaveChannel(channel: "one"), as: "bob")
+        let with = try world.perform(CreateChannel(type: .group, users: ["ann"], isDistinct: true), as: "bob")
+        #expect(with.channel.channelId != without.channelId && with.channel.isDistinct && with.membership?.state == .member)
+    }
+
+    @Test("AM-24 SB-10 a refusal because of a user who is named says in which field")
+    func fields() throws {
+        let world = try world()
+        func field(_ create: CreateChannel, as user: UserID = "ann") throws -> [String?] {
+            let refusal = try world.refusal(create, as: user)
+            return [refusal?.code.rawValue, refusal?.field]
+        }
+        #expect(try field(CreateChannel(operators: ["ghost"])) == ["not_found", "operators"])
+        #expect(try field(CreateChannel(users: ["ghost"], operators: ["ghost"])) == ["not_found", "users"])
+        let small = PolicyChanges(maxMembers: 2)
+        #expect(try field(CreateChannel(users: ["bob", "cid"], policy: small)) == ["member_limit", "users"])
+        #expect(try field(CreateChannel(users: ["bob"], operators: ["cid"], policy: small)) == ["member_limit", "operators"])
+
+        world.options.channelsPerUser = 1
+        try world.channel("one", owner: "bob")
+        #expect(try field(CreateChannel(users: ["bob"])) == ["channel_limit", "users"])
+        #expect(try field(CreateChannel(users: ["cid"], operators: ["bob"])) == ["channel_limit", "operators"])
+        #expect(try field(CreateChannel(users: ["cid"]), as: "bob") == ["channel_limit", nil])
+
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "dan")
+        try world.execute(
+            """
+            INSERT INTO invitations (channel_id, user_id, inviter_id, role, state, invited_at, invited_seq, revision, channel_seq, user_seq,
+                                     inviter_seq)
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(Int64(Limits.pendingInvitationsPerUser)))
+            SELECT 'c' || n, 'dan', 'cid', 'member', 'pending', 0, 1, 1, 1, 1, 1 FROM numbers
+            """)
+        #expect(try field(CreateChannel(type: .group, operators: ["dan"])) == ["limit_exceeded", "operators"])
+    }
+
     @Test("SB-11 a group is made distinct later, unless another is the one of its members; and stops being it")
     func updatesDistinct() throws {
         let world = try world()
@@ -176,5 +223,24 @@ import Testing
         #expect(try world.perform(create, as: "cid").channel.channelId != first)
         world.advance(milliseconds: Int64(Limits.idempotencyKeyHours) * 3_600_000)
         #expect(try world.perform(create, as: "ann").channel.channelId != first)
+    }
+
+    @Test("SB-12 a user has so many keys of creations at a time; the app's backend any number, and a known key still answers")
+    func keyCount() throws {
+        let world = try world()
+        func create(_ key: String) -> CreateChannel { CreateChannel(type: .group).with { $0.idempotencyKey = key } }
+        let first = try world.perform(create("first"), as: "ann").channel.channelId
+        try world.execute(
+            """
+            INSERT INTO idempotency_keys (user_id, request_key, request, channel_id, created_at)
+            WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(Int64(Limits.idempotencyKeysPerUser)))
+            SELECT u.user_id, 'k' || numbers.n, '', 'c', \(world.now) FROM numbers, users u
+            """)
+        let refusal = try world.refusal(create("more"), as: "ann")
+        #expect([refusal?.code.rawValue, refusal?.field] == ["limit_exceeded", "idempotencyKey"])
+        #expect(refusal?.limit == Int64(Limits.idempotencyKeysPerUser))
+        #expect(try world.perform(create("first"), as: "ann").channel.channelId == first)
+        #expect(try world.code(CreateChannel(type: .group), as: "ann") == nil)
+        #expect(try world.code(create("more"), as: "ann", role: .admin) == nil)
     }
 }

@@ -1,5 +1,6 @@
 #if Cluster
 import Foundation
+import RoostAPI
 import RoostCore
 import RoostDatabase
 import RoostTestSupport
@@ -33,7 +34,8 @@ struct PostgreSQLConflictTests {
                     try transaction.execute("UPDATE settings SET value = value || \("\(lane)") WHERE name = \(rows[0])")
                     if run == 1 {
                         locked[lane].signal()
-                        locked[1 - lane].wait()
+                        // One that has failed never has it. The runs are counted below.
+                        _ = locked[1 - lane].wait(timeout: .now() + 20)
                     }
                     try transaction.execute("UPDATE settings SET value = value || \("\(lane)") WHERE name = \(rows[1])")
                 }
@@ -142,6 +144,32 @@ struct PostgreSQLConflictTests {
         #expect(try rows(of: database) == ["a"])
     }
 
+    @Test("SB-11 R04 of two channels that become the one of the same members at once, the second is refused, and nothing fails")
+    func distinctAtOnce() async throws {
+        let database = try PostgreSQLDatabase(url: url, laneCount: 2)
+        for user in ["ann", "bob"] as [UserID] {
+            try inContext(of: user, .user(user), database) { try $0.registerCaller(displayName: nil) }
+        }
+        for id in ["one", "two"] as [ChannelID] {
+            _ = try perform(CreateChannel(channel: id, type: .group, users: ["bob"]), database)
+        }
+        let hasWritten = DispatchSemaphore(value: 0)
+        let results = await onThreads(2) { lane in
+            let update = UpdateChannel(channel: lane == 0 ? "one" : "two", isDistinct: true)
+            if lane == 1 { hasWritten.wait() }
+            return failure {
+                // One that fails among others isn't run again by itself: it would meet the other's row and end as an internal error.
+                _ = try perform(update, database, lane: lane, behindFailure: lane == 1) {
+                    guard lane == 0 else { return }
+                    hasWritten.signal()
+                    try waitUntil { try isSomebodyWaiting(database) }
+                }
+            }
+        }
+        #expect(results[0] == nil)
+        #expect(results[1]?.contains("These members have a distinct channel already.") == true, "\(results)")
+    }
+
     // MARK: Operations among others
 
     @Test("I23 one operation of a batch fails after it has written: the rest stays, and the batch runs twice")
@@ -210,6 +238,45 @@ struct PostgreSQLConflictTests {
         try database.write(lane: 0) { transaction in
             for name in names { try transaction.perform("INSERT INTO settings (name, value) VALUES (\(name), '')") }
         }
+    }
+
+    /// Performs an operation of ann's. The body runs after it, before the commit.
+    private func perform<O: Handled>(
+        _ operation: O, _ database: PostgreSQLDatabase, lane: Int = 0, behindFailure: Bool = false, _ body: () throws -> Void = {}
+    ) throws -> O.Response {
+        let scope = operation.scope(for: Caller(user: "ann"))
+        return try inContext(of: "ann", scope, database, lane: lane, behindFailure: behindFailure) { context in
+            let response = try operation.handle(in: &context)
+            // Sends what nobody waits for.
+            _ = try context.transaction.first("SELECT 1") { _ in true }
+            try body()
+            return response
+        }
+    }
+
+    /// - Parameter behindFailure: Whether another operation fails before it in the same transaction.
+    private func inContext<T>(
+        of user: UserID, _ scope: Scope, _ database: PostgreSQLDatabase, lane: Int = 0, behindFailure: Bool = false,
+        _ body: (inout Context) throws -> T
+    ) throws -> T {
+        try database.write(lane: lane) { transaction in
+            try scope.lock(in: transaction)
+            if behindFailure { _ = try? transaction.attempt { try transaction.execute("SELECT 1 / 0") } }
+            return try transaction.attempt {
+                let now = Timestamp(milliseconds: 1_772_368_205_250)
+                var context = Context(
+                    transaction: transaction, caller: Caller(user: user), now: now, ids: IDGenerator(), scope: scope)
+                return try body(&context)
+            }
+        }
+    }
+
+    /// Whether a transaction waits for another one's lock.
+    private func isSomebodyWaiting(_ database: PostgreSQLDatabase) throws -> Bool {
+        let sql: SQL = """
+            SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+            """
+        return try database.read { try $0.first(sql) { $0.int() } ?? 0 > 0 }
     }
 
     private func rows(of database: PostgreSQLDatabase) throws -> [String] {

@@ -79,4 +79,36 @@ struct MemberTests {
         } while cursor != nil && found.count < 100
         #expect(found == ["Bob", "ann", "bob", "cid", "dan"])
     }
+
+    @Test("MN-16 SB-57 a member who comes back is mentioned by what they can see: no message that is gone or hidden is named")
+    func mentionsOfComingBack() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["ben"])
+        func mention(_ id: ClientID) throws -> MessageID {
+            let send = SendMessage(channel: "general", clientId: id, text: "@ben", mentionees: [.users(["ben"])])
+            return try world.perform(send, as: "ann").messageId
+        }
+        func leave() throws { try world.perform(LeaveChannel(channel: "general"), as: "ben") }
+        func joins() throws -> MessageID? {
+            let membership = try world.perform(JoinChannel(channel: "general"), as: "ben").membership
+            let stored = try world.perform(GetChannel(channel: "general"), as: "ben").membership
+            #expect(membership?.mentionMessage == stored?.mentionMessage && membership?.mentionSeq == stored?.mentionSeq)
+            #expect((stored?.mentionMessage == nil) == (stored?.mentionSeq == 0))
+            return stored?.mentionMessage
+        }
+        let (first, second) = (try mention("1"), try mention("2"))
+        try leave()
+        #expect(try joins() == second)
+        try leave()
+        try world.perform(PurgeMessage(channel: "general", message: second), as: "ann")
+        #expect(try joins() == first)
+        try leave()
+        try world.perform(DeleteMessage(channel: "general", message: first), as: "ann")
+        #expect(try joins() == nil)
+        _ = try mention("3")
+        try leave()
+        try world.perform(AddMembers(channel: "general", users: ["ben"], hideHistory: true), as: "ann")
+        let hidden = try world.perform(GetChannel(channel: "general"), as: "ben").membership
+        #expect(hidden?.mentionSeq == 0 && hidden?.mentionMessage == nil)
+    }
 }
