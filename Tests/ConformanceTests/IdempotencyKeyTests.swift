@@ -13,7 +13,11 @@ import Testing
     private func reply(to frame: String, _ socket: RawSocket) async throws -> JSONValue {
         try await socket.send(text: frame)
         while true {
-            guard case .text(let text) = await socket.next() else { continue }
+            let incoming = await socket.next()
+            guard case .text(let text) = incoming else {
+                if incoming == .ping { continue }
+                throw Missed("the reply to \(frame): \(incoming)")
+            }
             let value = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
             if value["reply"] != nil { return value }
         }
@@ -43,12 +47,19 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a key that isn't one, and one of a call that takes none, are refused with the field")
+    @Test("R21 ST-02 AM-45 a key that isn't one, and one of a call that takes none, are refused with the field")
     func refused() async throws {
         let server = try await TestServer.shared()
         let socket = try await server.socket("key-cid")
-        for (operation, key) in [("user.updateMe", "1"), ("user.me", key().rawValue), ("message.send", key().rawValue)] {
-            let fields = operation == "message.send" ? #","with":{"channel":"a","clientId":"1","text":"x"}"# : ""
+        let calls: [(operation: String, with: String)] = [
+            ("user.me", "{}"), ("message.send", #"{"channel":"a","clientId":"1","text":"x"}"#),
+            // These hold for one connection: on the next one a repeat that does nothing would be wrong.
+            ("channel.watch", #"{"channel":"a"}"#), ("channel.queryAndWatch", #"{"query":{}}"#),
+            ("channel.unwatch", #"{"channel":"a"}"#),
+            ("reading.start", #"{"channel":"a"}"#), ("reading.stop", #"{"channel":"a"}"#),
+        ]
+        for (operation, key, with) in [("user.updateMe", "1", "{}")] + calls.map({ ($0.operation, key().rawValue, $0.with) }) {
+            let fields = #","with":\#(with)"#
             let reply = try await reply(to: #"{"call":7,"operation":"\#(operation)","key":"\#(key)"\#(fields)}"#, socket)
             #expect(reply["error"]?["code"]?.text == "invalid_argument" && reply["error"]?["field"]?.text == "key")
         }

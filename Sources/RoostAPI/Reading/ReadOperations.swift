@@ -96,7 +96,8 @@ public struct MarkDelivered: Operation {
     }
 }
 
-/// How far the members of a channel have read, paged, those first who joined first (SB-02, R26). With a message, who has read it, without its sender.
+/// How far the members of a channel have read, paged, those first who joined first (SB-02, R26). With a message, who has read it, without its sender
+/// and without those who have joined since.
 ///
 /// Members who don't share their reading (``Preferences/sharesReading``) are left out.
 /// - Throws: `feature_disabled` where the policy's ``ChannelPolicy/readEvents`` is off, and in a channel with more than

@@ -12,6 +12,7 @@ public struct StartReading: Operation {
     public static let path = "/v1/channels/{channel}/reading"
     public static let permission = Permission.readingMark
     public static let summary = "Read a channel on this connection: what it receives counts as read. Only over a WebSocket."
+    public static let isAboutConnection = true
 
     public var channel: ChannelID
     // derived: init
@@ -28,6 +29,7 @@ public struct StopReading: Operation {
     public static let path = "/v1/channels/{channel}/reading"
     public static let permission = Permission.streamRead
     public static let summary = "Stop reading a channel on this connection. Only over a WebSocket."
+    public static let isAboutConnection = true
 
     public var channel: ChannelID
     // derived: init

@@ -10,6 +10,7 @@ public struct WatchChannel: Operation {
     public static let path = "/v1/channels/{channel}/watch"
     public static let permission = Permission.channelWatch
     public static let summary = "Watch a channel on this connection, and get its state. Only over a WebSocket."
+    public static let isAboutConnection = true
 
     public var channel: ChannelID
     /// The number of newest messages in the answer: 1 to 100, 30 when left out. With 0 it has no members and watchers either, but their numbers:
@@ -72,6 +73,7 @@ public struct QueryAndWatchChannels: Operation {
     public static let path = "/v1/watch"
     public static let permission = Permission.streamRead
     public static let summary = "Channels by filters, which are watched on this connection from then on. Only over a WebSocket."
+    public static let isAboutConnection = true
 
     /// The filters, the order and the page.
     public var query: QueryChannels
@@ -90,6 +92,7 @@ public struct UnwatchChannel: Operation {
     public static let path = "/v1/channels/{channel}/unwatch"
     public static let permission = Permission.streamRead
     public static let summary = "Stop watching a channel on this connection. Only over a WebSocket."
+    public static let isAboutConnection = true
 
     public var channel: ChannelID
     // derived: init

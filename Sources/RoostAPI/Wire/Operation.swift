@@ -15,6 +15,9 @@ public protocol Operation: Codable, Hashable, Sendable {
     static var summary: String { get }
     /// Whether it only reads: it then runs beside the writer and may not change anything.
     static var isReadOnly: Bool { get }
+    /// Whether it changes what the caller's connection gets or does, which ends with the connection: repeated on another one, it has to be carried
+    /// out again.
+    static var isAboutConnection: Bool { get }
     /// The operation's own field by which the server knows a repeated call. Nil for those that take an ``IdempotencyKey`` instead.
     static var repeatField: String? { get }
 
@@ -24,16 +27,20 @@ public protocol Operation: Codable, Hashable, Sendable {
 
 extension Operation {
     public static var isReadOnly: Bool { method == .get }
+    public static var isAboutConnection: Bool { false }
     public static var repeatField: String? { nil }
 
-    /// Whether a call may carry an ``IdempotencyKey``: it changes something, and has no field of its own for that.
-    public static var takesKey: Bool { !isReadOnly && repeatField == nil }
+    /// Whether a call may carry an ``IdempotencyKey``: it changes something that outlives the connection, and has no field of its own for that.
+    public static var takesKey: Bool { !isReadOnly && !isAboutConnection && repeatField == nil }
 
     /// Throws `invalid_argument` if a call of the operation takes no key.
     ///
     /// - Parameter field: Where the key stood.
     public static func requireTakingKey(field: String) throws(RoostError) {
         guard !isReadOnly else { throw .invalidArgument(field, "isn't taken by \(name), which changes nothing") }
+        guard !isAboutConnection else {
+            throw .invalidArgument(field, "isn't taken by \(name), which holds for one connection only")
+        }
         if let repeatField { throw .invalidArgument(field, "isn't taken by \(name), which has \(repeatField) instead") }
     }
 }

@@ -1,7 +1,7 @@
 public import RoostAPI
 
 /// Hiding a channel from the caller's own lists, and its messages: changes of the caller's row, sent only to the caller's devices (SB-26 to SB-29,
-/// SB-60).
+/// SB-60). Messages that it conceals count as read, and others are told that as of any reading.
 
 extension HideChannel: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
@@ -11,8 +11,10 @@ extension HideChannel: Handled {
         var own = try access.requireOwn()
         own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
         own.row.hiddenOrdinal = access.counters.ordinal
-        if hidePreviousMessages ?? false { own.row.conceal(upTo: access.counters) }
-        return try context.write(own, of: context.caller.user, in: &access, .channelHidden)
+        guard hidePreviousMessages ?? false else {
+            return try context.write(own, of: context.caller.user, in: &access, .channelHidden)
+        }
+        return try context.conceal(own, in: &access, .channelHidden)
     }
 }
 
@@ -25,16 +27,28 @@ extension ResetHistory: Handled {
             throw RoostError(
                 .featureDisabled, "This app hides history from new members, and nobody resets theirs.", field: "channel")
         }
-        var own = try access.requireOwn()
-        if own.row.historyFloor < access.counters.seq, own.row.readSeq < access.counters.seq { own.row.lastReadAt = context.now }
-        own.row.conceal(upTo: access.counters)
-        return try context.write(own, of: context.caller.user, in: &access, .channelHistoryReset)
+        return try context.conceal(try access.requireOwn(), in: &access, .channelHistoryReset)
+    }
+}
+
+extension Context {
+    /// Writes a membership of the caller with the messages so far concealed. Others are told if the caller's receipt moves by that (SB-60): whoever asks
+    /// who has read learns it as well.
+    fileprivate mutating func conceal(
+        _ before: ChannelAccess.OwnMember, in access: inout ChannelAccess, _ kind: Event.Kind
+    ) throws -> Membership {
+        var own = before
+        own.row.conceal(upTo: access.counters, at: now)
+        let membership = try write(own, of: caller.user, in: &access, kind)
+        if membership.readSeq > before.row.readSeq { try tellReading(upTo: membership.readSeq, in: access) }
+        return membership
     }
 }
 
 extension Membership {
     /// Conceals the messages so far. They count as read, so that they aren't unread for ever, and mention the user no more.
-    fileprivate mutating func conceal(upTo counters: ChannelCounters) {
+    fileprivate mutating func conceal(upTo counters: ChannelCounters, at now: Timestamp) {
+        if readSeq < counters.seq { lastReadAt = now }
         historyFloor = max(historyFloor, counters.seq)
         readSeq = counters.seq
         readCount = counters.ordinal

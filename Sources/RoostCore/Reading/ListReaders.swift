@@ -11,7 +11,9 @@ extension ListReaders: Handled, PagedQuery {
         // The caller has read as far as they have marked; of others it is what they were told.
         let readSeq: SQL =
             "(CASE WHEN m.user_id = \(context.caller.user) THEN m.read_seq ELSE \(Unread.receiptSeq(of: "m")) END)"
-        let further: SQL = about.map { " AND \(readSeq) >= \($0.seq) AND m.user_id <> \($0.sender)" } ?? ""
+        // Who joined after a message counts it as read from the start, seen or not.
+        let further: SQL =
+            about.map { " AND \(readSeq) >= \($0.seq) AND m.joined_seq < \($0.seq) AND m.user_id <> \($0.sender)" } ?? ""
         let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: false)
         let columns: [SQL] = ["m.joined_seq", "m.user_id"]
         let (transaction, id) = (context.transaction, access.channelId)

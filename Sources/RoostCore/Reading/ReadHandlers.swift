@@ -11,10 +11,7 @@ extension MarkRead: Handled {
         guard target > own.row.readSeq else { return try context.unreadCount(in: access) }
 
         let moved = try context.moveReading(to: target, at: context.now, .readingMarked, in: access)
-        if access.policy.readEvents, try context.transaction.sharesReading(context.caller.user) {
-            let position = ReadPosition(userId: context.caller.user, readSeq: target, lastReadAt: context.now)
-            context.tell(.read(position, access.channelId))
-        }
+        try context.tellReading(upTo: target, in: access)
         return try context.unreadCount(in: moved)
     }
 }
@@ -71,6 +68,12 @@ extension MarkDelivered: Handled {
 }
 
 extension Context {
+    /// Tells the others that the caller has read up to a seq just now, if the channel and the caller share that.
+    mutating func tellReading(upTo seq: Seq, in access: ChannelAccess) throws {
+        guard access.policy.readEvents, try transaction.sharesReading(caller.user) else { return }
+        tell(.read(ReadPosition(userId: caller.user, readSeq: seq, lastReadAt: now), access.channelId))
+    }
+
     /// Throws in a channel of so many members that nobody is told of each of them.
     func requireReceipts(in access: ChannelAccess, _ what: String) throws {
         guard access.counters.memberCount <= Limits.largeChannelMembers else {

@@ -40,7 +40,8 @@ extension WatchChannel: Handled {
             messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: access.counters.seq),
             ownCapabilities: context.capabilities(in: access))
         guard limit != 0 else {
-            watched.messages.hasOlder = access.counters.messageCount > 0
+            watched.messages.hasOlder = try context.transaction.hasMoreMessages(
+                than: 0, after: access.historyFloor, in: access.channelId)
             return watched
         }
         let watchersMax = try watchersLimit == 0 ? 0 : Limits.page(watchersLimit, Limits.watcherPage, field: "watchersLimit")

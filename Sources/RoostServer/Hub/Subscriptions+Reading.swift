@@ -10,10 +10,12 @@ extension Subscriptions {
         subscribe(connection, to: channel)
     }
 
-    /// Notes what the connections whose users read a channel have been given.
+    /// Notes what the connections whose users read a channel have been given. Those of members who may not read it have been given nothing to read.
     mutating func noteReadable(upTo seq: Seq, in channel: ChannelID) {
         guard let receivers = channels[channel], !receivers.reading.isEmpty else { return }
-        for connection in receivers.reading { noteReadable([channel: seq], of: connection) }
+        for connection in receivers.reading where (receivers.byConnection[connection]?.floor ?? .max) != .max {
+            noteReadable([channel: seq], of: connection)
+        }
     }
 
     /// Notes what a connection has been given of channels that its user reads.

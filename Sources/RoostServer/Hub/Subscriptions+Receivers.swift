@@ -45,6 +45,10 @@ extension Subscriptions {
         /// The user's role in a channel.
         func role(in channel: ChannelID) -> ChannelRole { roles[channel]?.role ?? .member }
 
+        /// The seq up to which a channel's messages are hidden from the connection; 0 for none. As for what it asks for, the floor of a former
+        /// membership hides nothing from a non-member who may read.
+        func floor(in channel: ChannelID, isMember: Bool) -> Seq { isMember ? floors[channel] ?? 0 : 0 }
+
         /// Returns whether the connection may read a channel's messages.
         func isReader(of channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
             readers.contain(appRole, as: isMember ? role(in: channel) : nil)
@@ -55,7 +59,7 @@ extension Subscriptions {
     struct Receiver {
         let socket: Socket
         var isWatching: Bool
-        /// The user's floor in the channel; 0 for none, and the highest seq there is for a member who may not read.
+        /// The member's floor in the channel; 0 for none, and the highest seq there is for a member who may not read.
         var floor: Seq
     }
 

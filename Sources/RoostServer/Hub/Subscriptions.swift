@@ -208,7 +208,7 @@ struct Subscriptions<Socket> {
         let channel = event.channel
         let isMember = isByMembership || subscriber.joined.contains(channel)
         let isReader = subscriber.isReader(of: channel, event.readers, isMember: isMember)
-        guard let frames = forms.frames(above: isReader ? subscriber.floors[channel] ?? 0 : .max) else { return }
+        guard let frames = forms.frames(above: isReader ? subscriber.floor(in: channel, isMember: isMember) : .max) else { return }
         let bytes = frames.bytes(isWatching: subscriber.watched.contains(channel))
         perform(.send(bytes, eventCount: frames.eventCount, to: subscriber.socket))
     }
@@ -371,9 +371,10 @@ extension Subscriptions {
     }
 
     private mutating func subscribe(_ subscriber: Subscriber, _ connection: ConnectionID, to channel: ChannelID) {
-        var receiver = Receiver(
-            socket: subscriber.socket, isWatching: subscriber.watched.contains(channel), floor: subscriber.floors[channel] ?? 0)
         let isMember = subscriber.joined.contains(channel)
+        var receiver = Receiver(
+            socket: subscriber.socket, isWatching: subscriber.watched.contains(channel),
+            floor: subscriber.floor(in: channel, isMember: isMember))
         if let readers = channels[channel]?.readers, !subscriber.isReader(of: channel, readers, isMember: isMember) {
             // A new watcher may read, so the last event's readers are out of date.
             if isMember { receiver.floor = .max } else { channels[channel]?.readers = nil }

@@ -99,6 +99,37 @@ import Testing
         }
     }
 
+    @Test("SB-26 SB-60 R26 what is concealed counts as read: whoever asks who has read learns what the others were told")
+    func receipts() throws {
+        let conceals: [any Handled] = [
+            HideChannel(channel: "general", hidePreviousMessages: true), ResetHistory(channel: "general"),
+        ]
+        for conceal in conceals {
+            let world = try world()
+            func position() throws -> ReadPosition? {
+                try world.perform(ListReaders(channel: "general"), as: "ann").items.first { $0.userId == "bob" }
+            }
+            func told() throws -> [ReadPosition] {
+                let notices = try world.notices { _ = try world.code(conceal, as: "bob") }
+                return notices.compactMap { notice in
+                    if case .read(let position, "general") = notice { position } else { nil }
+                }
+            }
+            world.advance(milliseconds: 5)
+            #expect(try told() == [ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now)])
+            #expect(try position() == ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now))
+            // Nothing moves where all is read already, nor for whoever doesn't share it.
+            world.advance(milliseconds: 5)
+            #expect(try told() == [])
+            try world.send("more", to: "general", as: "ann")
+            try world.perform(UpdatePreferences(sharesReading: false), as: "bob")
+            #expect(try told() == [] && position() == nil)
+        }
+        let world = try world()
+        let notices = try world.notices { try world.perform(HideChannel(channel: "general"), as: "bob") }
+        #expect(!notices.contains { if case .read = $0 { true } else { false } })
+    }
+
     @Test("SB-28 showing a channel again is told to one's own devices; showing a visible one changes nothing")
     func unhides() throws {
         let world = try world()

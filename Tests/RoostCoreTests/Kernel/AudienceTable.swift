@@ -166,9 +166,6 @@ extension AudienceTests {
             "SB-26 EM-35 hiding goes to one's own devices", .by("bob/1", HideChannel(channel: "room")),
             [("bob", "channel.hidden user:bob")]),
         HeardOperation(
-            "SB-60 EM-35 emptying a channel for oneself goes to one's own devices", .by("bob/1", ResetHistory(channel: "room")),
-            [("bob", "channel.historyReset user:bob")]),
-        HeardOperation(
             "SB-59 EM-35 deleting a message for oneself goes to one's own devices",
             .by("cid/1") { DeleteMessagesForMe(channel: "room", messages: [$0]) },
             [("cid", "message.deletedForMe user:cid")]),
@@ -193,6 +190,14 @@ extension AudienceTests {
             .by("ann/2", MarkRead(channel: "room")),
             [("ann", "reading.marked user:ann"), ("members wes", "read.updated signal")]
         ),
+        HeardOperation(
+            "SB-60 EM-35 emptying a channel for oneself goes to one's own devices, and all are told how far that reads",
+            .by("bob/1", ResetHistory(channel: "room")),
+            [("bob", "channel.historyReset user:bob"), ("members wes", "read.updated signal")]),
+        HeardOperation(
+            "SB-26 EM-35 hiding a channel with its messages goes to one's own devices, and all are told how far that reads",
+            .by("bob/1", HideChannel(channel: "room", hidePreviousMessages: true)),
+            [("bob", "channel.hidden user:bob"), ("members wes", "read.updated signal")]),
         HeardOperation(
             "X-22 reading that isn't shared goes to one's own devices alone",
             after: [.by("ann/1", UpdatePreferences(sharesReading: false))], .by("ann/2", MarkRead(channel: "room")),

@@ -40,6 +40,20 @@ struct ListReadersTests {
         #expect(try world.code(list, as: "ann") == .invalidArgument, "another query's cursor")
     }
 
+    @Test("SB-02 R26 SB-57 who joined after a message isn't among its readers, whether they may see it or not")
+    func newcomers() throws {
+        let world = try world()
+        let sent = try world.send("1", to: "general", as: "ann")
+        for (user, isHidden) in [("eve", true), ("fay", false)] as [(UserID, Bool)] {
+            try world.user(user)
+            try world.perform(AddMembers(channel: "general", users: [user], hideHistory: isHidden), as: "ann")
+        }
+        #expect(try positions(world, of: sent) == [])
+        let next = try world.send("2", to: "general", as: "ann")
+        try world.perform(MarkRead(channel: "general"), as: "eve")
+        #expect(try positions(world, of: sent) == [] && positions(world, of: next) == ["eve \(next.seq)"])
+    }
+
     @Test("SB-02 R26 marking as unread changes nothing of what others are told: who asks later learns what who listened was told")
     func unmarked() throws {
         let world = try world()

@@ -191,6 +191,26 @@ struct WatchTests {
         #expect(try world.code(QueryAndWatchChannels(query: QueryChannels(limit: 101)), as: "ann", connection: 4) == .limitExceeded)
     }
 
+    @Test("ST-05 SB-60 SB-04 a watch without messages says whether there are any, as one with messages does")
+    func hasOlder() throws {
+        let world = try CoreWorld()
+        func hasOlder(_ channel: ChannelID) throws -> [Bool] {
+            try [0, 1].map { limit in
+                let watch = WatchChannel(channel: channel, limit: limit)
+                return try world.perform(watch, as: "ann", connection: 1).messages.hasOlder
+            }
+        }
+        try world.channel("general", owner: "ann")
+        #expect(try hasOlder("general") == [false, false])
+        for text in ["1", "2"] { try world.send(text, to: "general", as: "ann") }
+        #expect(try hasOlder("general") == [true, true])
+        try world.perform(ResetHistory(channel: "general"), as: "ann")
+        #expect(try hasOlder("general") == [false, false])
+        try world.perform(CreateChannel(channel: "talk", type: .group, isEphemeral: true), as: "ann")
+        for text in ["1", "2"] { try world.send(text, to: "talk", as: "ann") }
+        #expect(try hasOlder("talk") == [false, false])
+    }
+
     @Test("ST-02 watching needs a connection")
     func needsConnection() throws {
         let world = try CoreWorld()

@@ -207,6 +207,10 @@ struct SubscriptionsTests {
             Self.notice(Self.message(2), Readers(members: .nobody, others: .nobody, roles: [.operator])),
         ])
         #expect(Self.readable(&subscriptions) == ["b": ["general": 2]])
+        // An event without messages goes to every member, and gives nothing to read to one who may not read.
+        let renamed = Event(kind: .channelUpdated, stream: .channel("general"), seq: 3, actor: "bob", rows: Rows())
+        _ = subscriptions.deliver([Self.notice(renamed, Readers(members: .nobody, others: .nobody, roles: [.operator]))])
+        #expect(Self.readable(&subscriptions) == ["b": ["general": 3]])
     }
 
     @Test("AM-45 where many read one channel, each is taken every tenth time, and not all at once")
@@ -264,6 +268,24 @@ struct SubscriptionsTests {
         _ = subscriptions.deliver([.floor("ann", "general", 3)])
         _ = subscriptions.deliver([.floor("ann", "general", 1)])
         #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.notification(edited.concealing(messagesUpTo: 3), to: "a")])
+    }
+
+    @Test("SB-14 a floor is a member's: a former member who watches gets changes of all messages, until they join again")
+    func floorsOfFormerMembers() {
+        var subscriptions = Recorder()
+        let edited = Self.message(2, changed: 5)
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1], floors: ["general": 3]))
+        #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.notification(edited.concealing(messagesUpTo: 3), to: "a")])
+        _ = subscriptions.deliver([.left("ann", "general", at: 6)])
+        let past = EventFrames.Step.catchUpConcealable(
+            .watcher(Self.id("a")),
+            ConcealableEvent(
+                edited.members(isConcealable: true), of: "general", at: 5, oldestMessage: 2, readers: Self.everybody))
+        #expect(subscriptions.deliver(past) == [Self.notification(edited, to: "a")])
+        _ = subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 6)])
+        #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.live(edited, to: "a")])
+        _ = subscriptions.deliver([.joined("ann", "general", at: 7)])
+        #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.live(edited.concealing(messagesUpTo: 3), to: "a")])
     }
 
     @Test("A connection that ends needs nothing any more, and one that ended before it was connected stays away")
