@@ -237,9 +237,9 @@ final class Follower {
 
     private func enter(_ new: LivePhase, isAway: Bool = false) {
         self.isAway = isAway
-        guard new != phase else { return }
-        phase = new
+        if new != phase { phase = new }
         guard new != .loading else { return }
+        // Also whoever began to wait while a connection was being made that failed as the one before did.
         for continuation in waiting.values { continuation.resume() }
         waiting = [:]
     }

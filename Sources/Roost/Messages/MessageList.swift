@@ -1,3 +1,4 @@
+import Logging
 public import Observation
 public import RoostAPI
 
@@ -201,7 +202,12 @@ public final class MessageList {
         show(read, after: asked)
         guard !isOpened else { return }
         isOpened = true
-        try await files.store.noteOpening(of: channelId)
+        do {
+            try await files.store.noteOpening(of: channelId)
+        } catch {
+            // It only decides what is given up first when the cache is too large.
+            driver.environment.logger.error("The opening of a channel couldn't be noted.", metadata: ["error": "\(error)"])
+        }
     }
 
     /// Takes the channel's operations of the outbox: messages, with what was changed of them since, and changes of other messages.

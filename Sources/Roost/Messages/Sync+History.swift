@@ -152,8 +152,13 @@ private struct HistoryPage: Decodable {
     var hasNewer: Bool
     var seq: Seq
     var users: LenientUsers?
+    /// The places of all its messages, those included that can't be read: what is beyond them can be asked for.
+    private var seqs: [Seq]
 
     private enum CodingKeys: String, CodingKey, CaseIterable { case hasOlder, hasNewer, seq, users }
+    private enum MessageKeys: String, CodingKey { case messages }
+
+    private struct Place: Decodable { var seq: Seq }
 
     init(from decoder: any Decoder) throws {
         rows = try LenientRows(from: decoder, beside: CodingKeys.self)
@@ -162,12 +167,15 @@ private struct HistoryPage: Decodable {
         hasNewer = try container.decode(Bool.self, forKey: .hasNewer)
         seq = try container.decode(Seq.self, forKey: .seq)
         users = try? container.decodeIfPresent(LenientUsers.self, forKey: .users)
+        seqs = (rows.rows.messages ?? []).map(\.seq)
+        guard !rows.problems.isEmpty else { return }
+        let places = try? decoder.container(keyedBy: MessageKeys.self).decode([Attempt<Place>].self, forKey: .messages)
+        seqs = places?.compactMap { $0.row?.seq } ?? seqs
     }
 
     /// The range of which the page has all messages. What comes after the cursor is the stream's to bring.
     func range(at side: HistoryPlace.Side, upTo cursor: Seq) -> ClosedRange<Seq>? {
-        let messages = (rows.rows.messages ?? []).map(\.seq)
-        var (first, last) = (messages.min(), messages.max())
+        var (first, last) = (seqs.min(), seqs.max())
         switch side {
         case .before(let seq): (first, last) = (first ?? seq, seq - 1)
         case .after(let seq): (first, last) = (seq + 1, last ?? seq)

@@ -37,14 +37,16 @@ private final class ReadMarker {
     }
 
     /// The seq up to which there is something to mark; nil if there is nothing.
-    private var due: Seq? {
+    private func due() -> Seq? {
         guard let membership = channel.membership, membership.state == .member, channel.unreadCount > 0 else { return nil }
+        // The server has begun anew, from a backup or with other data.
+        if let newest = channel.lastMessage?.seq, newest < marked { marked = 0 }
         let shown = messages.map { list in list.items.lazy.compactMap { $0.message?.seq }.last } ?? channel.lastMessage?.seq
         return shown.flatMap { $0 > max(membership.readSeq, marked) ? $0 : nil }
     }
 
     private func mark() {
-        guard work == nil, !hasEnded, let seq = due else { return }
+        guard work == nil, !hasEnded, let seq = due() else { return }
         let (clock, interval) = (channel.chat.driver.environment.clock, interval)
         work = Task { [weak self] in
             await self?.send(seq)
@@ -67,6 +69,6 @@ private final class ReadMarker {
         hasEnded = true
         observations = []
         work?.cancel()
-        if let seq = due { Task { await send(seq) } }
+        if let seq = due() { Task { await send(seq) } }
     }
 }

@@ -44,7 +44,8 @@ extension StoreChange {
         for write in writes {
             if let channel = write.channel { channels.insert(channel) }
             switch write {
-            case .erase: self.merge(.everything)
+            // Which overlays it removes, only the cache knows.
+            case .erase, .keepOverlays: self.merge(.everything)
             case .overlay(nil, _): isOwn = true
             case .rows(let rows, let stream): kinds.note(rows, of: stream, in: &self)
             default: break

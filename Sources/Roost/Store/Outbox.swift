@@ -94,7 +94,7 @@ final class Outbox: Sendable {
     func saved() async throws -> SavedOutbox {
         let (rows, server, lastNumber) = try await read { database in
             (
-                try Self.rows(database, "ORDER BY number", []),
+                try Self.rows(database, "ORDER BY number, id", []),
                 try String.fetchOne(database, sql: "SELECT server FROM outbox_state"),
                 try Int64.fetchOne(database, sql: "SELECT MAX(number) FROM operations") ?? 0
             )
@@ -108,14 +108,14 @@ final class Outbox: Sendable {
     /// The newest operations of one channel, in the order of sending.
     func items(of channel: ChannelID, limit: Int = 300) async throws -> [OutboxItem] {
         let rows = try await read {
-            try Self.rows($0, "WHERE channel_id = ? ORDER BY number DESC LIMIT ?", [channel.rawValue, limit])
+            try Self.rows($0, "WHERE channel_id = ? ORDER BY number DESC, id DESC LIMIT ?", [channel.rawValue, limit])
         }
         return readable(rows).reversed()
     }
 
     /// The oldest operations of all.
     func items(limit: Int) async throws -> [OutboxItem] {
-        readable(try await read { try Self.rows($0, "ORDER BY number LIMIT ?", [limit]) })
+        readable(try await read { try Self.rows($0, "ORDER BY number, id LIMIT ?", [limit]) })
     }
 
     /// Whether some that can be read are meant for another server than this one.

@@ -117,6 +117,15 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether the server remembers that it was carried out. It keeps a limited number of keys, for what a person decides. Reading moves a
+    /// position that only grows, and a draft is what the last one says: one that waited offline replaces a newer one as well.
+    var takesKey: Bool {
+        switch self {
+        case .send, .read, .draft: false
+        default: true
+        }
+    }
+
     /// Whether it mutes the channel for the user, or ends that.
     var isMuting: Bool {
         switch self {
@@ -162,6 +171,14 @@ extension EditMessage {
     }
 }
 
+/// A place in the order of sending.
+struct OutboxPlace: Hashable, Comparable, Sendable {
+    var number: Int64
+    var id: Int64
+
+    static func < (first: OutboxPlace, second: OutboxPlace) -> Bool { (first.number, first.id) < (second.number, second.id) }
+}
+
 /// An operation on its way to the server.
 struct OutboxItem: Hashable, Sendable {
     /// Names it in this device's outbox; drawn at random.
@@ -183,6 +200,9 @@ struct OutboxItem: Hashable, Sendable {
 
     var channel: ChannelID? { operation.channel }
 
+    /// Its place among others. Two clients of one folder may have given the same number.
+    var place: OutboxPlace { OutboxPlace(number: number, id: id) }
+
     /// The sender's own name of the message that it sends.
     var message: MessageKey? { operation.sent.map { MessageKey(channel: $0.channel, clientId: $0.clientId) } }
 
@@ -194,7 +214,7 @@ struct OutboxItem: Hashable, Sendable {
 
     /// The name by which the server knows a repetition. A message has its client id.
     var key: IdempotencyKey? {
-        guard operation.sent == nil, let firstSentAt else { return nil }
+        guard operation.takesKey, let firstSentAt else { return nil }
         return IdempotencyKey(madeAt: firstSentAt, random: UInt64(bitPattern: id))
     }
 }

@@ -2,14 +2,9 @@ import RoostAPI
 
 /// The operations of one channel that are on their way, or those of no channel.
 struct OutboxQueue: Hashable, Sendable {
-    private struct Place: Hashable {
-        var number: Int64
-        var id: Int64
-    }
-
     private(set) var items: [Int64: OutboxItem] = [:]
     /// Those to be sent, in their order: without refused ones, and those for another server.
-    private var order: ArraySlice<Place> = []
+    private var order: ArraySlice<OutboxPlace> = []
     /// The messages.
     private(set) var messages: [ClientID: Int64] = [:]
     /// Those that change a message.
@@ -26,6 +21,10 @@ struct OutboxQueue: Hashable, Sendable {
 
     /// The one that the server is asked for right now.
     var inFlight: Int64?
+    /// The one that is sent once its row says that the server may have it.
+    var noting: Int64?
+    /// The one that is sent without a key, since the server keeps no more keys of this user.
+    var withoutKey: Int64?
     /// Whether a refusal that may pass is being waited out.
     var isWaiting = false
     /// Times that the server answered the first one with `internal_error`.
@@ -49,12 +48,12 @@ struct OutboxQueue: Hashable, Sendable {
     private static let newestMax = 8
 
     private func inOrder(_ ids: Set<Int64>) -> [OutboxItem] {
-        ids.isEmpty ? [] : ids.compactMap { items[$0] }.sorted { $0.number < $1.number }
+        ids.isEmpty ? [] : ids.compactMap { items[$0] }.sorted { $0.place < $1.place }
     }
 
     /// The operation to send next, unless one is under way.
     var next: OutboxItem? {
-        guard inFlight == nil, !isWaiting, let first = order.first, unwritten[first.id] == nil else { return nil }
+        guard inFlight == nil, noting == nil, !isWaiting, let first = order.first, unwritten[first.id] == nil else { return nil }
         return items[first.id]
     }
 
@@ -73,9 +72,9 @@ struct OutboxQueue: Hashable, Sendable {
         }
         let isSendable = !item.isRefused && item.id != held && (item.server == nil || item.server == server)
         guard isSendable else { return removePlace(of: item) }
-        let place = index(of: item.number)
-        if before != nil, place < order.endIndex, order[place].id == item.id { return }
-        order.insert(Place(number: item.number, id: item.id), at: place)
+        let index = index(of: item.place)
+        if before != nil, index < order.endIndex, order[index] == item.place { return }
+        order.insert(item.place, at: index)
     }
 
     mutating func remove(_ id: Int64) -> OutboxItem? {
@@ -87,6 +86,8 @@ struct OutboxQueue: Hashable, Sendable {
         if held == id { held = nil }
         unwritten[id] = nil
         if inFlight == id { inFlight = nil }
+        if noting == id { noting = nil }
+        if withoutKey == id { withoutKey = nil }
         retries = 0
         internalErrors = 0
         return item
@@ -107,6 +108,12 @@ struct OutboxQueue: Hashable, Sendable {
     mutating func endWriting(_ id: Int64) {
         guard let count = unwritten[id] else { return }
         unwritten[id] = count > 1 ? count - 1 : nil
+    }
+
+    /// The row of the one that was to be sent couldn't be written: the server doesn't have it.
+    mutating func cancelNoting() {
+        if let noting { items[noting]?.firstSentAt = nil }
+        noting = nil
     }
 
     /// Whether an operation is in the file and will be sent to this server: it is shown then.
@@ -130,18 +137,18 @@ struct OutboxQueue: Hashable, Sendable {
     }
 
     private mutating func removePlace(of item: OutboxItem) {
-        let place = index(of: item.number)
-        guard place < order.endIndex, order[place].id == item.id else { return }
-        if place == order.startIndex { order = order.dropFirst() } else { order.remove(at: place) }
+        let index = index(of: item.place)
+        guard index < order.endIndex, order[index] == item.place else { return }
+        if index == order.startIndex { order = order.dropFirst() } else { order.remove(at: index) }
     }
 
-    private func index(of number: Int64) -> Int {
+    private func index(of place: OutboxPlace) -> Int {
         var (low, high) = (order.startIndex, order.endIndex)
         // A new one is the last.
-        guard let last = order.last, last.number >= number else { return high }
+        guard let last = order.last, last >= place else { return high }
         while low < high {
             let middle = (low + high) / 2
-            if order[middle].number < number { low = middle + 1 } else { high = middle }
+            if order[middle] < place { low = middle + 1 } else { high = middle }
         }
         return low
     }

@@ -126,6 +126,7 @@ extension Sync {
         serverTime = welcome.now ?? serverTime
         met(welcome.server)
         if saved.epoch != welcome.epoch { startAfresh(epoch: welcome.epoch) }
+        if mustShowOverlays { showOverlays() }
         catchUpsInARow = 0
         catchUp()
     }
@@ -231,11 +232,19 @@ extension Sync {
         wait(because: WaitingReason(cause, reason))
     }
 
-    mutating func storeFailed(_ saved: SavedState, _ reason: String) {
+    mutating func storeFailed(_ saved: SavedState, _ outbox: SavedOutbox?, _ reason: String) {
         log(.error, "The cache failed: \(reason)")
         self.saved = saved
+        mustShowOverlays = true
         // What the answers have brought isn't stored.
         userQuestions.forget()
+        defer {
+            // What they ended is still in the file, and is sent once more.
+            if let outbox {
+                acknowledged = [:]
+                restoreQueues(outbox)
+            }
+        }
         guard phase != .idle else { return }
         endConnection(RoostError(.notConnected, "The connection was given up because the cache failed."))
         emit(.cancelTimer(.reconnect))

@@ -43,13 +43,7 @@ extension Sync {
             guard same.allSatisfy(\.isRefused) else { return reply(token) }
             keep(item, removing: same, for: token)
         case .draft(let draft): enqueue(item, draft, for: token)
-        case .preferences(let update):
-            let superseded = pending(in: nil) { $0.isUnsent && !isInFlight($0) }
-            var merged = item
-            for case .preferences(let earlier) in superseded.lazy.filter({ !$0.isRefused }).map(\.operation) {
-                merged.operation = .preferences(earlier.followed(by: update))
-            }
-            keep(merged, removing: superseded, for: token)
+        case .preferences(let update): enqueue(item, update, for: token)
         }
     }
 
@@ -92,7 +86,8 @@ extension Sync {
         {
             giveUp(sent)
             showOverlay(of: delete.channel)
-            return reply(token)
+            reply(token)
+            return sendNext(in: delete.channel)
         }
         let earlier = changes(of: target, in: delete.channel)
         // One that is brought back before is deleted again.
@@ -108,7 +103,8 @@ extension Sync {
         if let last = earlier.last, case .delete = last.operation, last.isUnsent, !isInFlight(last) {
             giveUp(last)
             showOverlay(of: undelete.channel)
-            return reply(token)
+            reply(token)
+            return sendNext(in: undelete.channel)
         }
         keep(item, for: token)
     }
@@ -146,6 +142,24 @@ extension Sync {
             if !earlier.isRefused, let seq = read.seq, before.seq ?? -1 >= seq { return reply(token) }
             if earlier.isUnsent, !isInFlight(earlier) { superseded.append(earlier) }
         }
+        keep(item, removing: superseded, for: token)
+    }
+
+    /// All that can't have left is one change. A refused one stays beside it, unless this one decides all of it anew.
+    private mutating func enqueue(_ item: OutboxItem, _ update: UpdatePreferences, for token: CallToken) {
+        var item = item
+        var merged: UpdatePreferences?
+        var superseded: [OutboxItem] = []
+        let earlier = pending(in: nil) { $0.isUnsent && !isInFlight($0) }
+        for case (let other, .preferences(let before)) in earlier.map({ ($0, $0.operation) }) where !other.isRefused {
+            merged = merged?.followed(by: before) ?? before
+            superseded.append(other)
+        }
+        let whole = merged?.followed(by: update) ?? update
+        for case (let other, .preferences(let before)) in earlier.map({ ($0, $0.operation) }) where other.isRefused {
+            if before.followed(by: whole) == whole { superseded.append(other) }
+        }
+        item.operation = .preferences(whole)
         keep(item, removing: superseded, for: token)
     }
 
@@ -215,6 +229,7 @@ extension Sync {
     }
 
     mutating func kept(_ id: Int64, of channel: ChannelID?, for token: CallToken) {
+        guard token != Self.nobody else { return noted(id, in: channel) }
         guard keeping.remove(token) != nil else { return }
         queues[channel]?.endWriting(id)
         showOverlay(of: channel)
@@ -225,13 +240,20 @@ extension Sync {
     /// What is in the file holds where somebody waits for something to be kept. What couldn't be taken out of it is sent again after a restart.
     mutating func outboxFailed(_ outbox: SavedOutbox?, _ reason: String) {
         log(.error, "The outbox couldn't be written: \(reason)")
-        guard !keeping.isEmpty else { return }
+        let unsent = queuedChannels.filter { queues[$0]?.noting != nil }
+        for channel in unsent { queues[channel]?.cancelNoting() }
+        if !keeping.isEmpty { goOn(from: outbox, reason) }
+        for channel in unsent where queues[channel] != nil { waitToRetry(in: channel) }
+    }
+
+    private mutating func goOn(from outbox: SavedOutbox?, _ reason: String) {
         if let outbox {
             let before = queues
             restoreQueues(outbox)
             for (channel, queue) in before {
                 if let id = queue.inFlight, queues[channel]?.items[id] != nil { queues[channel]?.inFlight = id }
                 queues[channel]?.isWaiting = queue.isWaiting
+                queues[channel]?.retries = queue.retries
             }
             for channel in Set(before.keys).union(queues.keys).sorted(by: { $0?.rawValue ?? "" < $1?.rawValue ?? "" }) {
                 emit(.store([.overlay(channel, overlays[channel])]))

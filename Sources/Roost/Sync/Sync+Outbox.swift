@@ -58,7 +58,6 @@ extension Sync {
     /// Gives up an operation. One that is under way may have arrived all the same; the stream then brings what it did.
     mutating func discard(_ row: OutboxRow) {
         guard let item = item(row) else { return }
-        if item.isWaiting { endWaiting(in: item.channel) }
         giveUp(item)
         showOverlay(of: item.channel)
         sendNext(in: item.channel)
@@ -76,7 +75,7 @@ extension Sync {
     /// Sends the operations that were meant for another server to this one, or gives them up.
     mutating func resolveOthers(discard discards: Bool) {
         for channel in queuedChannels {
-            let others = (queues[channel]?.items.values.filter { !isForThisServer($0) } ?? []).sorted { $0.number < $1.number }
+            let others = (queues[channel]?.items.values.filter { !isForThisServer($0) } ?? []).sorted { $0.place < $1.place }
             for var item in others {
                 guard !discards else {
                     giveUp(item)
@@ -96,6 +95,7 @@ extension Sync {
             if case .leave = item.operation, queues[channel]?.inFlight != item.id { remove(item) }
         }
         showOverlay(of: channel)
+        sendNext(in: channel)
     }
 
     // MARK: Sending
@@ -117,15 +117,29 @@ extension Sync {
 
     mutating func sendNext(in channel: ChannelID?) {
         guard phase == .online, var item = queues[channel]?.next else { return }
-        if item.firstSentAt == nil || item.isWaiting {
-            // After a refusal, the server doesn't have it.
+        guard item.firstSentAt != nil, !item.isWaiting else {
+            // After a refusal, the server doesn't have it. It goes out once the file says that the server may: one that isn't noted would be
+            // sent under another name after a restart.
             item.firstSentAt = serverTime
             item.server = server
             (item.failure, item.isWaiting) = (nil, false)
             put(item)
+            queues[channel]?.noting = item.id
+            return emit(.kept(Self.nobody, item.id, of: channel))
         }
         queues[channel]?.inFlight = item.id
-        send(item.operation.operation, for: .send(item.id, of: channel, isMessage: item.operation.sent != nil), key: item.key)
+        let key = queues[channel]?.withoutKey == item.id ? nil : item.key
+        send(item.operation.operation, for: .send(item.id, of: channel, isMessage: item.operation.sent != nil), key: key)
+    }
+
+    /// In place of a caller, where the machine itself waits until something is in the file.
+    static let nobody: CallToken = 0
+
+    /// What is to be sent next is in the file as that.
+    mutating func noted(_ id: Int64, in channel: ChannelID?) {
+        guard queues[channel]?.noting == id else { return }
+        queues[channel]?.noting = nil
+        sendNext(in: channel)
     }
 
     mutating func sendAgain(in channel: ChannelID?) {
@@ -152,14 +166,17 @@ extension Sync {
 
     mutating func sendFailed(_ item: OutboxItem, _ error: RoostError) {
         let channel = item.channel
+        let isFull = error.code == .limitExceeded && error.field == IdempotencyKey.member
+        if isFull, item.key != nil, queues[channel]?.withoutKey != item.id {
+            // The server keeps no more keys of this user, and has done nothing. What the user asked for counts for more than that a lost answer
+            // might have it done twice.
+            queues[channel]?.withoutKey = item.id
+            return
+        }
         if error.code == .internalError { queues[channel]?.internalErrors += 1 }
         let internalErrors = queues[channel]?.internalErrors ?? 0
         if error.isRetryable, internalErrors < settings.internalErrorsMax {
-            let retries = queues[channel]?.retries ?? 0
-            let doubled = settings.backoff.lowerBound * (1 << min(retries, 16))
-            let delay = error.retryAfterMilliseconds.map(Self.wait) ?? min(settings.backoff.upperBound, doubled)
-            queues[channel]?.retries += 1
-            return waitToSend(in: channel, delay)
+            return waitToRetry(in: channel, error.retryAfterMilliseconds.map(Self.wait))
         }
         var item = item
         item.failure = error
@@ -177,6 +194,13 @@ extension Sync {
             emit(.settled(key, .failure(error)))
             mergeChanges(of: item, key)
         }
+    }
+
+    /// - Parameter delay: What the server asks for; nil for a wait that doubles from one retry to the next.
+    mutating func waitToRetry(in channel: ChannelID?, _ delay: Duration? = nil) {
+        let doubled = settings.backoff.lowerBound * (1 << min(queues[channel]?.retries ?? 0, 16))
+        queues[channel]?.retries += 1
+        waitToSend(in: channel, delay ?? min(settings.backoff.upperBound, doubled))
     }
 
     private mutating func waitToSend(in channel: ChannelID?, _ delay: Duration) {
@@ -200,7 +224,7 @@ extension Sync {
     // MARK: The queues and the file
 
     /// The channels that have a queue, in an order that the same history repeats.
-    private var queuedChannels: [ChannelID?] { queues.keys.sorted { $0?.rawValue ?? "" < $1?.rawValue ?? "" } }
+    var queuedChannels: [ChannelID?] { queues.keys.sorted { $0?.rawValue ?? "" < $1?.rawValue ?? "" } }
 
     func isForThisServer(_ item: OutboxItem) -> Bool { item.server == nil || item.server == server }
 
@@ -223,6 +247,8 @@ extension Sync {
     }
 
     mutating func remove(_ item: OutboxItem) {
+        // Its queue waits for the end of this refusal.
+        if queues[item.channel]?.items[item.id]?.isWaiting == true { endWaiting(in: item.channel) }
         emit(.outbox(.remove(item.id, of: item.channel)))
         forget(item)
     }
@@ -260,6 +286,13 @@ extension Sync {
         guard overlay != overlays[channel] ?? Overlay() else { return [] }
         overlays[channel] = overlay.isEmpty ? nil : overlay
         return [.overlay(channel, overlays[channel])]
+    }
+
+    /// Has a store that has failed show all overlays, whatever it shows.
+    mutating func showOverlays() {
+        mustShowOverlays = false
+        for channel in reading.keys { _ = overlayWrite(of: channel) }
+        emit(.store(overlayWrites))
     }
 
     /// The writes that make a store show all overlays, and no others.

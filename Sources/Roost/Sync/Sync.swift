@@ -20,7 +20,7 @@ import RoostAPI
 /// - `Sync+Watching`: watching again after a reconnect.
 /// - `Sync+Reading`: what the user reads at this moment.
 ///
-/// It does not guarantee that requested writes are stored: a driver whose store fails must report it with ``Input/storeFailed(_:_:)``.
+/// It does not guarantee that requested writes are stored: a driver whose store fails must report it with ``Input/storeFailed(_:_:_:)``.
 struct Sync: Sendable {
     /// An app's settings.
     struct Settings: Sendable {
@@ -133,6 +133,8 @@ struct Sync: Sendable {
     var keeping: Set<CallToken> = []
     /// What is shown over the server's rows.
     var overlays: [ChannelID?: Overlay] = [:]
+    /// Whether the store failed, and may show others.
+    var mustShowOverlays = false
     /// The server that operations are sent to: the one that was met last.
     var server: String?
     /// The server's clock, never ahead of it: by its welcome, and by the ticks since then.
@@ -184,7 +186,7 @@ struct Sync: Sendable {
         case .retry(let row): retry(row)
         case .discard(let row): discard(row)
         case .resolveOthers(let discards): resolveOthers(discard: discards)
-        case .storeFailed(let saved, let reason): storeFailed(saved, reason)
+        case .storeFailed(let saved, let outbox, let reason): storeFailed(saved, outbox, reason)
         case .reopened(let saved, let outbox): reopened(saved, outbox)
         }
         defer { outputs = [] }

@@ -8,9 +8,10 @@ extension SyncDriver {
     func perform(_ outputs: [Sync.Output]) async {
         for output in outputs { if case .sendAhead(let bytes) = output { outgoing?.yield(.message(bytes)) } }
         let writes = outputs.flatMap { output in if case .store(let writes) = output { writes } else { [StoreWrite]() } }
-        let isStored = writes.isEmpty ? true : await store(writes)
+        let storeFailure = writes.isEmpty ? nil : await store(writes)
+        let isStored = storeFailure == nil
         var outboxWrites: [OutboxWrite] = []
-        var isKept = true
+        var failure: (any Error)?
         for output in outputs {
             switch output {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id.
@@ -18,30 +19,36 @@ extension SyncDriver {
             // Nor is the app told of it: it comes again, among what was missed.
             case .event where !isStored: continue
             case .outbox(let write):
-                outboxWrites.append(write)
+                // After one that failed the file stays as it is: its caller is told that nothing was kept, and what follows may build on it.
+                if failure == nil { outboxWrites.append(write) }
                 continue
             case .send, .kept, .reply:
                 // These say what is in the file. Nothing else waits for the disk, so that several writes are one.
-                if !outboxWrites.isEmpty { isKept = await apply(outboxWrites) && isKept }
+                if !outboxWrites.isEmpty { failure = await apply(outboxWrites) }
                 outboxWrites = []
             default: break
             }
-            if !isKept, case .kept = output { continue }
+            if failure != nil, case .kept = output { continue }
             await perform(output)
         }
-        if !outboxWrites.isEmpty { _ = await apply(outboxWrites) }
+        if !outboxWrites.isEmpty { failure = await apply(outboxWrites) }
+        if let storeFailure, let files = try? await files() { await storeFailed(files.store, "\(storeFailure)") }
+        if let failure { inputs.append(.outboxFailed(try? await files().outbox.saved(), "\(failure)")) }
     }
 
-    /// Returns whether the rows are stored. If writing fails, the machine gets the state that is.
-    private func store(_ writes: [StoreWrite]) async -> Bool {
-        guard let files = try? await files() else { return false }
+    /// Returns why the rows aren't stored; nil if they are. The machine has to get the state that is.
+    func store(_ writes: [StoreWrite]) async -> (any Error)? {
         do {
-            try await files.store.write(writes)
-            return true
+            let files = try await files()
+            do {
+                try await files.store.write(writes)
+                return nil
+            } catch {
+                _ = try? await files.store.recover(from: error)
+                return error
+            }
         } catch {
-            _ = try? await files.store.recover(from: error)
-            await storeFailed(files.store, "\(error)")
-            return false
+            return error
         }
     }
 
@@ -110,21 +117,20 @@ extension SyncDriver {
         }
     }
 
-    /// Returns whether the writes are in the file. If writing fails, the machine gets what is.
-    private func apply(_ writes: [OutboxWrite]) async -> Bool {
-        guard let files = try? await files() else { return false }
-        var isWritten = true
+    /// Returns why the writes aren't in the file; nil if they are.
+    private func apply(_ writes: [OutboxWrite]) async -> (any Error)? {
+        let files: SyncFiles
+        do { files = try await self.files() } catch { return error }
+        defer { files.store.signals.signal(StoreChange(outbox: Set(writes.compactMap(\.channel)), isOutbox: true)) }
         do {
             try await files.outbox.apply(writes)
+            return nil
         } catch {
             // The rows stay unchanged. What was carried out is sent once more after a restart, which does nothing twice.
             environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
             environment.onStorageProblem(StorageProblem(.outboxNotWritten, files.outbox.url, error))
-            inputs.append(.outboxFailed(try? await files.outbox.saved(), "\(error)"))
-            isWritten = false
+            return error
         }
-        files.store.signals.signal(StoreChange(outbox: Set(writes.compactMap(\.channel)), isOutbox: true))
-        return isWritten
     }
 
     private func set(_ status: Sync.Status) {

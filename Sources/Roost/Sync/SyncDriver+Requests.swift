@@ -12,6 +12,7 @@ extension SyncDriver {
         }
         // An end that was asked for before would take this for connected, or end it.
         while stopsUnderWay > 0 { await rest() }
+        try requireSession()
         guard statuses.current != .online else { return }
         let token = nextToken()
         let clock = environment.clock

@@ -105,7 +105,8 @@ actor SyncDriver {
         do {
             return try await task.value
         } catch {
-            opening = nil
+            // Whoever waited longer may have begun another one.
+            if opening == task { opening = nil }
             if let error = error as? RoostError { throw error }
             throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
         }
@@ -124,7 +125,11 @@ actor SyncDriver {
                     settings: environment.settings, saved: saved,
                     outbox: try await files.outbox.saved(), random: environment.random)
                 // The process may have ended between the two files.
-                if overlays != machine.overlays { try await files.store.write(machine.overlayWrites) }
+                if overlays != machine.overlays, let failure = await store(machine.overlayWrites) {
+                    await storeFailed(files.store, "\(failure)")
+                }
+                // The user may have logged out meanwhile: a machine that nobody gives anything to would never answer.
+                try requireSession()
                 self.machine = machine
                 return files
             }
@@ -134,7 +139,7 @@ actor SyncDriver {
             try requireSession()
             return files
         } catch {
-            preparation = nil
+            if preparation == task { preparation = nil }
             if let error = error as? RoostError { throw error }
             throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
         }
@@ -184,7 +189,8 @@ actor SyncDriver {
     /// Has the machine go on from what is stored, before it handles anything that came meanwhile.
     func storeFailed(_ store: Store, _ reason: String) async {
         let saved = (try? await store.savedState()) ?? SavedState()
-        inputs.insert(.storeFailed(saved, reason), at: 0)
+        let outbox = try? await files().outbox.saved()
+        inputs.insert(.storeFailed(saved, outbox, reason), at: 0)
     }
 
     // MARK: Inputs
@@ -272,6 +278,7 @@ actor SyncDriver {
                 guard !files.isShared else {
                     throw RoostError(.unavailable, "Another chat of this process has this user's files open.")
                 }
+                try files.requireFree()
             } catch {
                 isLoggingOut = false
                 throw error

@@ -123,8 +123,9 @@ extension Sync {
         case discard(OutboxRow)
         /// What is meant for another server is sent to this one, or given up.
         case resolveOthers(discard: Bool)
-        /// Rows couldn't be stored, or those that were are damaged. Carries the state that is stored.
-        case storeFailed(SavedState, String)
+        /// Rows couldn't be stored, or those that were are damaged. Carries the state that is stored, and what is in the outbox; nil if that can't
+        /// be read.
+        case storeFailed(SavedState, SavedOutbox?, String)
         /// The files were let go of, and are open again. Carries what they hold: other processes may have had them.
         case reopened(SavedState, SavedOutbox)
     }

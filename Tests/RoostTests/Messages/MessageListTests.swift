@@ -94,6 +94,31 @@ struct MessageListTests {
         await until { list == nil && channel == nil }
     }
 
+    @Test("AM-45 What is on the screen is marked as read again after the server has begun anew, where places are lower")
+    func otherHistory() async throws {
+        let (chat, store) = try await chat()
+        let outbox = try await chat.driver.files().outbox
+        func marks() async throws -> [Seq?] {
+            try await outbox.items().map { if case .read(let mark) = $0.operation { mark.seq } else { nil } }
+        }
+        func arrive(_ seq: Seq, epoch: String) async throws {
+            try await store.write(
+                [.erase(epoch: epoch)] + arrival(of: seq...seq) + [
+                    .channel(channel(counters(seq, messages: 1))),
+                    .membership(membership(readSeq: 0, readCount: 0, channelSeq: seq, userSeq: 1)),
+                ])
+        }
+        try await arrive(1000, epoch: "first")
+        let token = chat.channel(Harness.channel).markReadWhileVisible(every: .milliseconds(1))
+        while try await marks() != [1000] { await Task.yield() }
+        while await !chat.driver.replies.isEmpty { await Task.yield() }
+        for _ in 0..<1000 { await Task.yield() }
+        for item in try await outbox.items() { await chat.driver.request(.discard(.operation(item.id, of: item.channel))) }
+        try await arrive(10, epoch: "second")
+        while try await marks() != [10] { await Task.yield() }
+        token.invalidate()
+    }
+
     @Test(
         "AM-30 AM-43 A list that begins at the first unread message finds it on this device without a connection, and keeps it while reading moves"
     )

@@ -243,9 +243,32 @@ struct ConnectionTests {
         var client = try await Harness()
         try await client.connectWithChannel()
         let saved = SavedState(epoch: "first", userCursor: 1, channels: [Harness.channel: Position(cursor: 2, windowStart: 2)])
-        try await client.feed(.storeFailed(saved, "disk full"))
+        try await client.feed(.storeFailed(saved, nil, "disk full"))
         #expect(client.sync.phase == .waiting)
         #expect(client.sync.saved == saved)
+    }
+
+    @Test("After a store failed, what it should have ended is sent again, and what it should show is written again")
+    func storeFailureAndOutbox() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.enqueue(.hide(HideChannel(channel: Harness.channel)))
+        let saved = try await client.store.savedState()
+        // The answer's row couldn't be stored, and so the operation stays in the file.
+        let kept = try await client.outbox.saved()
+        try await client.answer("channel.hide", with: Done())
+        #expect(client.sync.queues.isEmpty)
+        try await client.outbox.apply(kept.items.map { .put($0) })
+        try await client.feed(.storeFailed(saved, try await client.outbox.saved(), "disk full"))
+        #expect(try await client.view()?.hiddenState == .unhidden)
+        try await client.feed(.timer(.reconnect))
+        try await client.connect()
+        #expect(try await client.view()?.hiddenState == .hiddenAllowAutoUnhide)
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        #expect(client.keys["channel.hide"].map { Set($0).count } == 1)
+        try await client.answerDone("channel.hide")
+        #expect(try await client.outbox.count() == 0)
+        #expect(try await client.view()?.hiddenState == .unhidden)
     }
 }
 

@@ -61,6 +61,27 @@ struct HistoryTests {
         #expect(try await client.texts() == ["four", "five", "six"])
     }
 
+    @Test("A page of which no message can be read is passed: the next one is asked for before it, or after it")
+    func nothingReadable() async throws {
+        var client = try await client()
+        func answer(_ seqs: [Seq]) async throws {
+            let number = try #require(client.calls.first { $0.value == "message.list" }?.key)
+            let messages = seqs.map { #"{"seq":\#($0),"sender":{"of":"a newer version"}}"# }.joined(separator: ",")
+            try await client.receive(
+                text: #"{"reply":\#(number),"result":{"messages":[\#(messages)],"hasOlder":true,"hasNewer":true,"seq":9}}"#)
+            client.forgetCalls()
+        }
+        try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
+        try await answer([5, 6])
+        #expect(client.sync.saved.channels[Harness.channel]?.windowStart == 5)
+        try await client.feed(.loadMessages(2, Harness.channel, .around(1), limit: 2))
+        try await answer([1, 2])
+        #expect(client.sync.saved.channels[Harness.channel]?.stretches == [1...2])
+        try await client.feed(.loadMessages(3, Harness.channel, .newer(than: 2), limit: 1))
+        try await answer([3])
+        #expect(client.sync.saved.channels[Harness.channel]?.stretches == [1...3])
+    }
+
     @Test("An edit that overtakes the page that holds its message isn't lost")
     func editRacesPage() async throws {
         var client = try await client()

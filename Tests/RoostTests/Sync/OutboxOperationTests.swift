@@ -29,7 +29,9 @@ struct OutboxOperationTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
     }
 
-    @Test("What is asked for offline is shown at once, kept over a restart, and sent with a key when there is a connection")
+    @Test(
+        "What is asked for offline is shown at once, kept over a restart, and sent when there is a connection: with a key, but reading"
+    )
     func shown() async throws {
         var before = try await offline()
         for operation in [
@@ -43,6 +45,7 @@ struct OutboxOperationTests {
         #expect(try await client.store.read { try $0.preferences() } == Preferences(autoAcceptInvitations: false))
         try await reconnect(&client)
         #expect(client.calls.values.sorted() == ["preferences.update", "reading.mark"])
+        #expect(client.keys["reading.mark"] == [nil])
         try await client.answer("reading.mark", with: UnreadCount(channelId: Self.channel, unreadCount: 0, readSeq: 3))
         #expect(client.keys["channel.hide"]?.first??.count == 36)
     }
@@ -59,6 +62,72 @@ struct OutboxOperationTests {
         try await client.answerDone("channel.hide")
         #expect(try await client.outbox.items() == [])
         #expect(try await client.store.read { try $0.overlays() } == [:])
+    }
+
+    @Test("Where the server keeps no more keys of the user, an operation is sent again without; another refusal of it stays one")
+    func noMoreKeys() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        let full = RoostError.limitExceeded(IdempotencyKey.member, limit: 10_000, unit: "keys of a user at a time")
+        for isCarriedOut in [true, false] {
+            try await client.enqueue(hide)
+            try await client.refuse("channel.hide", with: full)
+            #expect(client.keys["channel.hide"]?.suffix(2).map { $0?.count } == [36, nil])
+            #expect(try await client.view()?.hiddenState == .hiddenAllowAutoUnhide)
+            if isCarriedOut {
+                try await client.answer("channel.hide", with: Done())
+            } else {
+                try await client.refuse("channel.hide", with: full)
+            }
+            #expect(try await client.outbox.items().map(\.failure) == (isCarriedOut ? [] : [full]))
+        }
+    }
+
+    @Test("Preferences that can't have left are one change, and a refused one stays beside what decides something else")
+    func preferences() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        func kept() async throws -> [OutboxOperation] { try await client.outbox.items().map(\.operation) }
+        let refused = OutboxOperation.preferences(UpdatePreferences(sharesPresence: false))
+        try await client.enqueue(refused)
+        try await client.refuse("preferences.update", with: RoostError(.notPermitted, "No."))
+        // Two clients of one folder may leave one each.
+        let unsent = [UpdatePreferences(autoAcceptInvitations: false, sharesTyping: true), UpdatePreferences(sharesTyping: false)]
+        for (id, update) in zip([-2, -1] as [Int64], unsent) {
+            let item = OutboxItem(
+                id: id, number: 1000, operation: .preferences(update), createdAt: Timestamp(milliseconds: 0), server: "server")
+            try await client.outbox.apply([.put(item)])
+        }
+        client = try await client.restarted()
+        try await client.enqueue(.preferences(UpdatePreferences(sharesReading: false)))
+        var whole = UpdatePreferences(autoAcceptInvitations: false, sharesTyping: false, sharesReading: false)
+        #expect(try await kept() == [refused, .preferences(whole)])
+        try await client.enqueue(.preferences(UpdatePreferences(sharesPresence: true)))
+        whole.sharesPresence = true
+        #expect(try await kept() == [.preferences(whole)])
+    }
+
+    @Test("Operations of one number, which two clients of one folder may give, are all sent")
+    func sameNumber() async throws {
+        let items = (1...3 as ClosedRange<Int64>).map { id in
+            OutboxItem(
+                id: id * 7 % 5, number: 1,
+                operation: .send(SendMessage(channel: Self.channel, clientId: ClientID("c\(id)"), text: "hi")),
+                createdAt: Timestamp(milliseconds: 0))
+        }
+        var queue = OutboxQueue()
+        for item in items { queue.put(item, for: nil) }
+        for _ in items {
+            let next = try #require(queue.next)
+            // Another state of it, as before it is sent.
+            queue.put(next, for: nil)
+            #expect(queue.next == next)
+            _ = queue.remove(next.id)
+        }
+        #expect(queue.isIdle)
+        for item in items { queue.put(item, for: nil) }
+        for item in items { _ = queue.remove(item.id) }
+        #expect(queue.isIdle)
     }
 
     @Test("Where only the last counts, the last is sent: the highest place read, the last of hiding, all of the preferences")
@@ -197,6 +266,35 @@ struct OutboxOperationTests {
         #expect(client.inFlight == "c1")
         try await client.refuse("message.send", with: RoostError(.muted, "Muted.", until: .forever))
         #expect(client.inFlight == "c2")
+        // Whoever deletes the message that is waited for has the next one sent.
+        try await client.send("c", clientId: "c3")
+        try await client.refuse("message.send", with: RoostError(.muted, "Muted.", until: until))
+        #expect(client.inFlight == nil)
+        _ = client.take()
+        try await client.enqueue(.delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 0)), of: "c2"))
+        #expect(client.inFlight == "c3")
+        #expect(client.take().contains(.cancelTimer(.outbox(Self.channel))))
+    }
+
+    @Test("Bringing a message back whose deletion is waited for has the next operation sent, and so has what replaces one that is")
+    func noLongerWaiting() async throws {
+        let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2)))
+        let refusal = RoostError(.muted, "Muted.", until: Timestamp(milliseconds: 60_000))
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.enqueue(delete)
+        try await client.send("a", clientId: "c1")
+        try await client.refuse("message.delete", with: refusal)
+        #expect(client.inFlight == nil)
+        try await client.enqueue(.undelete(UndeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2))))
+        #expect(client.inFlight == "c1")
+
+        client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.enqueue(hide)
+        try await client.refuse("channel.hide", with: refusal)
+        try await client.enqueue(unhide)
+        #expect(client.calls.values.contains("channel.unhide"))
     }
 
     @Test("After a restore of the same server what wasn't sent is sent; for another server it waits until the app decides")

@@ -188,7 +188,7 @@ struct UserQuestionTests {
         try await client.feed(.show(["bob": 0]))
         try await client.feed(.timer(.users))
         try await client.answer("user.listChanged", with: ChangedUsers(users: [user("bob", "Bob", version: 5)], hasMore: false))
-        try await client.feed(.storeFailed(client.sync.saved, "full"))
+        try await client.feed(.storeFailed(client.sync.saved, nil, "full"))
         client.forgetCalls()
         try await client.connectWithChannel()
         _ = client.take()

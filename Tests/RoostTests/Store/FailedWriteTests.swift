@@ -1,0 +1,150 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// A write of the files that fails, and what goes on without it.
+@MainActor @Suite("Store: writes that fail", .timeLimit(.minutes(5)))
+struct FailedWriteTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+    private let problems = AsyncStream.makeStream(of: StorageProblem.self)
+
+    private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
+
+    private func chat(_ transport: any Transport = TinyServer()) -> Chat {
+        let told = problems.continuation
+        let configuration = Chat.Configuration(
+            storage: .directory(directory), onStorageProblem: { told.yield($0) },
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: transport)
+        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// Has a file refuse some writes until the trigger is dropped.
+    ///
+    /// - Parameter writes: Such as `INSERT ON operations`.
+    private func refuse(_ writes: String, when condition: String = "1", in name: String) async throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(20)
+        let queue = try DatabaseQueue(path: folder.appending(component: name).path, configuration: configuration)
+        try await queue.write { database in
+            try database.execute(
+                sql: "CREATE TRIGGER refused BEFORE \(writes) WHEN \(condition) BEGIN SELECT RAISE(ABORT, 'it is full'); END")
+        }
+        return queue
+    }
+
+    @Test("Of operations that are written together, none is kept after one that can't be: whoever is told so may ask again")
+    func together() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        let driver = chat.driver
+        func send(_ text: String) -> Task<Void, any Error> {
+            let message = SendMessage(channel: "general", clientId: ClientID(text), text: text)
+            return Task { try await driver.enqueue(.send(message)) }
+        }
+        let outbox = try await chat.driver.prepare().outbox
+        _ = try await refuse("INSERT ON operations", when: "NEW.client_id = 'big'", in: "outbox.sqlite")
+        let work = BusyWork()
+        let busy = Task { try await outbox.read { _ in work.run() } }
+        while !work.isRunning { await Task.yield() }
+        // The first is being written while the others come, and these are written together.
+        let first = send("first")
+        while await chat.driver.replies.isEmpty { await Task.yield() }
+        while await !chat.driver.inputs.isEmpty { await Task.yield() }
+        let others = ["big", "small"].map(send)
+        while await chat.driver.inputs.count < 2 { await Task.yield() }
+        work.end()
+        try await busy.value
+        try await first.value
+        for other in others {
+            let error = await #expect(throws: RoostError.self) { try await other.value }
+            #expect(error?.code == .unavailable && error?.message.contains("it is full") == true)
+        }
+        #expect(try await outbox.items().compactMap { $0.operation.sent?.content.text } == ["first"])
+    }
+
+    @Test("An operation of which the file can't say that it may be sent isn't sent, and is once the file can")
+    func notNoted() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = ScriptedServer { _ in .result(Done()) }
+        let chat = chat(server)
+        try await chat.channel("general").hide()
+        let queue = try await refuse("INSERT ON operations", when: "NEW.first_sent_at IS NOT NULL", in: "outbox.sqlite")
+        try await chat.connect()
+        for await problem in problems.stream {
+            #expect(problem.kind == .outboxNotWritten)
+            break
+        }
+        #expect(await server.operations().contains("channel.hide") == false)
+        #expect(try await chat.driver.files().outbox.items().map(\.firstSentAt) == [nil])
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        while await !server.operations().contains("channel.hide") { await Task.yield() }
+        for await entries in chat.outbox.updates where entries.isEmpty { break }
+        await chat.disconnect()
+    }
+
+    @Test("Lists are told when the start takes back what an earlier process had shown of the outbox")
+    func staleOverlay() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        do {
+            let chat = chat()
+            try await chat.connect()
+            await chat.disconnect()
+            try await hideWithoutOutbox(chat)
+        }
+        let chat = chat()
+        let list = chat.channels()
+        try await list.loaded()
+        #expect(list.items.map(\.id) == [])
+        _ = try await chat.driver.prepare()
+        for await update in list.updates where update.items.map(\.id) == ["general"] { break }
+    }
+
+    /// Leaves a channel hidden in the cache alone, as if the process had ended between the two files.
+    private func hideWithoutOutbox(_ chat: Chat) async throws {
+        try await chat.channel("general").hide()
+        let outbox = try await chat.driver.files().outbox
+        try await outbox.apply(outbox.items().map { .remove($0.id, of: $0.channel) })
+    }
+
+    @Test("What is shown of the outbox and can't be written at the start is a reason to wait, and not to give up")
+    func overlays() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        do {
+            let chat = chat()
+            try await chat.connect()
+            await chat.disconnect()
+            try await hideWithoutOutbox(chat)
+        }
+        let queue = try await refuse("DELETE ON overlays", in: "cache.sqlite")
+        let chat = chat()
+        let connecting = Task { try await chat.connect() }
+        for await status in chat.connection.updates {
+            if case .failed(let error) = status { throw error }
+            if case .waiting = status { break }
+        }
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        try await connecting.value
+        #expect(try await chat.driver.files().store.read { try $0.overlays() } == [:])
+        await chat.disconnect()
+    }
+
+    @Test("A list whose opening can't be noted shows its messages all the same")
+    func opening() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.connect()
+        _ = try await refuse("INSERT ON opened_channels", in: "cache.sqlite")
+        let list = chat.channel("general").messages()
+        try await list.loaded()
+        #expect(list.items.map(\.text) == ["welcome"])
+        try await chat.channel("general").sendConfirmed("hi")
+        for await update in list.updates where update.items.last?.text == "hi" { break }
+        #expect(list.phase == .loaded)
+        await chat.disconnect()
+    }
+}
