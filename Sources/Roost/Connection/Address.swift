@@ -22,8 +22,11 @@ struct Address: Hashable {
         self.host = host
         port = url.port ?? (isSecure ? 443 : 80)
         let path = url.path(percentEncoded: true)
-        self.path = path.isEmpty || path == "/" ? "/v1/socket" : path
+        self.path = path.isEmpty || path == "/" ? Self.usualPath : path
     }
+
+    /// Where a server's socket is, unless a proxy puts it elsewhere.
+    static let usualPath = "/v1/socket"
 
     /// Whether the host is an IP address rather than a name.
     var isNumeric: Bool {

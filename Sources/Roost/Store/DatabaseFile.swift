@@ -72,17 +72,21 @@ struct DatabaseFile: Sendable {
         return try connect(url.path)
     }
 
-    /// Renames the file and what belongs to it: nothing is deleted, so that a message that was never sent can still be dug out.
+    /// Renames the file and what belongs to it: a message that was never sent can still be dug out. Of what can be fetched again the last one is
+    /// kept, for whoever looks for the reason.
     func setAside(because reason: any Error) throws {
         guard let url else { return }
         logger.error("A database can't be used and is set aside.", metadata: ["file": "\(url.path)", "error": "\(reason)"])
         let files = FileManager.default
+        let (folder, prefix) = (url.deletingLastPathComponent(), url.lastPathComponent + ".damaged-")
+        let earlier = isDurable ? [] : try files.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix(prefix) }
         var number = 1
         while files.fileExists(atPath: url.path + ".damaged-\(number)") { number += 1 }
         let name = url.path + ".damaged-\(number)"
         for suffix in ["", "-wal", "-shm"] where files.fileExists(atPath: url.path + suffix) {
             try files.moveItem(atPath: url.path + suffix, toPath: name + suffix)
         }
+        for former in earlier { try? files.removeItem(at: folder.appending(component: former)) }
         wasSetAside(URL(filePath: name, directoryHint: .notDirectory), reason)
     }
 

@@ -15,6 +15,8 @@ final class FolderLock: Sendable {
     private struct Held {
         var descriptor: Int32
         var count = 1
+        /// How many of these have given way.
+        var away = 0
         /// Whether the folder is about to be deleted.
         var isGoing = false
     }
@@ -22,6 +24,7 @@ final class FolderLock: Sendable {
     private static let held = NIOLockedValueBox<[LockFile: Held]>([:])
     private let file: LockFile
     private let isGivenBack = NIOLockedValueBox(false)
+    private let isAway = NIOLockedValueBox(false)
 
     /// - Parameter folder: It has to be there.
     /// - Throws: `RoostError` with `unavailable` if another process has it, or this one is deleting it; `POSIXError` if it can't be locked at
@@ -32,7 +35,9 @@ final class FolderLock: Sendable {
             guard !held.contains(where: { $0.key.path == path && $0.value.isGoing }) else { throw FolderLock.isGoing(path) }
             if let number = FolderLock.number(at: path) {
                 let known = LockFile(path: path, number: number)
-                if held[known] != nil {
+                if let own = held[known] {
+                    // Another one of this process may have given way to other processes.
+                    try FolderLock.lock(own.descriptor, of: path)
                     held[known]?.count += 1
                     return known
                 }
@@ -63,6 +68,13 @@ final class FolderLock: Sendable {
         }
     }
 
+    /// Locks a file that is open, once more if it is.
+    private static func lock(_ descriptor: Int32, of path: String) throws {
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            throw RoostError(.unavailable, "Another process has this user's files open: \(path).")
+        }
+    }
+
     /// The number of the file that is at a path now; nil if there is none.
     private static func number(at path: String) -> UInt64? {
         var current = stat()
@@ -72,7 +84,10 @@ final class FolderLock: Sendable {
     /// Lets other processes have the folder, for a while. Whatever of this process has it lets go of it with that.
     func giveWay() {
         Self.held.withLockedValue { held in
-            if let own = held[file] { _ = flock(own.descriptor, LOCK_UN) }
+            guard let own = held[file] else { return }
+            if !isAway.withLockedValue({ $0 }) { held[file]?.away += 1 }
+            isAway.withLockedValue { $0 = true }
+            _ = flock(own.descriptor, LOCK_UN)
         }
     }
 
@@ -82,15 +97,22 @@ final class FolderLock: Sendable {
     func takeBack() throws {
         try Self.held.withLockedValue { held in
             guard let own = held[file] else { return }
-            guard flock(own.descriptor, LOCK_EX | LOCK_NB) == 0 else {
-                throw RoostError(.unavailable, "Another process has this user's files open: \(file.path).")
-            }
+            try Self.lock(own.descriptor, of: file.path)
             // Who has the folder now, and its files, has another lock.
             guard Self.number(at: file.path) == file.number else {
                 throw RoostError(
                     .unavailable, "Another process has deleted this user's files: \(file.path). A new chat begins with new ones.")
             }
+            if isAway.withLockedValue({ $0 }) { held[file]?.away -= 1 }
+            isAway.withLockedValue { $0 = false }
         }
+    }
+
+    /// Makes sure that no other process has the folder, though this one had given way.
+    ///
+    /// - Throws: `RoostError` with `unavailable` if one has it.
+    func requireFree() throws {
+        try Self.held.withLockedValue { held in if let own = held[file] { try Self.lock(own.descriptor, of: file.path) } }
     }
 
     /// Whether something else in this process has the folder too.
@@ -107,6 +129,7 @@ final class FolderLock: Sendable {
                 throw RoostError(.unavailable, "Another chat of this process has this user's files open: \(file.path).")
             }
             guard !own.isGoing else { throw Self.isGoing(file.path) }
+            try Self.lock(own.descriptor, of: file.path)
             held[file]?.isGoing = true
         }
         do {
@@ -134,8 +157,13 @@ final class FolderLock: Sendable {
         Self.held.withLockedValue { held in
             guard var own = held[file] else { return }
             own.count -= 1
+            if isAway.withLockedValue({ $0 }) { own.away -= 1 }
             held[file] = own.count > 0 ? own : nil
-            if own.count == 0 { close(own.descriptor) }
+            if own.count == 0 {
+                close(own.descriptor)
+            } else if own.away == own.count {
+                _ = flock(own.descriptor, LOCK_UN)
+            }
         }
     }
 }

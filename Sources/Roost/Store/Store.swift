@@ -10,13 +10,12 @@ import RoostAPI
 /// belong to. Who reads doesn't wait for a transaction, and gets the state before it. It does not guarantee that the newest transactions
 /// survive a power cut: the server has them.
 final class Store: Sendable {
-    /// How many stores of this process have each file open. A file is trimmed by its first one, before anybody knows its positions.
-    private static let openFiles = NIOLockedValueBox<[URL: Int]>([:])
-
     private let file: DatabaseFile
     private let connections: Leases<any DatabaseWriter>
     /// How often the file was replaced.
     private let replacements = NIOLockedValueBox(0)
+    /// The positions as the machine has them from here.
+    private let known = NIOLockedValueBox(OpenFiles.Known())
     private let user: UserID
     private let kinds: CachedRowKinds
     let signals = ChangeSignals()
@@ -42,10 +41,10 @@ final class Store: Sendable {
             wasSetAside: { report(StorageProblem(.cacheSetAside, $0, $1)) })
         let file = file
         connections = Leases(
-            try Self.openFiles.withLockedValue { openFiles in
+            try OpenFiles.add(url) { isFirst in
                 let connections = try file.openForReaders()
-                guard let url else { return connections }
-                if openFiles[url, default: 0] == 0 {
+                // By the first one, before anybody knows the positions.
+                if isFirst, url != nil {
                     do {
                         let isTrimmed = try connections.write { database in
                             let isTrimmed = try database.trim(to: sizeBytesMax, kinds)
@@ -57,7 +56,6 @@ final class Store: Sendable {
                         logger.error("The cache couldn't be trimmed.", metadata: ["error": "\(error)"])
                     }
                 }
-                openFiles[url, default: 0] += 1
                 return connections
             })
     }
@@ -78,19 +76,18 @@ final class Store: Sendable {
         return queue
     }
 
-    deinit {
-        guard let url = file.url else { return }
-        Self.openFiles.withLockedValue { openFiles in
-            let count = openFiles[url, default: 0]
-            openFiles[url] = count > 1 ? count - 1 : nil
-        }
-    }
+    deinit { OpenFiles.remove(file.url) }
 
     /// Applies writes in one transaction, then notifies the live objects.
+    ///
+    /// - Throws: `DatabaseError`; ``OpenFiles/BegunAfresh`` if another store of this process has made the positions wrong that were read.
     func write(_ writes: [StoreWrite]) async throws {
-        let (user, kinds) = (user, kinds)
+        let (user, kinds, url, known) = (user, kinds, file.url, known)
         let introduced = try await connections.use {
-            try await $0.write { database in try writes.flatMap { try database.apply($0, as: user, kinds) } }
+            try await $0.write { database in
+                try known.withLockedValue { try OpenFiles.note(writes, to: url, &$0) }
+                return try writes.flatMap { try database.apply($0, as: user, kinds) }
+            }
         }
         signals.signal(StoreChange(writes, kinds, introducing: introduced))
     }
@@ -123,12 +120,17 @@ final class Store: Sendable {
 
     /// Returns the positions of the streams in the cache.
     func savedState() async throws -> SavedState {
-        try await read { try $0.savedState() }
+        readsPositions()
+        return try await read { try $0.savedState() }
     }
+
+    /// What begins afresh from now on may be missing in what is read.
+    private func readsPositions() { known.withLockedValue { $0 = OpenFiles.known(of: file.url) } }
 
     /// The same at the start, with the overlays. A file that turns out to be damaged is replaced, and has none.
     func recoveredState() async throws -> (saved: SavedState, overlays: [ChannelID?: Overlay]) {
         func stored() async throws -> (saved: SavedState, overlays: [ChannelID?: Overlay]) {
+            readsPositions()
             let (saved, overlays) = try await read { (try $0.savedState(), try $0.overlays()) }
             return (saved, overlays)
         }

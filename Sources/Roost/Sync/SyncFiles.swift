@@ -56,6 +56,9 @@ struct SyncFiles: Sendable {
     /// Whether another chat of this process has the files too.
     var isShared: Bool { lock?.isShared == true }
 
+    /// - Throws: `RoostError` with `unavailable` if another process has the files, to which they were left.
+    func requireFree() throws { try lock?.requireFree() }
+
     /// Deletes the files, off any actor. What is read of them afterwards is empty.
     ///
     /// - Throws: `RoostError` with `unavailable` if another chat of this process has them, or they can't be deleted.
@@ -109,7 +112,9 @@ struct SyncFiles: Sendable {
     /// File systems limit a name to 255 bytes, and some don't distinguish upper from lower case, so the name is a readable beginning and a
     /// hash.
     static func folderName(of user: UserID, at url: URL) -> String {
-        let whole = "\(user.rawValue)@\(url.host() ?? ""):\(url.port ?? 0)"
+        // The usual path says no more than none.
+        let path = [Address.usualPath, "/"].contains(url.path()) ? "" : url.path()
+        let whole = "\(user.rawValue)@\(url.host() ?? ""):\(url.port ?? 0)\(path)"
         let readable = user.rawValue.unicodeScalars.prefix(40).map { scalar in
             scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil) ? Character(scalar) : "_"
         }

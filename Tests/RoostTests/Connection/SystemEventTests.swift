@@ -131,6 +131,48 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
+    @Test("A chat that begins while another of the process has given way locks the files, unless another process has them")
+    func newcomer() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        await chat.driver.take(.background)
+        let process = try #require(try takeLock())
+        var other: Chat? = self.chat(.shared(directory))
+        let error = await #expect(throws: RoostError.self) { try await other?.connect() }
+        #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+        close(process)
+        try await other?.connect()
+        #expect(try takeLock() == nil)
+        await other?.disconnect()
+        other = nil
+        // Whoever has given way still has, when the other's last references have gone with tasks that are ending.
+        var lock: Int32?
+        while lock == nil {
+            lock = try takeLock()
+            await Task.yield()
+        }
+        close(try #require(lock))
+        try await chat.connect()
+        #expect(try takeLock() == nil)
+        await chat.disconnect()
+    }
+
+    @Test("In the background a user logs out, unless another process has the files: then nothing is deleted")
+    func logOut() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        await chat.driver.take(.background)
+        let process = try #require(try takeLock())
+        let error = await #expect(throws: RoostError.self) { try await chat.logOut() }
+        #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+        #expect(FileManager.default.fileExists(atPath: folder.appending(component: "outbox.sqlite").path))
+        close(process)
+        try await chat.logOut()
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
+    }
+
     @Test("Files that another process deleted and made again meanwhile aren't written any more; a new chat has the new ones")
     func madeAgain() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

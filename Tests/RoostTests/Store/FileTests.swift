@@ -26,6 +26,28 @@ struct FileTests {
         #expect(FileManager.default.fileExists(atPath: outbox.path + ".damaged-1"))
     }
 
+    @Test("Of damaged caches the last one is kept, of damaged outboxes all")
+    func damagedAgain() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let cache = folder.appending(component: "cache.sqlite")
+        let outbox = folder.appending(component: "outbox.sqlite")
+        for number in 1...3 as ClosedRange<UInt8> {
+            for file in [cache, outbox] { try Data(repeating: number, count: 10_000).write(to: file) }
+            for file in [cache, outbox] { try Data().write(to: URL(filePath: file.path + "-wal")) }
+            _ = try await Store(url: cache, user: "ann", logger: logger).savedState()
+            _ = try await Outbox(url: outbox, logger: logger).items()
+        }
+        let damaged = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains(".damaged-") }
+        func first(_ name: String) throws -> [UInt8?] {
+            try damaged.filter { $0.hasPrefix(name) && !$0.hasSuffix("-wal") }.sorted().map {
+                try Data(contentsOf: folder.appending(component: $0)).first
+            }
+        }
+        #expect(try first("cache") == [3] && first("outbox") == [1, 2, 3])
+        #expect(damaged.filter { $0.hasPrefix("cache") && $0.hasSuffix("-wal") }.count <= 1)
+    }
+
     @Test("The outbox of the former version keeps its messages, in order, with their refusals; they may have been sent")
     func formerOutbox() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -128,6 +150,11 @@ struct FileTests {
         ]
         .compactMap { user, url in URL(string: url).map { SyncFiles.folderName(of: UserID(user), at: $0).lowercased() } }
         #expect(Set(names).count == 4)
+        // Several servers of one host have paths of their own. Without, or with the usual one, a folder is named as ever.
+        let paths = ["", "/", "/v1/socket", "/a/v1/socket", "/b/v1/socket"].compactMap { path in
+            URL(string: "https://a.example\(path)").map { SyncFiles.folderName(of: "ann", at: $0) }
+        }
+        #expect(Set(paths).count == 3 && Set(paths.prefix(3)) == ["ann-8fed2f5e76728575"])
         #expect(try await Outbox(url: nil, logger: logger).synchronous() == 2)
     }
 }

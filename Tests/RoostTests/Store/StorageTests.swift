@@ -82,4 +82,34 @@ struct StorageTests {
         }
         if let free { close(free) }
     }
+
+    @Test("A position that another chat of the process has made wrong isn't written, and is after it was read again")
+    func begunAfresh() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        func store() throws -> Store {
+            let file = directory.appending(component: "cache.sqlite")
+            return try Store(url: file, user: "ann", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        }
+        let (former, later) = (Position(cursor: 500, windowStart: 0), Position(cursor: 700, windowStart: 601))
+        let (first, second) = (try store(), try store())
+        try await first.write([.erase(epoch: "first"), .forget("general"), .position("general", former)])
+        for store in [first, second] { _ = try await store.savedState() }
+        try await first.write([.forget("general"), .position("general", later)])
+        try await first.write([.position("general", later), .userPosition(1)])
+        let moved = Position(cursor: 701, windowStart: 0)
+        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.position("general", moved)]) }
+        // Another channel, and what the store begins itself, are another matter.
+        try await second.write([.position("other", moved)])
+        #expect(try await second.savedState().channels["general"] == later)
+        try await second.write([.position("general", later)])
+
+        try await second.write([.leave("general")])
+        await #expect(throws: OpenFiles.BegunAfresh.self) { try await first.write([.position("general", later)]) }
+        try await first.write([.forget("general"), .position("general", later)])
+        try await first.write([.erase(epoch: "second")])
+        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.userPosition(2)]) }
+        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.position("other", moved)]) }
+        try await second.write([.erase(epoch: "second"), .userPosition(2), .position("other", moved)])
+        #expect(try await first.savedState() == SavedState(epoch: "second", userCursor: 2, channels: ["other": moved]))
+    }
 }
