@@ -126,7 +126,7 @@ import Testing
     func places() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")
-        _ = try await server.socket("ann")
+        let hers = try await server.socket("ann")
         try await bob.call(CreateChannel(channel: "team", users: ["ann"]))
         var sent: [Message] = []
         for number in 1...150 {
@@ -157,6 +157,10 @@ import Testing
         ann.type(String(repeating: "\u{7F}", count: 13) + "/reset\r")
         try await ann.wait("an empty screen") { lines in !lines.contains { $0.contains("text ") } }
         try await ann.wait(for: "the history of #team begins now for you")
+        // What she sees is there before the server knows of it, and what comes until then is concealed with the rest.
+        try await eventually("the reset") {
+            try await hers.call(GetChannel(channel: "team")).membership?.historyFloor ?? 0 >= sent[149].seq
+        }
         try await bob.call(SendMessage(channel: "team", clientId: "last", text: "text after it."))
         try await ann.wait(for: "text after it.")
         #expect(try await bob.call(ListMessages(channel: "team", limit: 100)).messages.count == 100)
