@@ -76,8 +76,8 @@ public struct Maintenance: Sendable {
 
 /// A transaction in which each operation of a batch can fail on its own.
 public protocol WriteTransaction: Transaction {
-    /// The number of the ``IDGenerator`` that nobody else uses as long as this lane's connection lasts. It can be another one, and has to be
-    /// continued from the database, after a `write` of the lane has thrown.
+    /// The number of the ``IDGenerator`` that nobody else uses as long as this lane's connection lasts. It can be another one with
+    /// each transaction, and then has to be continued from the database, as it has after a `write` of the lane has thrown.
     var idGenerator: Int64 { get }
 
     /// Returns the time after the earlier statements of the transaction, and so after its locks were granted.

@@ -89,6 +89,7 @@ struct ClusterPresenceTests {
         pair.boards[0].cameOnline("ann", in: ["c"])
         _ = pair.ask("c", on: 0)
         for node in [NodeID("forged"), NodeID("another")] {
+            pair[0].receive(.heartbeat(node, isNew: false), at: 10_100)
             pair[0].receive(
                 .present("c", .init(node: node, online: ["bob"], onlineBeyond: beyond, watchers: [], watchersBeyond: 0)), at: 10_100
             )
@@ -374,5 +375,25 @@ struct ClusterPresenceTests {
         pair.boards[0].cameOnline("ann", in: ["c"])
         #expect(pair.ask("c", on: 0))
         #expect(pair[0].onlineMemberCount(of: "c") == 1501)
+    }
+
+    @Test("I13 what a node said before it was given up isn't taken up again when it arrives later")
+    func lateWord() {
+        let board = PresenceBoard()
+        let (a, b) = (NodeID("a"), NodeID("b"))
+        let presence = ClusterPresence(node: a, board: board) { _, _ in }
+        board.startedWatching("zoe", "general")
+        presence.watched("general", at: 0)
+        let word = ClusterPresence.Present(node: b, online: ["ann"], onlineBeyond: 0, watchers: ["ann"], watchersBeyond: 0)
+        presence.receive(.heartbeat(b, isNew: false), at: 0)
+        presence.receive(.present("general", word), at: 0)
+        #expect(presence.onlineMemberCount(of: "general") == 1)
+        #expect(presence.tick(at: 60_000))
+        presence.receive(.present("general", word), at: 60_001)
+        #expect(presence.onlineMemberCount(of: "general") == 0 && presence.watcherCount(of: "general") == 1)
+        // It wasn't gone: it is asked anew.
+        presence.receive(.heartbeat(b, isNew: false), at: 60_002)
+        presence.receive(.present("general", word), at: 60_003)
+        #expect(presence.onlineMemberCount(of: "general") == 1)
     }
 }

@@ -38,6 +38,9 @@ public struct IDGenerator: Sendable {
         if last > Self.lastMax || last < 0 { last = Self.ticksMax << 12 }
     }
 
+    /// Whether its ids are those of a node's number.
+    public func isOf(node number: Int64) -> Bool { node == number & 1023 }
+
     /// The lowest id that is made at a time, by any generator whose clock is right.
     static func firstID(at time: Timestamp) -> MessageID {
         MessageID(rawValue: ticks(time) << 22)

@@ -236,14 +236,20 @@ final class ClusterNode: Delivery {
     private func runRepair() {
         var lastLook: Int64 = 0
         while let requests = questions.take(within: .seconds(1)) {
-            if Self.now - lastLook >= 1000 {
+            func lookNowAndThen() {
+                guard Self.now - lastLook >= 1000 else { return }
                 lastLook = Self.now
                 lookAtDatabase()
             }
+            lookNowAndThen()
             var opening: [StreamID] = []
             for request in requests { if case .open(let streams) = request { opening += streams } }
             if !opening.isEmpty { open(opening) }
-            for request in requests { answer(request) }
+            for request in requests {
+                answer(request)
+                // Each takes a while that fails, and there may be many.
+                lookNowAndThen()
+            }
         }
     }
 
@@ -294,8 +300,8 @@ final class ClusterNode: Delivery {
             switch request {
             case .fetch(let fetch): inbox.put(.fetched(fetch, nil))
             case .readStreams(_, let token): inbox.put(.streamsRead(token, nil))
-            // Some streams weren't compared. All of them are once the database is back.
-            default: inbox.put(.recheckAll)
+            case .readHeads(let streams): inbox.put(.headsFailed(streams))
+            case .open, .close, .findUnused: break
             }
         }
     }

@@ -269,8 +269,10 @@ final class ClusterPresence: Presence, Sendable {
         case .present(let channel, let present):
             guard present.isPossible else { return }
             let (changed, ready) = state.withLock { state in
-                // Only channels that this node asked about are kept.
-                let changed = state.asked[channel] == nil ? Changed() : state.replace(present, in: channel)
+                // Only channels that this node asked about are kept, and only of nodes that are there: one that was given up would be given up by nobody
+                // once more. If it isn't gone its next sign of life has it asked again.
+                let isMeant = state.asked[channel] != nil && state.nodes[present.node] != nil
+                let changed = isMeant ? state.replace(present, in: channel) : Changed()
                 return (changed, state.heard(of: channel, from: present.node))
             }
             tell(changed, in: channel)

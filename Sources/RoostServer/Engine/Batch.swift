@@ -139,7 +139,10 @@ enum WriteBatch {
             let held = ids
             // The body can run more than once, and begins with the same generator each time.
             let (outcomes, generator) = try database.write(lane: lane) { transaction in
-                var ids = try held ?? IDGenerator(node: transaction.idGenerator, continuing: transaction)
+                // With another connection the lane may have another number, and somebody else the former one.
+                let number = transaction.idGenerator
+                let current = held.flatMap { $0.isOf(node: number) ? $0 : nil }
+                var ids = try current ?? IDGenerator(node: number, continuing: transaction)
                 hasBegun = false
                 let changes = try settings.access.begin(transaction, writing: scope)
                 if !changes.isEmpty { perform(.accessChanged(changes)) }

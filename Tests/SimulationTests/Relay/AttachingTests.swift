@@ -31,6 +31,8 @@ struct AttachingTests {
 
         var parked: [Seq] { relay.feeds[stream]?.parked.map(\.seq) ?? [] }
 
+        func isFetching(_ stream: StreamID) -> Bool { relay.feeds[stream]?.isFetching == true }
+
         @discardableResult
         mutating func hand(_ input: Relay.Input) -> (steps: [Relay.Step], requests: [Relay.Request]) {
             time += 20
@@ -112,6 +114,48 @@ struct AttachingTests {
     /// After which seqs something is read for newcomers.
     private func fetches(_ requests: [Relay.Request]) -> [Seq] {
         requests.compactMap { if case .fetch(let fetch) = $0, fetch.purpose != .gap { fetch.after } else { nil } }
+    }
+
+    /// The streams of which events were asked for that the node is missing, with the position after which.
+    private func gaps(_ requests: [Relay.Request]) -> [StreamID: Seq] {
+        requests.reduce(into: [:]) { if case .fetch(let fetch) = $1, fetch.purpose == .gap { $0[fetch.stream] = fetch.after } }
+    }
+
+    @Test("I6 a connection that needs what another node committed and nobody announced has it fetched at once, not with a sweep")
+    func unannounced() {
+        var node = Node(at: 10)
+        node.connect(2, "ann", UserStreams(user: 5, channels: [node.channel: 12]))
+        #expect(gaps(node.hand(.tick).requests) == [node.stream: 10])
+        // Ben has joined something by another node, and connects once more.
+        node.connect(3, "ben", UserStreams(user: 5))
+        node.connect(4, "ben", UserStreams(user: 7))
+        #expect(node.isFetching(.user("ben")))
+    }
+
+    @Test("I18 while the database doesn't answer two comparisons wait at most, and all streams are compared once it does")
+    func silentDatabase() {
+        var relay = Relay()
+        let streams = (0..<3000).map { StreamID.channel(ChannelID("c\($0)")) }
+        for stream in streams { relay.follow(stream) }
+        relay.handle(.opened(Dictionary(uniqueKeysWithValues: streams.map { ($0, 1) })), at: 0)
+        _ = relay.takeOutput()
+        relay.handle(.recheckAll, at: 0)
+        var (waiting, compared): ([[StreamID]], Set<StreamID>) = ([], [])
+        for time in stride(from: Relay.Time(20), through: 60_000, by: 20) {
+            relay.handle(.tick, at: time)
+            for case .readHeads(let part) in relay.takeOutput().requests { waiting.append(part) }
+            #expect(waiting.count <= 2)
+            // A failure takes a while. It is back for the last seconds.
+            guard time % 300 == 0, !waiting.isEmpty else { continue }
+            let part = waiting.removeFirst()
+            guard time > 50_000 else {
+                relay.handle(.headsFailed(part), at: time)
+                continue
+            }
+            compared.formUnion(part)
+            relay.handle(.heads(Dictionary(uniqueKeysWithValues: part.map { ($0, 1) })), at: time)
+        }
+        #expect(compared == Set(streams))
     }
 
     @Test("I3 I9 one who waits to be attached behind another gets their own events before the reply")

@@ -306,7 +306,7 @@ final class RelayWorld {
         case .readStreams(let user, let token):
             read(on: node, orElse: .streamsRead(token, nil)) { .streamsRead(token, $0.streams(of: user)) }
         case .readHeads(let streams):
-            read(on: node, orElse: .recheckAll) { database in
+            read(on: node, orElse: .headsFailed(streams)) { database in
                 .heads(Dictionary(uniqueKeysWithValues: streams.map { ($0, database.head($0)) }))
             }
         case .findUnused(let streams):

@@ -28,6 +28,8 @@ extension Relay {
         guard let feed = feeds[stream] else { return }
         if !feed.isLive || feed.isPartlyRead || feed.position < connect.streams.user {
             feeds[stream]?.parkedConnects.append(token)
+            // Another node's commit may never be announced.
+            if feed.position < connect.streams.user { noteGap(stream, head: connect.streams.user) }
         } else if feed.position > connect.streams.user {
             // The user joined or left something meanwhile.
             request(.readStreams(connect.user, token))

@@ -57,6 +57,8 @@ struct Relay {
         /// The streams of a user, read again for a connection. Nil when the database couldn't be read.
         case streamsRead(ConnectToken, UserStreams?)
         case heads([StreamID: Seq])
+        /// Streams that couldn't be compared with the database.
+        case headsFailed([StreamID])
         /// Streams whose last socket may be gone, and those whose last socket is.
         case emptied([StreamID])
         case unused([StreamID])
@@ -136,6 +138,10 @@ struct Relay {
     private var lastRetiredAt: Time = 0
     var now: Time = 0
     var sweep = Sweep()
+    /// How many comparisons with the database wait for an answer.
+    private var headsUnderWay = 0
+    /// While so many wait no more are asked for: a database that doesn't answer would have them pile up.
+    private static let headsUnderWayMax = 2
     private(set) var counts = Counts()
 
     /// Counts since the start, for the metrics.
@@ -160,7 +166,12 @@ struct Relay {
         case .openFailed(let streams): openAgain(streams)
         case .fetched(let fetch, let fetched): receive(fetched, for: fetch)
         case .streamsRead(let token, let streams): receive(streams, for: token)
-        case .heads(let heads): for (stream, head) in heads { learn(head, of: stream) }
+        case .heads(let heads):
+            headsUnderWay -= 1
+            for (stream, head) in heads { learn(head, of: stream) }
+        case .headsFailed(let streams):
+            headsUnderWay -= 1
+            sweep.again(streams)
         case .emptied(let streams): possiblyUnused.formUnion(streams)
         case .unused(let streams): close(streams)
         case .recheckAll: sweep.begin(feeds.keys)
@@ -313,7 +324,10 @@ struct Relay {
             feeds[stream]?.isFetching = true
             request(.fetch(Fetch(stream: stream, after: feed.position, purpose: .gap)))
         }
-        if let part = sweep.next(of: feeds.keys, at: now, settings) { request(.readHeads(part)) }
+        if headsUnderWay < Self.headsUnderWayMax, let part = sweep.next(of: feeds.keys, at: now, settings) {
+            headsUnderWay += 1
+            request(.readHeads(part))
+        }
         if now - lastRetiredAt >= settings.retireInterval {
             lastRetiredAt = now
             retireIdle()

@@ -19,6 +19,14 @@ struct Sweep {
         isUrgent = true
     }
 
+    /// Compares streams once more that couldn't be.
+    mutating func again(_ streams: [StreamID]) {
+        // All may have been begun anew meanwhile.
+        let waiting = Set(remaining)
+        remaining += streams.filter { !waiting.contains($0) }
+        isUrgent = true
+    }
+
     /// Returns the streams to compare now; nil for none.
     mutating func next(of streams: some Collection<StreamID>, at now: Relay.Time, _ settings: Relay.Settings) -> [StreamID]? {
         guard now - lastAt >= (isUrgent ? Self.urgentPause : Self.pause) else { return nil }
