@@ -12,7 +12,7 @@ public enum ConnectionStatus: Hashable, Sendable {
     /// The connection was lost or couldn't be made. The next attempt begins at this time of the device's clock.
     case waiting(until: Timestamp, because: WaitingReason)
     /// The server refused the token. The client keeps trying with new tokens; the app has to find out why its token provider returns bad
-    /// ones.
+    /// ones. With `user_deactivated` no token would help: nothing is tried until the app connects again.
     case refused(RoostError)
     /// The client can't begin to connect: with `invalid_argument` the address can't be one of a server, with `unavailable` this device's files
     /// can't be opened. Nothing is tried until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.

@@ -39,7 +39,7 @@ public struct MentionComposer: Hashable, Sendable {
     ///   - cursor: The place up to which was typed, in UTF-16 code units.
     /// - Returns: The place after it.
     public mutating func choose(_ user: UserSummary, at cursor: Int) -> Int {
-        insert(user.displayName ?? user.userId.rawValue, user.userId, at: cursor)
+        insert(user.name, user.userId, at: cursor)
     }
 
     /// Mentions the channel in the place of what was typed.

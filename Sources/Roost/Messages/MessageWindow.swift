@@ -77,7 +77,10 @@ struct MessageWindow: Sendable {
         guard let state, let part = state.position.part(holding: place) else { return lose(isFollowed: state != nil) }
         isLost = false
         let floor = state.floor
-        guard floor < part.upperBound else { return try read(.newest, of: channel, in: database) }
+        guard floor < part.upperBound else {
+            // Of the newest part nothing may be seen either: there is nothing to ask the server for.
+            return part.isNewest ? lose(isFollowed: false) : try read(.newest, of: channel, in: database)
+        }
         let cached = CachedPart(channel: channel, range: max(part.lowerBound, floor + 1)...part.upperBound, database: database)
         if try !takeChanges(state, of: cached) { try readAll(of: cached) }
         origin = Origin(generation: state.generation, cursor: state.position.cursor, deletionSeq: state.deletionSeq)

@@ -39,8 +39,8 @@ private final class ReadMarker {
     /// The seq up to which there is something to mark; nil if there is nothing.
     private func due() -> Seq? {
         guard let membership = channel.membership, membership.state == .member, channel.unreadCount > 0 else { return nil }
-        // The server has begun anew, from a backup or with other data.
-        if let newest = channel.lastMessage?.seq, newest < marked { marked = 0 }
+        // The server has begun anew, from a backup or with other data. The newest message may be older for being deleted: the counters tell it.
+        if let seq = channel.channel?.counters.seq, seq < marked { marked = 0 }
         let shown = messages.map { list in list.items.lazy.compactMap { $0.message?.seq }.last } ?? channel.lastMessage?.seq
         return shown.flatMap { $0 > max(membership.readSeq, marked) ? $0 : nil }
     }

@@ -36,8 +36,10 @@ extension Sync {
         case hold(Int64)
         /// None: only others are told.
         case arrival
-        /// Channels are watched from now on, those that the user may watch.
-        case watchAll
+        /// A channel that was to be watched, and isn't any more.
+        case watchEnded
+        /// Channels are watched from now on, those that the user may watch, without those that aren't to be any more.
+        case watchAll(except: Set<ChannelID>)
 
         init(_ operation: any Operation) { self = (operation as? any CachedOperation)?.cacheEffect ?? .nothing }
     }
@@ -166,17 +168,19 @@ extension Sync {
             arrived(.users, bytes)
         case .users:
             if let users = try? ReplyResult<NamedUsers>.decode(bytes).users { take(users) }
-        case .watchAll:
+        case .watchAll(let ended):
             guard let page = try? ReplyResult<Page<ChannelView>>.decode(bytes) else { return }
             arrived(.users, bytes)
             for view in page.items {
-                if view.ownCapabilities.contains(.channelWatch) { watched.insert(view.channel.channelId) }
+                let id = view.channel.channelId
+                if view.ownCapabilities.contains(.channelWatch), !ended.contains(id) { watched.insert(id) }
                 channelArrived(view, mayHaveJoined: false)
             }
         case .watch(let channel):
             let state = try? ReplyResult<WatchedChannel>.decode(bytes)
             watched.insert(state?.channel.channelId ?? channel)
             if let state { arrived(state) }
+        case .watchEnded: if let state = try? ReplyResult<WatchedChannel>.decode(bytes) { arrived(state) }
         case .hold(let holder):
             guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
             if watchHolders[holder] != nil { watchHolders[holder] = state.channel.channelId }

@@ -118,6 +118,8 @@ extension Sync {
             return refused(RoostError(.unauthenticated, "The token is for \(welcome.user), not for \(user)."))
         }
         emit(.cancelTimer(.handshake))
+        // Whatever a server asked for patience for is over.
+        retryAfter = nil
         role = welcome.role
         mustRenewWatches = true
         pingInterval = .seconds(min(max(1, welcome.pingIntervalSeconds), 3600))

@@ -84,10 +84,7 @@ extension Sync {
         if case .sent(let client) = target,
             let sent = self.item(.message(MessageKey(channel: delete.channel, clientId: client))), sent.isUnsent
         {
-            giveUp(sent)
-            showOverlay(of: delete.channel)
-            reply(token)
-            return sendNext(in: delete.channel)
+            return takeBack(sent, for: token)
         }
         let earlier = changes(of: target, in: delete.channel)
         // One that is brought back before is deleted again.
@@ -101,10 +98,7 @@ extension Sync {
         let earlier = changes(of: .stored(undelete.message), in: undelete.channel).filter { !$0.isRefused }
         guard earlier.last?.operation.isUndeletion != true else { return reply(token) }
         if let last = earlier.last, case .delete = last.operation, last.isUnsent, !isInFlight(last) {
-            giveUp(last)
-            showOverlay(of: undelete.channel)
-            reply(token)
-            return sendNext(in: undelete.channel)
+            return takeBack(last, for: token)
         }
         keep(item, for: token)
     }
@@ -213,7 +207,7 @@ extension Sync {
 
     // MARK: Into the file
 
-    private mutating func reply(_ token: CallToken) { emit(.reply(token, .success([]))) }
+    private mutating func reply(_ token: CallToken) { if token > Self.nobody { emit(.reply(token, .success([]))) } }
 
     /// Has an operation, or another state of it, written in place of others. It is sent and shown once it is in the file.
     private mutating func keep(_ item: OutboxItem, removing superseded: [OutboxItem] = [], for token: CallToken) {
@@ -224,6 +218,13 @@ extension Sync {
         put(item)
         queues[item.channel]?.beginWriting(item.id)
         for earlier in superseded { remove(earlier) }
+        keeping.insert(token)
+        emit(.kept(token, item.id, of: item.channel))
+    }
+
+    /// Gives up an operation. The caller is told so once it isn't in the file any more: until then a restart would send it.
+    mutating func takeBack(_ item: OutboxItem, for token: CallToken) {
+        giveUp(item)
         keeping.insert(token)
         emit(.kept(token, item.id, of: item.channel))
     }
@@ -244,12 +245,16 @@ extension Sync {
         for channel in unsent { queues[channel]?.cancelNoting() }
         if !keeping.isEmpty { goOn(from: outbox, reason) }
         for channel in unsent where queues[channel] != nil { waitToRetry(in: channel) }
+        // An operation may have been held up by a write that isn't awaited any more.
+        sendAll()
     }
 
     private mutating func goOn(from outbox: SavedOutbox?, _ reason: String) {
         if let outbox {
-            let before = queues
+            let (before, known) = (queues, server)
             restoreQueues(outbox)
+            // The file may not have the server of this connection yet. What is meant for another one must not be sent to it.
+            met(known)
             for (channel, queue) in before {
                 if let id = queue.inFlight, queues[channel]?.items[id] != nil { queues[channel]?.inFlight = id }
                 queues[channel]?.isWaiting = queue.isWaiting
@@ -260,7 +265,7 @@ extension Sync {
             }
         }
         let error = RoostError(.unavailable, "This device's outbox couldn't be written: \(reason)")
-        for token in keeping.sorted() { emit(.reply(token, .failure(error))) }
+        for token in keeping.sorted() where token > Self.nobody { emit(.reply(token, .failure(error))) }
         keeping = []
     }
 }

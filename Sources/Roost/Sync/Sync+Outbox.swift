@@ -58,7 +58,8 @@ extension Sync {
     /// Gives up an operation. One that is under way may have arrived all the same; the stream then brings what it did.
     mutating func discard(_ row: OutboxRow) {
         guard let item = item(row) else { return }
-        giveUp(item)
+        // Nobody waits for that, but one that the file still has goes on, as its row says.
+        takeBack(item, for: Self.nobody - item.id)
         showOverlay(of: item.channel)
         sendNext(in: item.channel)
     }
@@ -132,7 +133,8 @@ extension Sync {
         send(item.operation.operation, for: .send(item.id, of: channel, isMessage: item.operation.sent != nil), key: key)
     }
 
-    /// In place of a caller, where the machine itself waits until something is in the file.
+    /// In place of a caller, where the machine itself waits until something is in the file. The numbers below it stand for operations that are given
+    /// up without one.
     static let nobody: CallToken = 0
 
     /// What is to be sent next is in the file as that.

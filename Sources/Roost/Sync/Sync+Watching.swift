@@ -46,8 +46,26 @@ extension Sync {
 
     /// The app doesn't want to watch a channel any more. One that it names `type:id` is known by its id alone.
     mutating func unwatch(_ channel: ChannelID) {
-        guard !watched.contains(channel), !watchHolders.values.contains(channel), let colon = channel.rawValue.firstIndex(of: ":")
-        else { return endWatch(of: channel) }
-        endWatch(of: ChannelID(String(channel.rawValue[channel.rawValue.index(after: colon)...])))
+        endWatchCalls(of: channel)
+        let isKnown = watched.contains(channel) || watchHolders.values.contains(channel)
+        endWatch(of: isKnown ? channel : withoutType(channel))
+    }
+
+    /// An answer that is still to come must not have a channel watched again that the app doesn't want to watch any more.
+    private mutating func endWatchCalls(of channel: ChannelID) {
+        let names = [channel, withoutType(channel)]
+        for case (let number, .app(let token, let effect)) in calls {
+            switch effect {
+            case .watch(let asked) where names.contains(asked) || names.contains(withoutType(asked)):
+                calls[number] = .app(token, .watchEnded)
+            case .watchAll(let ended): calls[number] = .app(token, .watchAll(except: ended.union(names)))
+            default: break
+            }
+        }
+    }
+
+    private func withoutType(_ channel: ChannelID) -> ChannelID {
+        guard let colon = channel.rawValue.firstIndex(of: ":") else { return channel }
+        return ChannelID(String(channel.rawValue[channel.rawValue.index(after: colon)...]))
     }
 }

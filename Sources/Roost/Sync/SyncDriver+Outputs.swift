@@ -12,6 +12,7 @@ extension SyncDriver {
         let isStored = storeFailure == nil
         var outboxWrites: [OutboxWrite] = []
         var failure: (any Error)?
+        var kept: [Sync.Input] = []
         for output in outputs {
             switch output {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id.
@@ -28,12 +29,17 @@ extension SyncDriver {
                 outboxWrites = []
             default: break
             }
-            if failure != nil, case .kept = output { continue }
+            if case .kept(let token, let id, let channel) = output {
+                if failure == nil { kept.append(.kept(token, id, of: channel)) }
+                continue
+            }
             await perform(output)
         }
         if !outboxWrites.isEmpty { failure = await apply(outboxWrites) }
+        if let failure { kept.append(.outboxFailed(try? await files().outbox.saved(), "\(failure)")) }
+        // Before what came meanwhile: that isn't in the file yet, and would be undone by a state of the file from before it.
+        inputs.insert(contentsOf: kept, at: 0)
         if let storeFailure, let files = try? await files() { await storeFailed(files.store, "\(storeFailure)") }
-        if let failure { inputs.append(.outboxFailed(try? await files().outbox.saved(), "\(failure)")) }
     }
 
     /// Returns why the rows aren't stored; nil if they are. The machine has to get the state that is.
@@ -61,8 +67,7 @@ extension SyncDriver {
         case .ping: outgoing?.yield(.ping)
         case .close: close()
         case .store, .sendAhead: break
-        case .outbox: break
-        case .kept(let token, let id, let channel): inputs.append(.kept(token, id, of: channel))
+        case .outbox, .kept: break
         case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })
         case .settled(let key, let result): settle(key, result)
         case .status(let status): set(status)

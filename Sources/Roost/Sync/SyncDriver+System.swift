@@ -18,20 +18,24 @@ extension SyncDriver {
     /// Ends the connection, and lets go of the files when everything that is under way is written.
     func suspend() async {
         guard suspended == nil, let files = try? await opening?.value else { return }
-        suspended = Suspended(files: files, isUnderWay: statuses.current.isUnderWay)
+        suspended = Suspended(files: files, isUnderWay: statuses.current.isUnderWay, stopCount: stopCount + 1)
         await stop()
         await rest()
         // An app that connects in the background has taken them back.
         if suspended != nil { files.suspend() }
     }
 
-    /// Takes the files back, and connects if there was a connection, or an attempt at one. If another process has the files now, that is the
-    /// status.
+    /// Takes the files back, and connects if there was a connection, or an attempt at one, and the app hasn't disconnected since. If another
+    /// process has the files now, that is the status.
     func resume() async {
-        let isUnderWay = suspended?.isUnderWay == true
+        let before = suspended
         do {
             try takeFilesBack()
-            if isUnderWay { try await start(since: stopCount) } else { await drain() }
+            if let before, before.isUnderWay, before.stopCount == stopCount {
+                try await start(since: before.stopCount)
+            } else {
+                await drain()
+            }
         } catch {
             let error = error as? RoostError ?? RoostError(.unavailable, "The files of this device can't be opened: \(error)")
             statuses.send(.failed(error))

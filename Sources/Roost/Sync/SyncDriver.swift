@@ -52,6 +52,8 @@ actor SyncDriver {
         var files: SyncFiles
         /// Whether it was connected, or tried to be.
         var isUnderWay: Bool
+        /// What ``stopCount`` is after the stop for the background. The app has disconnected since if it is another.
+        var stopCount: Int
     }
     var suspended: Suspended?
     /// Whether the files were taken back, and the machine hasn't read them since: another process may have had them.

@@ -177,8 +177,9 @@ extension Sync {
         do {
             let answer = try ReplyResult<ChangedNames>.decode(try result.get())
             let users = answer.users.users
-            // An answer that brings nothing and promises more would be asked for without an end.
-            userQuestions.answered(with: users, isWhole: !answer.hasMore || users.isEmpty)
+            // An answer that brings none of those who were asked for, and promises more, would be asked for without an end.
+            let isOfUse = users.contains { userQuestions.asked.contains($0.userId) }
+            userQuestions.answered(with: users, isWhole: !answer.hasMore || !isOfUse)
             if !users.isEmpty { emit(.store([.users(users)])) }
             askForUsersSoon()
         } catch let error as RoostError where error.isRetryable {

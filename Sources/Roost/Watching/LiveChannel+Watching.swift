@@ -43,7 +43,7 @@ extension Chat {
 }
 
 extension QueryAndWatchChannels: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .watchAll }
+    var cacheEffect: Sync.CacheEffect { .watchAll(except: []) }
 }
 
 extension WatchChannel: CachedOperation {

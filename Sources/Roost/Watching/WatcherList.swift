@@ -83,7 +83,12 @@ public final class WatcherList {
     private func refresh() async throws {
         let count = max(pageSize, roster.users.count)
         var fresh = WatcherRoster()
-        repeat { fresh.add(try await page(behind: fresh.users.count)) } while fresh.hasMore && fresh.users.count < count
+        var before = 0
+        repeat {
+            before = fresh.users.count
+            fresh.add(try await page(behind: before))
+            // The same page would come again after one that brought nobody new.
+        } while fresh.hasMore && fresh.users.count < count && fresh.users.count > before
         roster = fresh
         try await introduce()
         isAnswered = true

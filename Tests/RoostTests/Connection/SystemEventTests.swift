@@ -96,6 +96,20 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
+    @Test("An app that disconnects in the background isn't connected when it comes back")
+    func disconnected() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        await chat.driver.take(.background)
+        await chat.disconnect()
+        await chat.driver.take(.foreground)
+        #expect(chat.driver.statuses.current == .offline)
+        #expect(await chat.driver.machine?.connection == 1)
+        try await chat.connect()
+        await chat.disconnect()
+    }
+
     @Test("What another chat left in the files while the app was in the background is shown and sent when it comes back")
     func left() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -119,6 +119,37 @@ struct MessageListTests {
         token.invalidate()
     }
 
+    @Test("AM-45 What is marked as unread on the screen stays so, also where the newest message was deleted for good")
+    func unreadAfterPurge() async throws {
+        let (chat, store) = try await chat()
+        let outbox = try await chat.driver.files().outbox
+        try await store.write(
+            [.erase(epoch: "first")] + arrival(of: 1...3) + [
+                .channel(channel(counters(3, messages: 3))),
+                .membership(membership(readSeq: 0, readCount: 0, channelSeq: 3, userSeq: 1)),
+            ])
+        let shown = chat.channel(Harness.channel)
+        let token = shown.markReadWhileVisible(every: .milliseconds(1))
+        while try await outbox.count() == 0 { await Task.yield() }
+        while await !chat.driver.replies.isEmpty { await Task.yield() }
+        await until { shown.unreadCount == 0 }
+        for _ in 0..<1000 { await Task.yield() }
+        let purged = Rows([PurgedMessage(seq: 3, changeSeq: 4, counts: true)])
+        try await store.write([
+            .rows(purged, of: .channel(Harness.channel)), .counters(Harness.channel, counters(4, messages: 2)),
+            .position(Harness.channel, Position(cursor: 4, windowStart: 0, messageCount: nil)),
+        ])
+        await until { shown.lastMessage?.seq == 2 && shown.channel?.counters.seq == 4 }
+        try await shown.markUnread(from: 2)
+        await until { shown.unreadCount > 0 }
+        for _ in 0..<1000 { await Task.yield() }
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(shown.unreadCount > 0)
+        let last = try #require(try await outbox.items().last)
+        #expect(last.operation == .unread(MarkUnread(channel: Harness.channel, seq: 2)))
+        token.invalidate()
+    }
+
     @Test(
         "AM-30 AM-43 A list that begins at the first unread message finds it on this device without a connection, and keeps it while reading moves"
     )

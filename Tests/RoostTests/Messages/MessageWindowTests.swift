@@ -120,6 +120,20 @@ struct MessageWindowTests {
     }
 }
 
+extension MessageWindowTests {
+    @Test("A channel of which the user may see nothing, whatever comes, has an empty window")
+    func concealed() async throws {
+        let store = try store()
+        try await store.write([
+            .messages([message(1, "1")], of: Harness.channel),
+            .position(Harness.channel, Position(cursor: 1, windowStart: 0, messageCount: nil)),
+            .membership(membershipRow(floor: .max, channelSeq: 1, userSeq: 1)),
+        ])
+        let window = try await read(MessageWindow(pageSize: 10), .stay, in: store)
+        #expect(window.rows.isEmpty && !window.isLost)
+    }
+}
+
 /// Messages of one channel that change by chance, as the writes that a store gets of it.
 private struct RandomMessages {
     private var chance: SeededChance

@@ -103,6 +103,13 @@ struct TextMentionTests {
         #expect(composer.text == "@Ben " && composer.draft.mentionees?.mentionedUsers.contains("ben") == true)
     }
 
+    @Test("A user who is shown by their id, having no name, is mentioned by it")
+    func nameless() {
+        var composer = MentionComposer(text: "@")
+        #expect(composer.choose(UserSummary(userId: "ben", displayName: ""), at: 1) == 5)
+        #expect(composer.text == "@ben " && composer.mentions == [TextMention(index: 0, length: 3, userId: "ben")])
+    }
+
     @Test("MN-09 users and the channel are mentioned together, each once")
     func builder() {
         var builder = MentioneesBuilder()

@@ -67,6 +67,54 @@ struct FailedWriteTests {
         #expect(try await outbox.items().compactMap { $0.operation.sent?.content.text } == ["first"])
     }
 
+    @Test("What comes while an operation can't be written is kept all the same")
+    func meanwhile() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        let driver = chat.driver
+        func send(_ text: String) -> Task<Void, any Error> {
+            let message = SendMessage(channel: "general", clientId: ClientID(text), text: text)
+            return Task { try await driver.enqueue(.send(message)) }
+        }
+        let outbox = try await driver.prepare().outbox
+        _ = try await refuse("INSERT ON operations", when: "NEW.client_id = 'big'", in: "outbox.sqlite")
+        let work = BusyWork()
+        let busy = Task { try await outbox.read { _ in work.run() } }
+        while !work.isRunning { await Task.yield() }
+        let big = send("big")
+        while await driver.replies.isEmpty { await Task.yield() }
+        while await !driver.inputs.isEmpty { await Task.yield() }
+        let small = send("small")
+        while await driver.inputs.isEmpty { await Task.yield() }
+        work.end()
+        try await busy.value
+        await #expect(throws: RoostError.self) { try await big.value }
+        try await small.value
+        #expect(try await outbox.items().compactMap { $0.operation.sent?.content.text } == ["small"])
+        #expect(await driver.machine?.item(.message(MessageKey(channel: "general", clientId: "small"))) != nil)
+        await chat.disconnect()
+    }
+
+    @Test("Whoever deletes a message on its way, or gives it up, isn't told that it is gone while the file still has it")
+    func notRemoved() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        let driver = chat.driver
+        let key = MessageKey(channel: "general", clientId: "c1")
+        try await driver.enqueue(.send(SendMessage(channel: key.channel, clientId: key.clientId, text: "hi")))
+        let queue = try await refuse("DELETE ON operations", in: "outbox.sqlite")
+        let delete = OutboxOperation.delete(DeleteMessage(channel: key.channel, message: MessageID(rawValue: 0)), of: key.clientId)
+        await #expect(throws: RoostError.self) { try await driver.enqueue(delete) }
+        #expect(await driver.machine?.item(.message(key)) != nil)
+        await driver.request(.discard(.message(key)))
+        await driver.rest()
+        #expect(await driver.machine?.item(.message(key)) != nil)
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        try await driver.enqueue(delete)
+        #expect(try await driver.files().outbox.count() == 0)
+        await chat.disconnect()
+    }
+
     @Test("An operation of which the file can't say that it may be sent isn't sent, and is once the file can")
     func notNoted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

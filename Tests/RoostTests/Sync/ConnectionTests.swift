@@ -42,6 +42,19 @@ struct ConnectionTests {
         #expect(timer(.reconnect, in: client.take()) == .seconds(3))
     }
 
+    @Test("What a server asked to wait for counts no more once it takes a connection again")
+    func closingIsOver() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: 3000)))
+        try await client.feed(.stop)
+        client.forgetCalls()
+        try await client.connect()
+        _ = client.take()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        #expect(timer(.reconnect, in: client.take()) == .zero)
+    }
+
     @Test("An expired token is renewed at once; a refused one is an error, and trying goes on")
     func tokens() async throws {
         var client = try await Harness()

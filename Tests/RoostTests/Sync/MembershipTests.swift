@@ -197,6 +197,20 @@ struct MembershipTests {
         try await client.reconnect()
         #expect(!client.calls.values.contains("channel.watch"))
     }
+
+    @Test("ST-10 A channel that is unwatched before the server has answered isn't watched again after a reconnect")
+    func unwatchedEarly() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.call(1, WatchChannel(channel: "public:a")))
+        try await client.feed(.call(2, WatchChannel(channel: "b")))
+        try await client.feed(.call(3, UnwatchChannel(channel: "a")))
+        for _ in 0..<2 { try await client.answer("channel.watch", with: Done()) }
+        try await client.answer("channel.unwatch", with: Done())
+        #expect(client.sync.watched == ["b"])
+        try await client.reconnect()
+        #expect(client.calls.values.filter { $0 == "channel.watch" }.count == 1)
+    }
 }
 
 extension Harness {

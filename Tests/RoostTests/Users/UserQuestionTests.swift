@@ -51,6 +51,16 @@ struct UserQuestionTests {
         #expect(questions(in: client.take()) == [["eve": 0]])
     }
 
+    @Test("Users of whom the answer brings none, but others, aren't asked for again, whatever more it promises")
+    func others() async throws {
+        var client = try await connected()
+        try await client.feed(.show(["bob": 0]))
+        try await client.feed(.timer(.users))
+        _ = client.take()
+        try await client.answer("user.listChanged", with: ChangedUsers(users: [user("dan", "Dan")], hasMore: true))
+        #expect(!client.take().contains(.startTimer(.users, .milliseconds(20))))
+    }
+
     @Test("No question has more than 1000 users, and the server isn't asked again for those whom it doesn't know")
     func absent() async throws {
         var client = try await connected()

@@ -1,0 +1,67 @@
+import Foundation
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// What the machine goes on from when the outbox couldn't be written.
+@Suite("Outbox: writes that fail")
+struct OutboxFailureTests {
+    private static let channel = Harness.channel
+
+    private struct SentCall: Decodable {
+        var operation: String
+    }
+
+    /// Feeds an input, and all that is kept by it. Returns the operations that are sent.
+    private func feed(_ input: Sync.Input, to sync: inout Sync) -> [String] {
+        var sent: [String] = []
+        var inputs = [input]
+        while !inputs.isEmpty {
+            for output in sync.handle(inputs.removeFirst()) {
+                switch output {
+                case .send(let bytes):
+                    if let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) { sent.append(call.operation) }
+                case .kept(let token, let id, let channel): inputs.append(.kept(token, id, of: channel))
+                default: break
+                }
+            }
+        }
+        return sent
+    }
+
+    @Test("A message is sent although a change of it couldn't be written, with the one before it answered meanwhile")
+    func heldUp() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("a", clientId: "c1")
+        try await client.send("m", clientId: "c2")
+        var saved = try await client.outbox.saved()
+        saved.items.removeAll { $0.message?.clientId == "c1" }
+        let number = try #require(client.calls.first { $0.value == "message.send" }?.key)
+        var sync = client.sync
+        let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
+        _ = sync.handle(.enqueue(.max, .edit(edit, of: "c2"), id: .max, at: Timestamp(milliseconds: 0)))
+        let answer = String(decoding: try JSONWriter.bytes(of: message(4, "a", by: "ann", clientId: "c1")), as: UTF8.self)
+        let reply = Array(#"{"reply":\#(number),"result":\#(answer)}"#.utf8)
+        #expect(feed(.transport(sync.connection, .message(reply)), to: &sync) == [])
+        #expect(feed(.outboxFailed(saved, "It is full."), to: &sync) == ["message.send"])
+    }
+
+    @Test("What is meant for another server waits for the app, also where the file couldn't be told of this one")
+    func otherServer() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.stop)
+        client.forgetCalls()
+        try await client.enqueue(.hide(HideChannel(channel: Self.channel)))
+        let saved = try await client.outbox.saved()
+        try await client.connect(server: "other")
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        var sync = client.sync
+        let message = SendMessage(channel: Self.channel, clientId: "c1", text: "a")
+        _ = sync.handle(.enqueue(.max, .send(message), id: .max, at: Timestamp(milliseconds: 0)))
+        #expect(feed(.outboxFailed(saved, "It is full."), to: &sync) == [])
+        #expect(sync.server == "other")
+    }
+}
