@@ -102,8 +102,7 @@ extension Relay {
         guard feed.isLive, feed.position >= attachment.seq else {
             feeds[stream]?.attaching.insert(user)
             feeds[stream]?.parked.append(attachment)
-            // Another node's commit may never be announced.
-            return noteGap(stream, head: attachment.seq)
+            return
         }
         if feed.position == attachment.seq { return complete(attachment) }
         if attachment.catchesUpAlone, attachment.seq >= max(feed.knownSince, feed.lastRoleChange) {
