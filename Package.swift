@@ -11,7 +11,7 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
-/// `scripts/test` has optimised what its tests spend most of their time in. A build after a change is faster without.
+/// `scripts/build-debug` has optimised what the tests spend most of their time in. A build after a change is faster without.
 let optimised = settings + (Context.environment["ROOST_TEST_OPTIMISED"] == "1" ? [.unsafeFlags(["-O"])] : [])
 
 /// What only the server and the command line need: the trait `Server` has it resolved. An app that depends on `Roost` resolves none of it.
