@@ -125,6 +125,20 @@ struct AttachingTests {
         #expect(node.isFetching(.user("ben")))
     }
 
+    @Test("I6 a connection that needs a channel's events that nobody announced has them fetched at once, and is welcomed with them")
+    func unannouncedInChannel() {
+        var node = Node(at: 10)
+        node.connect(4, "ben", UserStreams(user: 7, channels: [node.channel: 12]))
+        #expect(node.parked == [12])
+        node.hand(.tick)
+        #expect(node.isFetching(node.stream))
+        #expect(node.fetch(node.item(10, 12)).steps.contains { isAnswer($0, to: 4) })
+        // What is there already is fetched for nobody.
+        node.connect(5, "dan", UserStreams(user: 3, channels: [node.channel: 12]))
+        node.hand(.tick)
+        #expect(!node.isFetching(node.stream))
+    }
+
     @Test("I18 while the database doesn't answer two comparisons wait at most, and all streams are compared once it does")
     func silentDatabase() {
         var relay = Relay()

@@ -141,8 +141,9 @@ struct RelayClient {
         if parts[0] == "-" {
             positions?[stream] = nil
         } else if positions?[stream] ?? -1 < joinedSeq {
-            // A membership period that began after the client's position is another one.
-            positions?[stream] = head
+            // A membership period that began after the client's position is another one. What a watcher got since is not missing: while what came
+            // since the joining is brought to the member again, newer events still come to the watcher.
+            positions?[stream] = mayGet.contains(ChannelID(String(parts[3]))) ? max(head, received[stream] ?? 0) : head
         }
     }
 }

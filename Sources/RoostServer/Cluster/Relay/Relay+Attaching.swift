@@ -102,7 +102,8 @@ extension Relay {
         guard feed.isLive, feed.position >= attachment.seq else {
             feeds[stream]?.attaching.insert(user)
             feeds[stream]?.parked.append(attachment)
-            return
+            // Another node's commit may never be announced.
+            return noteGap(stream, head: attachment.seq)
         }
         if feed.position == attachment.seq { return complete(attachment) }
         if attachment.catchesUpAlone, attachment.seq >= max(feed.knownSince, feed.lastRoleChange) {
