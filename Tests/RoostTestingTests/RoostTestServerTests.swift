@@ -1,6 +1,7 @@
 import Foundation
 import Roost
 import RoostAPI
+import RoostTestSupport
 import RoostTesting
 import Testing
 
@@ -112,7 +113,9 @@ struct RoostTestServerTests {
             ) { try await server.token(for: "bob") }
             try await deaf.connect()
             try await deaf.channel("room").hide()
-            while try await server.call(GetChannel(channel: "room"), as: "bob").membership?.hiddenState == .unhidden {}
+            try await eventually("a hidden channel") {
+                try await server.call(GetChannel(channel: "room"), as: "bob").membership?.hiddenState != .unhidden
+            }
             await deaf.disconnect()
         }
         try await server.call(UnhideChannel(channel: "room"), as: "bob")

@@ -3,92 +3,95 @@ import RoostAPI
 import RoostTesting
 import Testing
 
-// sample.begin
-@MainActor @Test func whatBobSays() async throws {
-    let server = try await RoostTestServer()
-    let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
-    try await ann.connect()
-    try await bob.connect()
-    try await ann.createChannel("general")
-    let general = try await bob.joinChannel("general")
+@Suite("Samples of tests", .timeLimit(.minutes(5)))
+struct TestingSamples {
+    // sample.begin
+    @MainActor @Test func whatBobSays() async throws {
+        let server = try await RoostTestServer()
+        let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
+        try await ann.connect()
+        try await bob.connect()
+        try await ann.createChannel("general")
+        let general = try await bob.joinChannel("general")
 
-    let screen = ChatScreenModel("general", of: ann)
-    try await general.sendConfirmed("hi")
-    for await update in screen.messages.updates where update.items.last?.text == "hi" { break }
-    await screen.appeared(screen.messages.items[0])
-    for await unread in ann.unread.updates where unread.unreadCount == 0 { break }
+        let screen = ChatScreenModel("general", of: ann)
+        try await general.sendConfirmed("hi")
+        for await update in screen.messages.updates where update.items.last?.text == "hi" { break }
+        await screen.appeared(screen.messages.items[0])
+        for await unread in ann.unread.updates where unread.unreadCount == 0 { break }
 
-    await ann.disconnect()
-    await bob.disconnect()
-    try await server.stop()
-}
-// sample.end
-
-// sample.begin
-@MainActor @Test func offline() async throws {
-    let server = try await RoostTestServer()
-    let ann = server.chat(as: "ann")
-    try await ann.connect()
-    try await ann.createChannel("general")
-    let screen = ChatScreenModel("general", of: ann)
-    for await view in screen.channel.updates where view != nil { break }
-
-    try await server.goAway()
-    screen.draft = "later"
-    await screen.send()
-    for await update in screen.messages.updates where update.items.last?.state == .pending { break }
-    try await server.comeBack()
-    for await update in screen.messages.updates where update.items.last?.state == .sent { break }
-
-    await ann.disconnect()
-    try await server.stop()
-}
-// sample.end
-
-// sample.begin
-@MainActor @Test func silence() async throws {
-    let server = try await RoostTestServer()
-    let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
-    try await ann.connect()
-    try await bob.connect()
-    let general = try await ann.createChannel("general", users: ["bob"])
-    try await general.silence(for: .seconds(3600))
-
-    let screen = ChatScreenModel("general", of: bob)
-    for await view in screen.channel.updates where view?.channel.isMuted == true { break }
-    screen.draft = "when I may"
-    await screen.send()
-    for await update in screen.messages.updates {
-        if case .waiting = update.items.last?.state { break }
+        await ann.disconnect()
+        await bob.disconnect()
+        try await server.stop()
     }
-    server.advance(by: .seconds(3601))
-    for await update in screen.messages.updates where update.items.last?.state == .sent { break }
+    // sample.end
 
-    await ann.disconnect()
-    await bob.disconnect()
-    try await server.stop()
-}
-// sample.end
+    // sample.begin
+    @MainActor @Test func offline() async throws {
+        let server = try await RoostTestServer()
+        let ann = server.chat(as: "ann")
+        try await ann.connect()
+        try await ann.createChannel("general")
+        let screen = ChatScreenModel("general", of: ann)
+        for await view in screen.channel.updates where view != nil { break }
 
-// sample.begin
-@MainActor @Test func push() async throws {
-    let (pushes, pushed) = AsyncStream.makeStream(of: PushNotification.self)
-    let server = try await RoostTestServer(onPush: { pushed.yield($0) })
-    try await server.call(UpsertUser(user: "bob"), as: "backend", role: .admin)
-    let ann = server.chat(as: "ann")
-    try await ann.connect()
-    let general = try await ann.createChannel("general", users: ["bob"])
+        try await server.goAway()
+        screen.draft = "later"
+        await screen.send()
+        for await update in screen.messages.updates where update.items.last?.state == .pending { break }
+        try await server.comeBack()
+        for await update in screen.messages.updates where update.items.last?.state == .sent { break }
 
-    try await general.sendConfirmed("Are you there?")
-    for await push in pushes {
-        #expect(push.message.text == "Are you there?" && push.recipients.map(\.user) == ["bob"])
-        break
+        await ann.disconnect()
+        try await server.stop()
     }
+    // sample.end
 
-    await ann.disconnect()
-    try await server.stop()
+    // sample.begin
+    @MainActor @Test func silence() async throws {
+        let server = try await RoostTestServer()
+        let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
+        try await ann.connect()
+        try await bob.connect()
+        let general = try await ann.createChannel("general", users: ["bob"])
+        try await general.silence(for: .seconds(3600))
+
+        let screen = ChatScreenModel("general", of: bob)
+        for await view in screen.channel.updates where view?.channel.isMuted == true { break }
+        screen.draft = "when I may"
+        await screen.send()
+        for await update in screen.messages.updates {
+            if case .waiting = update.items.last?.state { break }
+        }
+        server.advance(by: .seconds(3601))
+        for await update in screen.messages.updates where update.items.last?.state == .sent { break }
+
+        await ann.disconnect()
+        await bob.disconnect()
+        try await server.stop()
+    }
+    // sample.end
+
+    // sample.begin
+    @MainActor @Test func push() async throws {
+        let (pushes, pushed) = AsyncStream.makeStream(of: PushNotification.self)
+        let server = try await RoostTestServer(onPush: { pushed.yield($0) })
+        try await server.call(UpsertUser(user: "bob"), as: "backend", role: .admin)
+        let ann = server.chat(as: "ann")
+        try await ann.connect()
+        let general = try await ann.createChannel("general", users: ["bob"])
+
+        try await general.sendConfirmed("Are you there?")
+        for await push in pushes {
+            #expect(push.message.text == "Are you there?" && push.recipients.map(\.user) == ["bob"])
+            break
+        }
+
+        await ann.disconnect()
+        try await server.stop()
+    }
+    // sample.end
 }
-// sample.end
 
 private func preparing(server: RoostTestServer) async throws {
     // sample.begin

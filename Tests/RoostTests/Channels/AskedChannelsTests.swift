@@ -68,7 +68,7 @@ struct AskedChannelsTests {
         #expect(list.items.map(\.id) == ["a", "b", "c"])
         #expect(!list.hasMore)
         try await server.send(joined(second, seq: 1))
-        while list.items.count == 3 { _ = await updates.next() }
+        try await until { list.items.count < 3 }
         #expect(list.items.map(\.id) == ["a", "c"])
         await chat.disconnect()
     }
@@ -85,9 +85,9 @@ struct AskedChannelsTests {
         try await list.loaded()
         for round in 1...3 as ClosedRange<Int64> {
             try await server.send(joined(only, seq: 2 * round - 1))
-            while !list.items.isEmpty { await Task.yield() }
+            try await until { list.items.isEmpty }
             try await server.send(left(only, seq: 2 * round))
-            while list.items.isEmpty { await Task.yield() }
+            try await until { !list.items.isEmpty }
         }
         await chat.disconnect()
     }
@@ -110,7 +110,7 @@ struct AskedChannelsTests {
         var updates = list.updates.makeAsyncIterator()
         #expect(await updates.next()?.items.map(\.id) == ["a"])
         try await server.send(joined(other, seq: 1))
-        while list.items.count < 2 { _ = await updates.next() }
+        try await until { list.items.count == 2 }
         #expect(list.items.map(\.id) == ["b", "a"])
 
         let refused = chat.channels(matching: ChannelQuery(includeDeleted: true))

@@ -149,12 +149,12 @@ struct LiveChannelTests {
         try await store.write([
             .invitation(invitation(to: "general")), .rows(Rows([Preferences(autoAcceptInvitations: false)]), of: .user("ann")),
         ])
-        while list.items.first?.channel == nil { _ = await updates.next() }
+        try await until { list.items.first?.channel != nil }
         #expect(list.items.map(\.invitation) == [invitation(to: "general")])
         for await state in preferences.updates where !state.autoAcceptInvitations { break }
         #expect(!preferences.autoAcceptInvitations)
         try await store.write([.invitation(invitation(to: "general", .declined, revision: 2))])
-        while !list.items.isEmpty { _ = await updates.next() }
+        try await until { list.items.isEmpty }
         await chat.disconnect()
     }
 
@@ -173,9 +173,9 @@ struct LiveChannelTests {
         try await store.write(history("before"))
         let (live, messages, list) = (chat.channel("general"), chat.channel("general").messages(), chat.channels())
         func shown() -> [String?] { [live.lastMessage?.text, messages.items.last?.text, list.items.first?.lastMessage?.text] }
-        while shown() != ["before", "before", "before"] { await Task.yield() }
+        try await until { shown() == ["before", "before", "before"] }
         try await store.write([.erase(epoch: "second")] + history("after"))
-        while shown() != ["after", "after", "after"] { await Task.yield() }
+        try await until { shown() == ["after", "after", "after"] }
         #expect(messages.items.count == 1 && list.items.count == 1)
     }
 }

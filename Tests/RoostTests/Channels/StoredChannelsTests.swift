@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Channels: lists from the store")
+@MainActor @Suite("Channels: lists from the store", .timeLimit(.minutes(5)))
 struct StoredChannelsTests {
     /// A client that was never started, whose store a test writes.
     private func chat() -> Chat {

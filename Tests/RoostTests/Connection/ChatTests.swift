@@ -21,14 +21,13 @@ struct ChatTests {
         let channels = chat.channels()
         try await chat.connect()
         #expect(chat.connection.isOnline)
-        var updates = channels.updates.makeAsyncIterator()
-        while channels.items.isEmpty { _ = await updates.next() }
+        try await until { !channels.items.isEmpty }
 
         let stored = try await chat.channel("general").sendConfirmed("hi")
         #expect(stored.text == "hi")
         for await update in messages.updates where update.items.contains(where: { $0.state == .sent && $0.text == "hi" }) { break }
         #expect(messages.items.map(\.text) == ["welcome", "hi"])
-        while channels.items.first?.lastMessage != stored { _ = await updates.next() }
+        try await until { channels.items.first?.lastMessage == stored }
         #expect(channels.totalUnreadCount == 1)
         await chat.disconnect()
     }
@@ -41,7 +40,7 @@ struct ChatTests {
             await chat.disconnect()
             // Opens the files, at the latest.
             await #expect(throws: RoostError.self) { try await chat.call(GetMe()) }
-            for _ in 0..<500 { await Task.yield() }
+            await letOthersRun(500)
             #expect(chat.connection.status == .offline)
         }
     }
@@ -71,11 +70,10 @@ struct ChatTests {
         }
         let chat = chat(server, directory: directory)
         let messages = chat.channel("general").messages()
-        var updates = messages.updates.makeAsyncIterator()
-        while messages.items.count < 2 { _ = await updates.next() }
+        try await until { messages.items.count == 2 }
         #expect(messages.items.map(\.state) == [.sent, .pending])
         try await chat.connect()
-        while messages.items.last?.state != .sent { _ = await updates.next() }
+        try await until { messages.items.last?.state == .sent }
         #expect(messages.items.map(\.text) == ["welcome", "later"])
         await chat.disconnect()
     }
@@ -113,7 +111,7 @@ struct ChatTests {
         for number in 1...200 {
             // What is under way when the end is asked for.
             let sending = Task { try await channel.send(MessageDraft(text: "\(number)")) }
-            await Task.yield()
+            await letOthersRun(1)
             await chat.disconnect()
             try await chat.connect()
             #expect(chat.connection.isOnline)

@@ -17,6 +17,8 @@ private final class StandInSocket: MessageSocket {
     private let opening: Result<Void, any Error>
     private let (echoes, echo) = AsyncStream.makeStream(of: Result<String, any Error>.self)
     private let answersPings: Bool
+    /// The answer to a ping that isn't answered.
+    private let abandonment = CallbackAnswer()
 
     init(opening: Result<Void, any Error> = .success(()), answersPings: Bool = true) {
         self.opening = opening
@@ -47,9 +49,7 @@ private final class StandInSocket: MessageSocket {
 
     func ping() async throws {
         guard !answersPings else { return }
-        // Until it is abandoned.
-        while !isAbandoned { await Task.yield() }
-        throw URLError(.cancelled)
+        try await abandonment.wait()
     }
 
     func close() {
@@ -59,6 +59,7 @@ private final class StandInSocket: MessageSocket {
 
     func abandon() {
         state.withLock { $0.isAbandoned = true }
+        abandonment.end(.failure(URLError(.cancelled)))
         echo.finish()
     }
 }
@@ -163,7 +164,7 @@ struct MessageSocketTests {
         try await early.wait()
         let late = CallbackAnswer()
         let waiting = Task { try await late.wait() }
-        await Task.yield()
+        await letOthersRun(1)
         late.end(.failure(URLError(.timedOut)))
         await #expect(throws: URLError(.timedOut)) { try await waiting.value }
         await #expect(throws: URLError(.timedOut)) { try await late.wait() }

@@ -23,20 +23,20 @@ struct SystemEventTests {
         func post(_ name: String) { center.post(name: Notification.Name(name), object: nil) }
         var token: ObservationToken? = SystemEvents.follow(center) { seen.put($0) }
         // Following begins a moment later.
-        while seen.all.isEmpty {
+        try await until {
             post("UIApplicationWillEnterForegroundNotification")
-            await Task.yield()
+            return !seen.all.isEmpty
         }
         post("UIApplicationDidEnterBackgroundNotification")
         post("WKApplicationWillEnterForegroundNotification")
-        while !seen.all.contains(.background) || seen.all.last != .foreground { await Task.yield() }
+        try await until { seen.all.contains(.background) && seen.all.last == .foreground }
         #expect(seen.all.suffix(3) == [.foreground, .background, .foreground])
         #expect(token?.isInvalidated == false)
         token = nil
-        for _ in 0..<1000 { await Task.yield() }
+        await letOthersRun()
         let before = seen.all
         post("UIApplicationDidEnterBackgroundNotification")
-        for _ in 0..<1000 { await Task.yield() }
+        await letOthersRun()
         #expect(seen.all == before)
     }
 
@@ -81,7 +81,7 @@ struct SystemEventTests {
         await chat.driver.take(.background)
         let lock = try #require(try takeLock())
         close(lock)
-        while chat.connection.status != .offline { await Task.yield() }
+        try await until { chat.connection.status == .offline }
         // What is there can be read, and nothing is taken that couldn't be kept.
         #expect(
             try await StoredChat(user: "ann", at: url, in: .shared(directory)).messages(in: "general").map(\.text) == ["welcome"])
@@ -162,9 +162,9 @@ struct SystemEventTests {
         other = nil
         // Whoever has given way still has, when the other's last references have gone with tasks that are ending.
         var lock: Int32?
-        while lock == nil {
+        try await until {
             lock = try takeLock()
-            await Task.yield()
+            return lock != nil
         }
         close(try #require(lock))
         try await chat.connect()

@@ -12,7 +12,7 @@ import Testing
         let changes = Task.detached { for number in 0..<60_000 where !Task.isCancelled { change(number) } }
         for _ in 0..<4000 {
             let reader = Task.detached { for try await _ in values() {} }
-            await Task.yield()
+            await letOthersRun(1)
             reader.cancel()
             _ = await reader.result
         }

@@ -23,7 +23,7 @@ struct FollowTests {
         let token = chat.driver.follow(
             .channels, connected: { signals.signal(StoreChange(channels: ["general"])) }, failed: { _ in },
             changed: { continuation.yield($0) })
-        for _ in 0..<1000 { await Task.yield() }
+        await letOthersRun()
         open.finish()
         for await change in seen where change.channels == ["general"] { break }
         token.invalidate()

@@ -29,9 +29,9 @@ struct FollowerTests {
                 throw Unreadable()
             }
         }
-        while log.isEmpty { await Task.yield() }
+        try await until { !log.isEmpty }
         let second = Task { await follower.work { log.append("second") } }
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun(100)
         #expect(log == ["first begins"])
         gate.continuation.yield()
         _ = await (first.value, second.value)
@@ -85,9 +85,9 @@ struct FollowerTests {
 
         weak let released = follower
         follower = nil
-        while released != nil { await Task.yield() }
+        try await until { released == nil }
         store.signals.signal(StoreChange(channels: ["general"]))
-        for _ in 0..<1000 { await Task.yield() }
+        await letOthersRun()
         continuation.finish()
         #expect(await changes.next() == nil)
     }

@@ -93,7 +93,7 @@ struct LeakTests {
             try await channel.send("hi")
             try await channel.loaded()
         }
-        for _ in 0..<100 { await Task.yield() }
+        await letOthersRun(100)
         for one in followed { one.reader.cancel() }
         for one in followed { await one.reader.value }
         #expect(followed.count == objects.count)
@@ -105,7 +105,7 @@ struct LeakTests {
     @Test("AM-29 A chat and every live object of it are freed once nobody has them, connected or not", arguments: [true, false])
     func freed(isConnected: Bool) async throws {
         let watched = try await use(isConnected: isConnected)
-        for one in watched { while one.object != nil { try await Task.sleep(for: .milliseconds(2)) } }
+        for one in watched { try await until { one.object == nil } }
     }
 
     @Test("Every public class of the SDK is among them, but the token that ends an observation")

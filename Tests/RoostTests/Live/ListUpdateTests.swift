@@ -4,7 +4,7 @@ import Testing
 
 @testable import Roost
 
-@Suite("Live: differences of lists")
+@Suite("Live: differences of lists", .timeLimit(.minutes(5)))
 struct ListUpdateTests {
     private struct Item: Identifiable, Hashable {
         var id: Int

@@ -91,7 +91,7 @@ struct LivePhaseTests {
         await #expect(throws: CancellationError.self) { try await early.value }
         let late = Task { try await list.loaded() }
         // Nobody has connected: the list says so, and goes on waiting for it.
-        while list.phase == .loading { await Task.yield() }
+        try await until { list.phase != .loading }
         #expect(list.phase.error?.code == .notConnected)
         late.cancel()
         await #expect(throws: CancellationError.self) { try await late.value }
@@ -170,19 +170,19 @@ struct LivePhaseTests {
         let chat = chat(server)
         try await chat.connect()
         let cleared = chat.channels(matching: ChannelQuery(membership: .all))
-        while await !server.operations().contains("channel.query") { await Task.yield() }
+        try await until { await server.operations().contains("channel.query") }
         cleared.query.nameContains = ""
         #expect(cleared.phase.error?.field == "nameContains")
         let changed = chat.channels(matching: ChannelQuery(membership: .all, nameContains: "old"))
         // The server answers nothing before the first question: the second one is on its way too.
-        while await chat.driver.machine?.calls.count ?? 0 < 2 { await Task.yield() }
+        try await until { await chat.driver.machine?.calls.count ?? 0 >= 2 }
         changed.query.nameContains = "new"
         #expect(changed.phase == .loading)
 
         opening.finish()
         try await changed.loaded()
         #expect(changed.phase == .loaded)
-        for _ in 0..<1000 { await Task.yield() }
+        await letOthersRun()
         try #require(cleared.phase.error?.field == "nameContains")
         let error = await #expect(throws: RoostError.self) { try await cleared.loaded() }
         #expect(error?.field == "nameContains")

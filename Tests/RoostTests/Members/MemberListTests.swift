@@ -60,7 +60,7 @@ struct MemberListTests {
         #expect(list.presenceAsOf != nil)
         try await server.send(change(4, [cat.member]))
         try await server.send(change(5, [member("bob", 2, state: .none, at: 5)]))
-        while list.items.map(\.id) != ["ann", "cat"] || list.items.last?.user.version == 0 { _ = await updates.next() }
+        try await until { list.items.map(\.id) == ["ann", "cat"] && list.items.last?.user.version != 0 }
         #expect(list.items.map(\.user) == [entry("ann", 1), cat].compactMap(\.user?.summary))
         #expect(list.items.map(\.profile) == [entry("ann", 1).user, nil])
         // Nobody asked whether cat is online.
@@ -83,7 +83,7 @@ struct MemberListTests {
         var updates = list.updates.makeAsyncIterator()
         #expect(await updates.next()?.items == found.map(MemberItem.init))
         try await server.send(change(4, [member("bea", 5, at: 4)]))
-        while list.items != later.map(MemberItem.init) { _ = await updates.next() }
+        try await until { list.items == later.map(MemberItem.init) }
         let banned = chat.channel("general").searchMembers("b", states: [.banned])
         let refusal = await #expect(throws: RoostError.self) { try await banned.loaded() }
         #expect(refusal?.code == .notPermitted)
@@ -108,16 +108,16 @@ struct MemberListTests {
         let (list, search) = (chat.channel("general").members(), chat.channel("general").searchMembers("a"))
         var updates = list.updates.makeAsyncIterator()
         #expect(await updates.next()?.items.map(\.id) == ["cat"])
-        while list.phase == .loading || search.phase == .loading { await Task.yield() }
+        try await until { list.phase != .loading && search.phase != .loading }
         let away = RoostError(.notConnected, "The client isn't connected.")
         #expect(list.phase == .unavailable(away) && search.phase == .unavailable(away) && list.presenceAsOf == nil)
         let others = chat.channels(matching: ChannelQuery(membership: .notMember))
-        while others.phase == .loading { await Task.yield() }
+        try await until { others.phase != .loading }
         #expect(others.phase == .unavailable(away))
         let own = chat.channels()
         try await own.loaded()
         own.query = ChannelQuery(membership: .all)
-        while own.phase == .loading { await Task.yield() }
+        try await until { own.phase != .loading }
         #expect(own.phase == .unavailable(away) && own.items.count == 1)
 
         async let isLoaded: Void = list.loaded()

@@ -25,8 +25,6 @@ struct MessageListTests {
         ]
     }
 
-    private func until(_ condition: @MainActor () -> Bool) async { while !condition() { await Task.yield() } }
-
     @Test("AM-30 Scrolling to the beginning and back, a list never holds more than 300 messages, and each is shown once")
     func scrolls() async throws {
         let (chat, _) = try await chat()
@@ -65,7 +63,7 @@ struct MessageListTests {
             try await store.write(arrival(of: 1001...1001))
             #expect(await updates.next()?.items.last?.text == "1001")
         }
-        await until { kept == nil }
+        try await until { kept == nil }
         var channel = chat.channel(Harness.channel).updates.makeAsyncIterator()
         #expect(await channel.next() != nil)
         var channels = chat.channels().updates.makeAsyncIterator()
@@ -87,11 +85,11 @@ struct MessageListTests {
             (list, channel) = (waiting, shown)
             let token = shown.markReadWhileVisible(waiting)
             try await shown.loaded()
-            await until { !waiting.items.isEmpty }
+            try await until { !waiting.items.isEmpty }
             #expect(waiting.phase == .loading)
             token.invalidate()
         }
-        await until { list == nil && channel == nil }
+        try await until { list == nil && channel == nil }
     }
 
     @Test("AM-45 What is on the screen is marked as read again after the server has begun anew, where places are lower")
@@ -110,12 +108,12 @@ struct MessageListTests {
         }
         try await arrive(1000, epoch: "first")
         let token = chat.channel(Harness.channel).markReadWhileVisible(every: .milliseconds(1))
-        while try await marks() != [1000] { await Task.yield() }
-        while await !chat.driver.replies.isEmpty { await Task.yield() }
-        for _ in 0..<1000 { await Task.yield() }
+        try await until { try await marks() == [1000] }
+        try await until { await chat.driver.replies.isEmpty }
+        await letOthersRun()
         for item in try await outbox.items() { await chat.driver.request(.discard(.operation(item.id, of: item.channel))) }
         try await arrive(10, epoch: "second")
-        while try await marks() != [10] { await Task.yield() }
+        try await until { try await marks() == [10] }
         token.invalidate()
     }
 
@@ -130,19 +128,19 @@ struct MessageListTests {
             ])
         let shown = chat.channel(Harness.channel)
         let token = shown.markReadWhileVisible(every: .milliseconds(1))
-        while try await outbox.count() == 0 { await Task.yield() }
-        while await !chat.driver.replies.isEmpty { await Task.yield() }
-        await until { shown.unreadCount == 0 }
-        for _ in 0..<1000 { await Task.yield() }
+        try await until { try await outbox.count() > 0 }
+        try await until { await chat.driver.replies.isEmpty }
+        try await until { shown.unreadCount == 0 }
+        await letOthersRun()
         let purged = Rows([PurgedMessage(seq: 3, changeSeq: 4, counts: true)])
         try await store.write([
             .rows(purged, of: .channel(Harness.channel)), .counters(Harness.channel, counters(4, messages: 2)),
             .position(Harness.channel, Position(cursor: 4, windowStart: 0, messageCount: nil)),
         ])
-        await until { shown.lastMessage?.seq == 2 && shown.channel?.counters.seq == 4 }
+        try await until { shown.lastMessage?.seq == 2 && shown.channel?.counters.seq == 4 }
         try await shown.markUnread(from: 2)
-        await until { shown.unreadCount > 0 }
-        for _ in 0..<1000 { await Task.yield() }
+        try await until { shown.unreadCount > 0 }
+        await letOthersRun()
         try await Task.sleep(for: .milliseconds(50))
         #expect(shown.unreadCount > 0)
         let last = try #require(try await outbox.items().last)
@@ -172,12 +170,12 @@ struct MessageListTests {
         #expect(list.firstUnread?.clientId == "bob-502" && list.newerCount == 495 && list.hasOlder)
         try await read(to: 900, userSeq: 2)
         try await store.write(arrival(of: 1001...1001))
-        await until { list.newerCount == 496 }
+        try await until { list.newerCount == 496 }
         #expect(list.firstUnread?.clientId == "bob-502")
         // Only if it is deleted for good, the next one is the first.
         let purged = Rows([PurgedMessage(seq: 502, changeSeq: 1002, counts: true)])
         try await store.write([.rows(purged, of: .channel(Harness.channel))] + arrival(of: 1003...1003))
-        await until { list.firstUnread?.clientId == "bob-503" }
+        try await until { list.firstUnread?.clientId == "bob-503" }
         #expect(list.items.map(\.text) == (496...500).map { "\($0)" } + ["mine"] + (503...506).map { "\($0)" })
     }
 
@@ -189,17 +187,17 @@ struct MessageListTests {
         try await list.loadOlder()
         #expect(list.items.count == 200 && !list.hasNewer)
         try await store.write(arrival(of: 1001...1200))
-        await until { list.hasNewer }
+        try await until { list.hasNewer }
         #expect(list.items.map(\.text) == (801...1100).map { "\($0)" })
         try await chat.channel(Harness.channel).send("on its way")
         #expect(list.items.last?.text == "1100")
 
         await list.showNewest()
-        await until { list.items.last?.text == "on its way" }
+        try await until { list.items.last?.text == "on its way" }
         #expect(list.items.dropLast().map(\.text) == (1101...1200).map { "\($0)" } && !list.hasNewer)
         // From here on it follows.
         try await store.write(arrival(of: 1201...1201))
-        await until { list.items.dropLast().last?.text == "1201" }
+        try await until { list.items.dropLast().last?.text == "1201" }
         #expect(list.items.count == 102)
     }
 
@@ -209,11 +207,11 @@ struct MessageListTests {
         let list = chat.channel(Harness.channel).messages()
         try await list.loaded()
         let clientId = try await chat.channel(Harness.channel).send("mine")
-        await until { list.items.last?.state == .pending }
+        try await until { list.items.last?.state == .pending }
         // The message and 400 after it, before its row of the outbox is removed.
         let mine = message(1001, "mine", by: "ann", clientId: clientId)
         try await store.write([.messages([mine], of: Harness.channel)] + arrival(of: 1002...1401))
-        await until { list.items.last?.text == "1401" }
+        try await until { list.items.last?.text == "1401" }
         #expect(list.items.allSatisfy { $0.state == .sent } && list.items.count == MessageList.rowsMax)
     }
 
@@ -225,7 +223,7 @@ struct MessageListTests {
         let before = list.items
         let edit = StoreWrite.messages([message(990, "edited", changedAt: 1001)], of: Harness.channel)
         try await store.write(arrival(of: 1001...1001) + [edit])
-        await until { list.items.last?.text == "1001" }
+        try await until { list.items.last?.text == "1001" }
         let kept = zip(before, list.items).filter { $0.isSameRow(as: $1) }.map(\.0.text)
         #expect(kept == (971...1000).map { "\($0)" }.filter { $0 != "990" })
         #expect(list.items.first { $0.message?.seq == 990 }?.text == "edited")

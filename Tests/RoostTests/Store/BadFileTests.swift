@@ -124,13 +124,13 @@ struct BadFileTests {
         }
         try await chat.connect()
         for await update in list.updates where update.items.map(\.text) == ["welcome"] { break }
-        while list.phase != .loaded { await Task.yield() }
+        try await until { list.phase == .loaded }
 
         let store = try await chat.driver.files().store
         try await store.change { try $0.execute(sql: "UPDATE messages SET text = 7") }
         let error = await #expect(throws: RoostError.self) { try await chat.channel("general").messages().loaded() }
         #expect(error?.code == .unavailable)
-        for _ in 0..<1000 { await Task.yield() }
+        await letOthersRun()
         problems.continuation.finish()
         for await problem in problems.stream { Issue.record("\(problem)") }
         await chat.disconnect()

@@ -37,60 +37,65 @@ struct FailedWriteTests {
         return queue
     }
 
-    @Test("Of operations that are written together, none is kept after one that can't be: whoever is told so may ask again")
-    func together() async throws {
-        defer { try? FileManager.default.removeItem(at: directory) }
+    /// A chat that keeps every message but `big`, and none until the work ends, because the outbox is being read.
+    private func busyChat() async throws -> (chat: Chat, work: BusyWork, reading: Task<Void, any Error>) {
         let chat = chat()
-        let driver = chat.driver
-        func send(_ text: String) -> Task<Void, any Error> {
-            let message = SendMessage(channel: "general", clientId: ClientID(text), text: text)
-            return Task { try await driver.enqueue(.send(message)) }
-        }
         let outbox = try await chat.driver.prepare().outbox
         _ = try await refuse("INSERT ON operations", when: "NEW.client_id = 'big'", in: "outbox.sqlite")
         let work = BusyWork()
-        let busy = Task { try await outbox.read { _ in work.run() } }
-        while !work.isRunning { await Task.yield() }
+        let reading = Task { try await outbox.read { _ in work.run() } }
+        try await until { work.isRunning }
+        return (chat, work, reading)
+    }
+
+    /// Has a message kept whose text is its id as well.
+    private func send(_ text: String, by driver: SyncDriver) -> Task<Void, any Error> {
+        let message = SendMessage(channel: "general", clientId: ClientID(text), text: text)
+        return Task { try await driver.enqueue(.send(message)) }
+    }
+
+    /// Waits until a message is being written. What comes then isn't written together with it.
+    private func waitUntilWriting(_ driver: SyncDriver) async throws {
+        try await until { await !driver.replies.isEmpty }
+        try await until { await driver.inputs.isEmpty }
+    }
+
+    @Test("Of operations that are written together, none is kept after one that can't be: whoever is told so may ask again")
+    func together() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (chat, work, reading) = try await busyChat()
+        defer { work.end() }
+        let driver = chat.driver
         // The first is being written while the others come, and these are written together.
-        let first = send("first")
-        while await chat.driver.replies.isEmpty { await Task.yield() }
-        while await !chat.driver.inputs.isEmpty { await Task.yield() }
-        let others = ["big", "small"].map(send)
-        while await chat.driver.inputs.count < 2 { await Task.yield() }
+        let first = send("first", by: driver)
+        try await waitUntilWriting(driver)
+        let others = ["big", "small"].map { send($0, by: driver) }
+        try await until { await driver.inputs.count == 2 }
         work.end()
-        try await busy.value
+        try await reading.value
         try await first.value
         for other in others {
             let error = await #expect(throws: RoostError.self) { try await other.value }
             #expect(error?.code == .unavailable && error?.message.contains("it is full") == true)
         }
-        #expect(try await outbox.items().compactMap { $0.operation.sent?.content.text } == ["first"])
+        #expect(try await driver.files().outbox.items().compactMap { $0.operation.sent?.content.text } == ["first"])
     }
 
     @Test("What comes while an operation can't be written is kept all the same")
     func meanwhile() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
-        let chat = chat()
+        let (chat, work, reading) = try await busyChat()
+        defer { work.end() }
         let driver = chat.driver
-        func send(_ text: String) -> Task<Void, any Error> {
-            let message = SendMessage(channel: "general", clientId: ClientID(text), text: text)
-            return Task { try await driver.enqueue(.send(message)) }
-        }
-        let outbox = try await driver.prepare().outbox
-        _ = try await refuse("INSERT ON operations", when: "NEW.client_id = 'big'", in: "outbox.sqlite")
-        let work = BusyWork()
-        let busy = Task { try await outbox.read { _ in work.run() } }
-        while !work.isRunning { await Task.yield() }
-        let big = send("big")
-        while await driver.replies.isEmpty { await Task.yield() }
-        while await !driver.inputs.isEmpty { await Task.yield() }
-        let small = send("small")
-        while await driver.inputs.isEmpty { await Task.yield() }
+        let big = send("big", by: driver)
+        try await waitUntilWriting(driver)
+        let small = send("small", by: driver)
+        try await until { await !driver.inputs.isEmpty }
         work.end()
-        try await busy.value
+        try await reading.value
         await #expect(throws: RoostError.self) { try await big.value }
         try await small.value
-        #expect(try await outbox.items().compactMap { $0.operation.sent?.content.text } == ["small"])
+        #expect(try await driver.files().outbox.items().compactMap { $0.operation.sent?.content.text } == ["small"])
         #expect(await driver.machine?.item(.message(MessageKey(channel: "general", clientId: "small"))) != nil)
         await chat.disconnect()
     }
@@ -130,7 +135,7 @@ struct FailedWriteTests {
         #expect(await server.operations().contains("channel.hide") == false)
         #expect(try await chat.driver.files().outbox.items().map(\.firstSentAt) == [nil])
         try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
-        while await !server.operations().contains("channel.hide") { await Task.yield() }
+        try await until { await server.operations().contains("channel.hide") }
         for await entries in chat.outbox.updates where entries.isEmpty { break }
         await chat.disconnect()
     }

@@ -3,15 +3,15 @@ import Testing
 
 @testable import Roost
 
-@Suite("Store: files that are let go of while they are used")
+@Suite("Store: files that are let go of while they are used", .timeLimit(.minutes(5)))
 struct LeaseTests {
     @Test("A database that is replaced is handed over once nobody uses it any more, and who comes later gets the new one")
-    func replaces() async {
+    func replaces() async throws {
         let leases = Leases("old")
         let (entered, enter) = AsyncStream<Void>.makeStream()
         let (goOn, letGoOn) = AsyncStream<Void>.makeStream()
         let log = NIOLockedValueBox<[String]>([])
-        await withTaskGroup(of: Void.self) { group in
+        try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 await leases.use { database in
                     enter.yield()
@@ -25,9 +25,10 @@ struct LeaseTests {
                 log.withLockedValue { $0.append("replaced \(former)") }
             }
             // Later ones don't wait.
-            while await leases.use({ $0 }) != "new" { await Task.yield() }
+            try await until { await leases.use { $0 } == "new" }
             log.withLockedValue { $0.append("used new") }
             letGoOn.yield()
+            try await group.waitForAll()
         }
         #expect(log.withLockedValue { $0 } == ["used new", "used old", "replaced old"])
     }
@@ -42,7 +43,7 @@ struct LeaseTests {
                 group.addTask {
                     for _ in 0..<500 {
                         await leases.use { number in
-                            await Task.yield()
+                            await letOthersRun(1)
                             if closed.withLockedValue({ $0.contains(number) }) { wrong.withLockedValue { $0 += 1 } }
                         }
                     }

@@ -38,13 +38,13 @@ struct LogOutTests {
         try await chat.connect()
         let (list, messages) = (chat.channels(), chat.channel("general").messages())
         try await chat.channel("general").sendConfirmed("hi")
-        while list.items.isEmpty || messages.items.count != 2 { await Task.yield() }
+        try await until { !list.items.isEmpty && messages.items.count == 2 }
         #expect(isThere == !isInMemory)
 
         try await chat.logOut()
         #expect(!isThere)
-        while !list.items.isEmpty || !messages.items.isEmpty { await Task.yield() }
-        while chat.connection.status != .offline { await Task.yield() }
+        try await until { list.items.isEmpty && messages.items.isEmpty }
+        try await until { chat.connection.status == .offline }
         let refused: [() async throws -> Void] = [
             { try await chat.connect() },
             { _ = try await chat.call(GetMe()) },
@@ -94,8 +94,8 @@ struct LogOutTests {
         try await chat.connect()
         let call = Task { try await chat.call(GetMe()) }
         let send = Task { try await chat.channel("general").sendConfirmed("hi") }
-        while await chat.driver.replies.isEmpty { await Task.yield() }
-        while try await chat.driver.files().outbox.items().isEmpty { await Task.yield() }
+        try await until { await !chat.driver.replies.isEmpty }
+        try await until { try await !chat.driver.files().outbox.items().isEmpty }
         try await chat.logOut(discardingUnsent: true)
         let ended = await #expect(throws: RoostError.self) { try await call.value }
         #expect(ended?.code == .notConnected)
@@ -116,9 +116,9 @@ struct LogOutTests {
         await other?.disconnect()
         other = nil
         // The other's last references go with tasks that are ending.
-        while try await chat.driver.files().isShared { await Task.yield() }
+        try await until { try await !chat.driver.files().isShared }
         // The other has fetched everything afresh, so that this one had to begin with what is stored, and may be sending once more.
-        while try await chat.driver.files().outbox.count() > 0 { await Task.yield() }
+        try await until { try await chat.driver.files().outbox.count() == 0 }
         try await chat.logOut()
         #expect(!isThere)
 
@@ -144,10 +144,10 @@ struct LogOutTests {
         try await Chat.erase("bob", at: url, in: storage)
         try await Chat.erase("ann", at: URL(filePath: "/other"), in: .inMemory)
         #expect(isThere)
-        while isThere {
-            // The chat's last references go with tasks that are ending.
+        // The chat's last references go with tasks that are ending.
+        try await until {
             try? await Chat.erase("ann", at: url, in: storage)
-            await Task.yield()
+            return !isThere
         }
         try await Chat.erase("ann", at: url, in: storage)
     }

@@ -73,8 +73,11 @@ struct ReaderTests {
                 group.addTask { try await store.letGo() }
                 stores.append(store)
             }
-            for store in stores { while try await isKnown(store) { await Task.yield() } }
-            for _ in stores { mayEnd.signal() }
+            do {
+                // The group waits for the readers, also where the test fails.
+                defer { for _ in stores { mayEnd.signal() } }
+                for store in stores { try await until { try await !isKnown(store) } }
+            }
             try await group.waitForAll()
         }
     }

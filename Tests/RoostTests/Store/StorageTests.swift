@@ -76,9 +76,9 @@ struct StorageTests {
         second = nil
         // The last references go with tasks that are ending.
         var free: Int32?
-        while free == nil {
+        try await until {
             free = try takeLock()
-            await Task.yield()
+            return free != nil
         }
         if let free { close(free) }
     }

@@ -21,7 +21,7 @@ struct BatchTests {
         let store = try await chat.driver.prepare().store
         let work = BusyWork()
         Task { try await store.read { _ in work.run() } }
-        while !work.isRunning { await Task.yield() }
+        try await until { work.isRunning }
         return (chat, work)
     }
 
@@ -54,41 +54,44 @@ struct BatchTests {
     @Test("I10 The transport reads on while the store writes, and everything that came meanwhile is stored, in order")
     func readsOn() async throws {
         let (chat, work) = try await busyChat()
+        defer { work.end() }
         for seq in 1...400 as ClosedRange<Seq> { try await server.send(event(seq)) }
         work.end()
-        while try await position(of: chat) < 400 { await Task.yield() }
+        try await until { try await position(of: chat) == 400 }
         await chat.disconnect()
     }
 
     @Test("I18 Past 512 events the transport waits for the store, and then goes on")
     func waits() async throws {
         let (chat, work) = try await busyChat()
+        defer { work.end() }
         let (sending, sent) = send(2000)
-        while sent() < 511 { await Task.yield() }
-        for _ in 0..<1000 { await Task.yield() }
+        try await until { sent() >= 511 }
+        await letOthersRun()
         // Those that the store has begun with, and those that wait.
         #expect(sent() <= 1024)
         work.end()
         try await sending.value
-        while try await position(of: chat) < 2000 { await Task.yield() }
+        try await until { try await position(of: chat) == 2000 }
         await chat.disconnect()
     }
 
     @Test("I18 Past 4 MiB the transport waits for the store, however few the events are, and then goes on")
     func waitsForBytes() async throws {
         let (chat, work) = try await busyChat()
+        defer { work.end() }
         // 256 KiB each: 16 of them are 4 MiB.
         let user = User(
             userId: "ann", displayName: String(repeating: "n", count: 256 << 10), createdAt: Timestamp(milliseconds: 0),
             updatedAt: Timestamp(milliseconds: 0))
         let (sending, sent) = send(60, Rows([user]))
-        while sent() < 15 { await Task.yield() }
-        for _ in 0..<1000 { await Task.yield() }
+        try await until { sent() >= 15 }
+        await letOthersRun()
         // Those that the store has begun with, and those that wait.
         #expect(sent() <= 32)
         work.end()
         try await sending.value
-        while try await position(of: chat) < 60 { await Task.yield() }
+        try await until { try await position(of: chat) == 60 }
         await chat.disconnect()
     }
 }

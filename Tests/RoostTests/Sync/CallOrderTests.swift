@@ -15,10 +15,10 @@ struct CallOrderTests {
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         let waiting = Task { try await chat.channel("general").sendConfirmed("1") }
         let list = await chat.outbox
-        while await list.entries.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+        try await until { await !list.entries.isEmpty }
         try await chat.channel("general").send("2")
         await #expect(throws: RoostError.self) { try await chat.call(GetMe()) }
-        while await list.entries.count < 2 { try await Task.sleep(for: .milliseconds(1)) }
+        try await until { await list.entries.count == 2 }
         waiting.cancel()
         _ = await waiting.result
     }
@@ -31,7 +31,7 @@ struct CallOrderTests {
         await withTaskGroup(of: Void.self) { group in
             while let (number, turn) = turns.popLast() {
                 group.addTask {
-                    if number.isMultiple(of: 3) { await Task.yield() }
+                    if number.isMultiple(of: 3) { await letOthersRun(1) }
                     await turn.comes()
                     // One that fails never passes its turn on, but lets go of it.
                     guard !number.isMultiple(of: 7) else { return }

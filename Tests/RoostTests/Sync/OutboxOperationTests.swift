@@ -150,7 +150,7 @@ struct OutboxOperationTests {
     )
     func muting() async throws {
         var client = try await offline()
-        func until() async throws -> Timestamp? { try await client.view()?.membership?.notificationsMutedUntil }
+        func mutedUntil() async throws -> Timestamp? { try await client.view()?.membership?.notificationsMutedUntil }
         func total() async throws -> Int {
             try await client.store.read { database in
                 try ChannelQuery(hidden: .all).places(in: database).reduce(0) { $0 + $1.countedUnread }
@@ -160,19 +160,19 @@ struct OutboxOperationTests {
         #expect(before > 0)
         let mute = OutboxOperation.mute(MuteNotifications(channel: Self.channel))
         try await client.enqueue(.mute(MuteNotifications(channel: Self.channel, seconds: 60)))
-        #expect(try await until().map { $0 < .forever } == true)
+        #expect(try await mutedUntil().map { $0 < .forever } == true)
         try await client.enqueue(mute)
-        #expect(try await until() == .forever)
+        #expect(try await mutedUntil() == .forever)
         #expect(try await total() == 0)
         try await client.enqueue(.unmute(UnmuteNotifications(channel: Self.channel)))
-        #expect(try await until() == nil)
+        #expect(try await mutedUntil() == nil)
         try await client.enqueue(mute)
         #expect(try await client.outbox.items().map(\.operation) == [mute])
         client = try await client.restarted()
-        #expect(try await until() == .forever)
+        #expect(try await mutedUntil() == .forever)
         try await reconnect(&client)
         try await client.refuse("channel.muteNotifications", with: RoostError(.notPermitted, "No."))
-        #expect(try await until() == nil)
+        #expect(try await mutedUntil() == nil)
         #expect(try await total() == before)
     }
 

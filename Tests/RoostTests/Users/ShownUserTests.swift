@@ -16,11 +16,6 @@ struct ShownUserTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    /// It looks now and then: a loop that only yields takes a processor from the tests beside it.
-    private func until(_ condition: @MainActor () async -> Bool) async {
-        while await !condition(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(2)) }
-    }
-
     private func named(_ id: UserID, _ name: String, version: Int64 = 1) -> UserSummary {
         UserSummary(userId: id, displayName: name, avatarFileId: "\(name).png", version: version)
     }
@@ -59,10 +54,10 @@ struct ShownUserTests {
         #expect(invitations.items.map(\.inviter.name) == ["Bob"])
 
         try await store.write([.users([named("cat", "Cat"), named("bob", "older")])])
-        await until { messages.items.last?.sender.name == "Cat" && channels.items.first?.lastSender?.name == "Cat" }
-        await until { room.lastSender == named("cat", "Cat") && user.user == named("cat", "Cat") }
+        try await until { messages.items.last?.sender.name == "Cat" && channels.items.first?.lastSender?.name == "Cat" }
+        try await until { room.lastSender == named("cat", "Cat") && user.user == named("cat", "Cat") }
         try await store.write([.users([named("bob", "Robert", version: 3)])])
-        await until { messages.items.first?.sender.name == "Robert" && invitations.items.first?.inviter.name == "Robert" }
+        try await until { messages.items.first?.sender.name == "Robert" && invitations.items.first?.inviter.name == "Robert" }
         #expect(messages.items.map(\.text) == ["one", "two"])
     }
 
@@ -118,7 +113,7 @@ struct ShownUserTests {
             userId: "ann", displayName: "Ann", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0),
             version: 2)
         try await store.write([.rows(Rows([ann]), of: .user("ann"))])
-        await until { messages.items.map(\.sender.name) == ["Ann", "Ann"] }
+        try await until { messages.items.map(\.sender.name) == ["Ann", "Ann"] }
         #expect(try await store.read { try $0.profile(of: "ann") } == ann)
     }
 
@@ -148,9 +143,9 @@ struct ShownUserTests {
         for (seq, sender) in [(2, "bob"), (3, "nobody"), (4, "bob"), (5, "nobody")] as [(Seq, UserID)] {
             try await server.send(sent(message(seq, "\(seq)", by: sender), messages: Int(seq) - 1))
         }
-        await until { messages.items.map(\.sender.name) == ["Bob", "nobody", "Bob", "nobody"] }
+        try await until { messages.items.map(\.sender.name) == ["Bob", "nobody", "Bob", "nobody"] }
         try await server.send(sent(message(6, "six"), messages: 5))
-        await until {
+        try await until {
             messages.items.count == 5 && channels.items.first?.lastSender?.name == "Bob" && room.lastSender?.name == "Bob"
         }
         let asked = await server.calls.filter { $0.operation == "user.listChanged" }.compactMap { call -> JSONValue? in
@@ -221,7 +216,7 @@ struct ShownUserTests {
         try await user?.loaded()
         weak let released = user
         user = nil
-        await until { released == nil }
+        try await until { released == nil }
         try await store.write([.users([named("bob", "Bob")])])
     }
 }

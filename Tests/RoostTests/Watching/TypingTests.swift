@@ -26,8 +26,8 @@ struct TypingTests {
     }
 
     /// Returns when somebody sleeps until a time of the clock.
-    private func sleeps(until end: Duration) async {
-        while !clock.ends.contains(end) { await Task.yield() }
+    private func sleeps(until end: Duration, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await until(sourceLocation: sourceLocation) { clock.ends.contains(end) }
     }
 
     @Test("The server hears that the user types once a second at most, and that they stopped 7 seconds after the last key")
@@ -43,11 +43,11 @@ struct TypingTests {
         channel.startTyping()
         #expect(await told(by: chat) == ["typing.start", "typing.start"])
 
-        await sleeps(until: .seconds(8))
+        try await sleeps(until: .seconds(8))
         clock.advance(by: .milliseconds(6999))
         #expect(await told(by: chat) == ["typing.start", "typing.start"])
         clock.advance(by: .milliseconds(1))
-        while await told(by: chat).count < 3 { await Task.yield() }
+        try await until { await told(by: chat).count >= 3 }
         #expect(await told(by: chat) == ["typing.start", "typing.start", "typing.stop"])
         withExtendedLifetime(channel) {}
         await chat.disconnect()
@@ -79,16 +79,16 @@ struct TypingTests {
         try await server.send(signal)
         for await users in typing.updates where !users.isEmpty { break }
         #expect(typing.users.map(\.userId) == ["bob"])
-        await sleeps(until: .seconds(10))
+        try await sleeps(until: .seconds(10))
         clock.advance(by: .milliseconds(9999))
         try await server.send(signal)
-        await sleeps(until: .milliseconds(19_999))
+        try await sleeps(until: .milliseconds(19_999))
         // What was heard first doesn't count any more.
         clock.advance(by: .seconds(5))
-        for _ in 0..<1000 { await Task.yield() }
+        await letOthersRun()
         #expect(typing.users.map(\.userId) == ["bob"])
         clock.advance(by: .milliseconds(4999))
-        for _ in 0..<1000 { await Task.yield() }
+        await letOthersRun()
         #expect(typing.users.map(\.userId) == ["bob"])
         clock.advance(by: .milliseconds(1))
         for await users in typing.updates where users.isEmpty { break }
