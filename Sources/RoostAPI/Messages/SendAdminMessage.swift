@@ -2,7 +2,7 @@
 ///
 /// Sending again with the same `clientId` stores nothing in channels that have it, and answers with the messages as they are now, also of channels
 /// that were deleted since or let no admin in any more.
-/// - Throws: `not_found`; `kind_forbids` for a channel whose type lets no admin send, such as a conversation. The refusal's `field` names the
+/// - Throws: `limit_exceeded` if all copies together have more than ``Limits/adminMessagesSizeBytes``; `not_found`; `kind_forbids` for a channel whose type lets no admin send, such as a conversation. The refusal's `field` names the
 ///   channel by its place: `channels[2]`.
 public struct SendAdminMessage: Operation, MessageCarrying {
     public typealias Response = MessageResults
@@ -49,6 +49,9 @@ public struct SendAdminMessage: Operation, MessageCarrying {
         try clientId.validate(field: "clientId")
         guard content.kind == .text || content.kind == .admin else { throw .invalidArgument("kind", "must be admin, or left out") }
         try content.validate()
+        guard content.sizeBytes * channels.count <= Limits.adminMessagesSizeBytes else {
+            throw .limitExceeded("channels", limit: Limits.adminMessagesSizeBytes, unit: "bytes of all copies of the message")
+        }
     }
 }
 

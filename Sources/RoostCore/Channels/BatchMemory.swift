@@ -221,15 +221,17 @@ extension Transaction {
 
     /// Writes a member's own row, which is read anew when it is needed again.
     func write(_ sql: SQL, toMember user: UserID, of channel: ChannelID) throws {
-        guard let batchMemory else { return try perform(sql) }
-        if batchMemory.isDue(user, in: channel) {
-            batchMemory.isKeeping = true
-            defer { batchMemory.isKeeping = false }
-            try perform(sql)
-        } else {
-            try besideBatchMemory { try perform(sql) }
-        }
-        batchMemory.keep(nil, of: user, in: channel)
+        try writing(toMember: user, of: channel) { try perform(sql) }
+    }
+
+    /// Writes a member's own row by a body that returns something of it.
+    func writing<Result>(toMember user: UserID, of channel: ChannelID, _ body: () throws -> Result) rethrows -> Result {
+        guard let batchMemory else { return try body() }
+        defer { batchMemory.keep(nil, of: user, in: channel) }
+        guard batchMemory.isDue(user, in: channel) else { return try besideBatchMemory(body) }
+        batchMemory.isKeeping = true
+        defer { batchMemory.isKeeping = false }
+        return try body()
     }
 
     /// Writes columns of a member's row that sending doesn't move.

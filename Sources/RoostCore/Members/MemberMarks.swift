@@ -12,13 +12,17 @@ extension Transaction {
     /// Writes how far a member has read.
     ///
     /// - Parameter count: The column `read_count`, which isn't the count in the row where messages were deleted for good.
-    func writeReading(_ row: Membership, count: Int, of user: UserID, in channel: ChannelID) throws {
-        try write(
-            """
-            UPDATE members
-            SET read_seq = \(row.readSeq), read_count = \(count), last_read_at = \(row.lastReadAt), user_seq = \(row.userSeq)
-            WHERE channel_id = \(channel) AND user_id = \(user)
-            """, toMember: user, of: channel)
+    /// - Returns: How far they had read for others before they marked something as unread; 0 if they never did.
+    func writeReading(_ row: Membership, count: Int, of user: UserID, in channel: ChannelID) throws -> Seq {
+        try writing(toMember: user, of: channel) {
+            let sql: SQL = """
+                UPDATE members
+                SET read_seq = \(row.readSeq), read_count = \(count), last_read_at = \(row.lastReadAt), user_seq = \(row.userSeq)
+                WHERE channel_id = \(channel) AND user_id = \(user)
+                RETURNING receipt_seq
+                """
+            return try first(sql) { $0.int64() } ?? 0
+        }
     }
 
     /// Writes how far messages have reached a member's devices.

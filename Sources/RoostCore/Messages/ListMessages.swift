@@ -134,7 +134,7 @@ struct HistoryWalk {
         }
         let (messages, hasMore) = try onward(from: start, limit: limit, sizeBytesMax: sizeBytesMax, read)
         let goesOn = try hasMore || (highest < head && exists(after: highest))
-        return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.last?.seq ?? highest : highest)
+        return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.last?.seq ?? start : highest)
     }
 
     /// Messages from the page's place on, the nearest first, and whether there are more. If a page keeps times whole, those of the last one's

@@ -28,7 +28,8 @@ extension ListMessageVersions: Handled {
         guard context.options.versionSeconds > 0 || context.options.undeletionSeconds > 0 else {
             throw RoostError(.featureDisabled, "The app keeps no earlier versions of messages.")
         }
-        return MessageVersions(versions: try context.versions(of: message))
+        // What the caller has deleted for themselves is shown to them nowhere.
+        return MessageVersions(versions: message.isDeletedForMe ? [] : try context.versions(of: message))
     }
 }
 

@@ -10,8 +10,9 @@ extension MarkRead: Handled {
         let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
         guard target > own.row.readSeq else { return try context.unreadCount(in: access) }
 
-        let moved = try context.moveReading(to: target, at: context.now, .readingMarked, in: access)
-        try context.tellReading(upTo: target, in: access)
+        let (moved, receiptSeq) = try context.moveReading(to: target, at: context.now, .readingMarked, in: access)
+        // What was read, and marked as unread since, is nothing new to the others.
+        if target > receiptSeq { try context.tellReading(upTo: target, in: access) }
         return try context.unreadCount(in: moved)
     }
 }
@@ -29,7 +30,8 @@ extension MarkUnread: Handled {
         // What is hidden from the caller stays read.
         let target = max(seq - 1, access.historyFloor, 0)
         let isMoved = target < own.row.readSeq
-        let after = isMoved ? try context.moveReading(to: target, at: own.row.lastReadAt, .readingUnmarked, in: access) : access
+        let after =
+            isMoved ? try context.moveReading(to: target, at: own.row.lastReadAt, .readingUnmarked, in: access).moved : access
         // It ends reading also where nothing moves: what a device has received a moment ago is still to be marked.
         context.tell(.markedUnread(context.caller.user, access.channelId))
         return try context.unreadCount(in: after)
@@ -131,10 +133,10 @@ extension TotalUnread {
 extension Context {
     /// Moves the caller's read position, and tells the caller's connections.
     ///
-    /// - Returns: The channel with it.
+    /// - Returns: The channel with it, and how far the caller had read for others before they marked something as unread.
     fileprivate mutating func moveReading(
         to target: Seq, at time: Timestamp?, _ kind: Event.Kind, in before: ChannelAccess
-    ) throws -> ChannelAccess {
+    ) throws -> (moved: ChannelAccess, receiptSeq: Seq) {
         var access = before
         var own = try access.requireOwn()
         let userSeq = try advanceStream(of: caller.user)
@@ -149,9 +151,9 @@ extension Context {
             try transaction.writeMention(own, of: caller.user, in: access.channelId)
         }
         access.own = own
-        try transaction.writeReading(own.row, count: counts.stored, of: caller.user, in: access.channelId)
+        let receiptSeq = try transaction.writeReading(own.row, count: counts.stored, of: caller.user, in: access.channelId)
         tell(kind, user: caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
-        return access
+        return (access, receiptSeq)
     }
 
     /// Returns what the caller, a member, hasn't read.

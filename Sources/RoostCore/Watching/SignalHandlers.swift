@@ -76,6 +76,13 @@ extension Context {
             default: 0
             }
         let isForAll = access.counters.memberCount <= membersMax
+        var signal = signal
+        // Who doesn't share it any more is left out from then on, on every node.
+        if let typing = signal.typing?.users, !typing.isEmpty {
+            let silent: SQL = "SELECT user_id FROM users WHERE user_id IN (\(list: typing.map(\.rawValue))) AND shares_typing = 0"
+            let users: [UserID] = try transaction.rows(silent) { $0.identifier() }
+            signal.typing?.users.removeAll { users.contains($0) }
+        }
         tell(.signal(signal, isForAll ? .channel(signal.channel, readers) : .watchers(signal.channel, readers)))
     }
 }

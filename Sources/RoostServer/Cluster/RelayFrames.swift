@@ -19,6 +19,7 @@ extension EventFrames {
             case .change(let notice): frames.change(notice)
             case .watches(let connection, let user, let channel): frames.watches(connection, user, channel)
             case .attach(let connection, let channel): frames.attach(connection, to: channel)
+            case .attachWatcher(let connection, let channel): frames.attachWatcher(connection, to: channel)
             case .answer(.socket(let socket, let payload)): frames.reply(payload, to: socket)
             case .answer(.waiting(let resume)): waiting.append(resume)
             }

@@ -367,7 +367,11 @@ struct SocketSession {
         unreadSince = nil
         budget.becameRead()
         guard !isHanding, !isClosing else { return [] }
-        if reader.waitingBytes > 0 || isReadingPaused { decode(pressure()) }
+        if reader.waitingBytes > 0 || isReadingPaused {
+            decode(pressure())
+        } else {
+            publish()
+        }
         sendSignals()
         return takeActions()
     }

@@ -25,6 +25,8 @@ struct EventFrames {
         case watches(ConnectionID, UserID, ChannelID)
         /// A connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
+        /// A connection gets the events of a channel that it watches, if it still does.
+        case attachWatcher(ConnectionID, ChannelID)
         case reply(SocketID, [UInt8])
     }
 
@@ -138,6 +140,11 @@ struct EventFrames {
     mutating func attach(_ connection: ConnectionID, to channel: ChannelID) {
         open.removeAll(keepingCapacity: true)
         steps.append(.attach(connection, channel))
+    }
+
+    mutating func attachWatcher(_ connection: ConnectionID, to channel: ChannelID) {
+        open.removeAll(keepingCapacity: true)
+        steps.append(.attachWatcher(connection, channel))
     }
 
     mutating func reply(_ payload: [UInt8], to socket: SocketID) { steps.append(.reply(socket, payload)) }

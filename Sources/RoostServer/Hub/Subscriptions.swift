@@ -116,18 +116,21 @@ struct Subscriptions<Socket> {
         case .signal(let frame, let audience):
             send(frame, to: audience, perform)
         case .catchUp(let newcomers, let channel, let readers, let frames):
-            for receiver in self.newcomers(newcomers, to: channel, readers) {
+            for receiver in self.newcomers(newcomers, to: channel, readers, perform) {
                 let bytes = frames.bytes(isWatching: receiver.watched.contains(channel))
                 perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
             }
         case .catchUpConcealable(let newcomers, let event):
             var forms = ConcealableEventForms(of: event)
-            for receiver in self.newcomers(newcomers, to: event.channel, event.readers) {
+            for receiver in self.newcomers(newcomers, to: event.channel, event.readers, perform) {
                 send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership, perform)
             }
         case .watches(let connection, let user, let channel): watch(channel, user, connection, perform)
         case .change(let notice): change(notice, perform)
         case .attach(let connection, let channel): join(channel, connection, perform)
+        case .attachWatcher(let connection, let channel):
+            // The watch may have ended with something that it caught up with.
+            if subscribers[connection]?.watched.contains(channel) == true { subscribe(connection, to: channel) }
         case .reply(let id, let payload):
             if let socket = sockets[id.connection] { perform(.reply(payload, to: socket)) }
         }
@@ -213,15 +216,19 @@ struct Subscriptions<Socket> {
         perform(.send(bytes, eventCount: frames.eventCount, to: subscriber.socket))
     }
 
-    /// Returns the subscribers that don't get the channel's events yet, and may get its past: members, and others who may read it.
-    private func newcomers(_ newcomers: EventFrames.Newcomers, to channel: ChannelID, _ readers: Readers) -> [Subscriber] {
+    /// Returns the subscribers that don't get the channel's events yet, and may get its past: members, and others who may read it. Others who may
+    /// not any more stop watching, as those do who get the event live.
+    private mutating func newcomers(
+        _ newcomers: EventFrames.Newcomers, to channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
+    ) -> [Subscriber] {
         switch newcomers {
         case .connection(let connection), .watcher(let connection):
             guard channels[channel]?.byConnection[connection] == nil, let subscriber = subscribers[connection] else { return [] }
-            let isKnown =
-                newcomers.isByMembership || subscriber.joined.contains(channel)
-                || subscriber.isReader(of: channel, readers, isMember: false)
-            return isKnown ? [subscriber] : []
+            if newcomers.isByMembership || subscriber.joined.contains(channel) { return [subscriber] }
+            guard subscriber.watched.contains(channel) else { return [] }
+            if subscriber.isReader(of: channel, readers, isMember: false) { return [subscriber] }
+            endWatch(of: channel, connection, perform)
+            return []
         case .member(let user):
             // A watcher may already have received some of these events, before learning of the membership. It begins at the joining all the
             // same.

@@ -40,9 +40,16 @@ final class SignalDesk: Sendable {
     }
 
     /// Takes what rules have told about signals that aren't sent at once; nothing else concerns it.
-    func take(_ notices: some Sequence<Notice>) {
+    ///
+    /// - Returns: What other nodes can't see by it: who has stopped typing, by sending a message.
+    @discardableResult
+    func take(_ notices: some Sequence<Notice>) -> [Notice] {
+        var unseen: [Notice] = []
         for notice in notices {
             switch notice {
+            case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
+                guard let sender = event.actor, state.withLock({ $0.board.hasSent(sender, in: channel) }) else { break }
+                unseen.append(.stoppedTyping(sender, channel))
             case .typing(let user, let channel): change { $0.types(user, in: channel, at: Self.now) }
             case .stoppedTyping(let user, let channel), .left(let user, let channel, _):
                 change { $0.stopsTyping(user, in: channel) }
@@ -52,6 +59,7 @@ final class SignalDesk: Sendable {
             default: break
             }
         }
+        return unseen
     }
 
     /// Takes an app's own signals of channels with many watchers, which are told with others, or left out: else a thousand people would flood all that

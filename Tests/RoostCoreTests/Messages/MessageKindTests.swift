@@ -35,6 +35,15 @@ struct MessageKindTests {
         var custom = send(["a"], "2")
         custom.content.kind = .custom
         #expect(try world.refusal(custom, as: "root", role: .admin)?.field == "kind")
+        // All copies are written and answered at once.
+        let data = String(repeating: "é", count: 20_000)
+        let fit = (1...100).first { Limits.adminMessagesSizeBytes / $0 < MessageContent(text: data, data: data).sizeBytes } ?? 0
+        let large = SendAdminMessage(channels: (0..<fit).map { ChannelID("c\($0)") }, clientId: "2", text: data, data: data)
+        let refusal = try world.refusal(large, as: "root", role: .admin)
+        #expect(refusal?.code == .limitExceeded && refusal?.field == "channels" && refusal?.limit == 8_000_000)
+        var less = large
+        less.channels.removeLast()
+        #expect(try world.refusal(less, as: "root", role: .admin)?.code == .notFound)
         #expect(try world.dump() == before)
     }
 

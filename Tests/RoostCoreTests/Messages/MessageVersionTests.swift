@@ -68,6 +68,17 @@ struct MessageVersionTests {
         #expect(try world.perform(undelete(sent), as: "ben").text == "hello, @cid")
     }
 
+    @Test("SB-59 R24 what an operator has deleted for themselves is shown to them by its versions neither")
+    func ownDeletion() throws {
+        let world = try Self.world()
+        let sent = try world.perform(SendMessage(channel: "room", clientId: "1", text: "first"), as: "ben")
+        try edit(sent, "second", in: world)
+        let list = ListMessageVersions(channel: "room", message: sent.messageId)
+        #expect(try world.perform(list, as: "ann").versions.map(\.content.text) == ["first"])
+        try world.perform(DeleteMessagesForMe(channel: "room", messages: [sent.messageId]), as: "ann")
+        #expect(try world.perform(list, as: "ann").versions == [])
+    }
+
     @Test("SB-59 MN-17 what is brought back mentions those who can still be mentioned")
     func mentions() throws {
         let world = try Self.world()

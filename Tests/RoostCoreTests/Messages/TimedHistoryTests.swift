@@ -161,6 +161,36 @@ struct TimedHistoryTests {
         }
     }
 
+    @Test(
+        "SB-53 SB-55 R22 the pages before and after one around a place, by what it says that it has looked through, lead to all that matches",
+        arguments: Seeds.first(3))
+    func filtersAround(seed: UInt64) throws {
+        let (world, all) = try Self.world(seed: seed)
+        for place in stride(from: Seq(0), through: (all.last?.seq ?? 0) + 2, by: 3) {
+            for (limit, newerLimit) in [(1, nil), (2, nil), (3, nil), (2, 0), (2, 2)] as [(Int, Int?)] {
+                var operation = ListMessages(channel: "general", around: place, limit: limit)
+                (operation.kinds, operation.newerLimit) = ([.custom], newerLimit)
+                var page = try world.perform(operation, as: "ben")
+                var found = page.messages
+                let newest = page
+                (operation.around, operation.newerLimit, operation.limit) = (nil, nil, 3)
+                while page.hasOlder {
+                    operation.before = page.from
+                    page = try world.perform(operation, as: "ben")
+                    found = page.messages + found
+                }
+                (page, operation.before) = (newest, nil)
+                while page.hasNewer {
+                    operation.after = page.to
+                    page = try world.perform(operation, as: "ben")
+                    found += page.messages
+                }
+                #expect(
+                    found == all.filter { $0.kind == .custom }, "seed \(seed), around \(place), \(limit) and \(newerLimit ?? -1)")
+            }
+        }
+    }
+
     @Test("SB-53 a filter that matches nothing looks through a bounded part, and says which")
     func bounded() throws {
         let world = try CoreWorld()

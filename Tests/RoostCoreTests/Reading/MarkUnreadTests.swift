@@ -49,6 +49,21 @@ struct MarkUnreadTests {
                 == UnreadCount(channelId: "general", unreadCount: 1, readSeq: 3))
     }
 
+    @Test("R25 R27 what was read before isn't told when it is read again after a mark as unread, and what is new to the others is")
+    func readsAgain() throws {
+        let world = try world()
+        func told(_ seq: Seq?) throws -> [Seq] {
+            try world.notices { try world.perform(MarkRead(channel: "general", seq: seq), as: "bob") }.compactMap { notice in
+                if case .read(let position, _) = notice { position.readSeq } else { nil }
+            }
+        }
+        let head = try world.perform(GetUnread(channel: "general"), as: "bob").readSeq
+        try world.perform(MarkUnread(channel: "general", seq: 2), as: "bob")
+        #expect(try told(3) == [] && told(nil) == [])
+        try world.send("new", to: "general", as: "ann")
+        #expect(try told(nil) == [head + 1])
+    }
+
     @Test("R25 MN-16 a mention is unread again with its message, and what is hidden from the caller stays read")
     func edges() throws {
         let world = try world()

@@ -27,6 +27,25 @@ struct SignalTests {
         #expect(try typed(world, StopTyping(channel: "nowhere"), as: "bob") == [.stoppedTyping("bob", "nowhere")])
     }
 
+    @Test("X-33 who doesn't share it any more isn't told to type from then on, though they had begun before")
+    func stopsSharing() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid"])
+        func told() throws -> [[UserID]?] {
+            let typing = Signal(
+                kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["bob", "cid"], hasMore: false))
+            return try world.inContext { context in
+                try context.tell(typing)
+                return context.notices.map { if case .signal(let signal, _) = $0 { signal.typing?.users } else { nil } }
+            }
+        }
+        #expect(try told() == [["bob", "cid"]])
+        try world.perform(UpdatePreferences(sharesTyping: false), as: "bob")
+        #expect(try told() == [["cid"]])
+        try world.perform(UpdatePreferences(sharesTyping: false), as: "cid")
+        #expect(try told() == [[]])
+    }
+
     @Test("§8.9 who may not send can't type or signal: strangers, the muted, and everybody in a frozen or silenced channel")
     func refusals() throws {
         let world = try CoreWorld()

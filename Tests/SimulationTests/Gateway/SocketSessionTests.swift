@@ -250,11 +250,16 @@ struct SocketSessionTests {
         #expect(session.takeUnflushed() == nil)
     }
 
-    @Test("A client that reads again isn't closed for what it had left unread")
+    @Test(
+        "I18 a client that reads again isn't closed for what it had left unread; that is given back at once, whether it sends more or not"
+    )
     func readAgain() {
         var session = opened()
-        session.becameUnread(10, at: Self.time(1))
-        _ = session.becameRead(isHanding: false, .init())
+        session.send(reply: [UInt8](repeating: 32, count: 1_000_000))
+        session.becameUnread(session.takeUnflushed()?.pieces.reduce(0) { $0 + $1.readableBytes } ?? 0, at: Self.time(1))
+        let sum = held(session.flushed(.init()))
+        #expect(sum > 1_000_000)
+        #expect(held(session.becameRead(isHanding: false, .init())) == -sum)
         let ticked = session.tick(Self.time(40), Timestamp(milliseconds: 0), .init())
         #expect(!session.isClosing, "\(ticked)")
     }
@@ -399,9 +404,12 @@ struct SocketSessionTests {
         #expect(session.restart() == [])
     }
 
+    private func held(_ actions: [Action]) -> Int {
+        actions.reduce(0) { if case .hold(let change) = $1 { $0 + change } else { $0 } }
+    }
+
     @Test("What is held for a socket is given back when it ends, however that comes")
     func givesBack() {
-        func held(_ actions: [Action]) -> Int { actions.reduce(0) { if case .hold(let change) = $1 { $0 + change } else { $0 } } }
         var session = opened()
         let list = #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#
         let waiting =
@@ -461,39 +469,5 @@ struct SocketSessionTests {
         let sent = actions.flatMap { action -> [ByteBuffer] in if case .flush(let bytes) = action { bytes.pieces } else { [] } }
         #expect(sent == expected)
         #expect(session.takeUnflushed() == nil)
-    }
-
-    @Test("A signal that replaces another for a client who doesn't read says that it isn't all, where it only has what is new")
-    func lostSignals() throws {
-        func users(_ version: Int64, isWhole: Bool = true) -> Signal {
-            let user = UserSummary(userId: "bob", displayName: "Bob", version: version)
-            return Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [user], isWhole: isWhole))
-        }
-        func watching(_ user: UserID, isWhole: Bool = true) -> Signal {
-            let change = WatcherChange(watcherCount: 1, started: [user], stopped: [], isWhole: isWhole)
-            return Signal(kind: .watchingChanged, channel: "general", watching: change)
-        }
-        var queue = SignalQueue()
-        queue.put(SignalFrame(users(1)))
-        queue.put(SignalFrame(watching("ann")))
-        queue.put(SignalFrame(users(2)))
-        #expect(queue.takeAll() == [SignalFrame(watching("ann")).bytes, SignalFrame(users(2, isWhole: false)).bytes])
-        queue.put(SignalFrame(users(3)))
-        #expect(queue.takeAll() == [SignalFrame(users(3)).bytes])
-        // What makes room for others leaves a word for those who have to ask.
-        let half = String(repeating: "x", count: SignalQueue.sizeBytesMax / 2)
-        func custom(_ type: String) -> Signal {
-            Signal(kind: .custom, channel: "general", sender: "bob", custom: CustomSignal(type: type, metadata: .string(half)))
-        }
-        queue.put(SignalFrame(users(4)))
-        for type in ["a", "b"] { queue.put(SignalFrame(custom(type))) }
-        let rest = Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [], isWhole: false))
-        #expect(queue.takeAll() == [SignalFrame(rest).bytes, SignalFrame(custom("b")).bytes])
-        // The same holds for several that are delivered at once.
-        var frames = EventFrames()
-        frames.add(watching("ann"), to: .watchers("general"))
-        frames.add(watching("bob"), to: .watchers("general"))
-        let sent = frames.steps.map { if case .signal(let frame, _) = $0 { frame.bytes } else { ByteBuffer() } }
-        #expect(sent == [SignalFrame(watching("bob", isWhole: false)).bytes])
     }
 }

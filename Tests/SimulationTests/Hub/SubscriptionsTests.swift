@@ -277,11 +277,12 @@ struct SubscriptionsTests {
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1], floors: ["general": 3]))
         #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.notification(edited.concealing(messagesUpTo: 3), to: "a")])
         _ = subscriptions.deliver([.left("ann", "general", at: 6)])
+        _ = subscriptions.deliver(.watches(Self.id("a"), "ann", "general"))
         let past = EventFrames.Step.catchUpConcealable(
             .watcher(Self.id("a")),
             ConcealableEvent(
                 edited.members(isConcealable: true), of: "general", at: 5, oldestMessage: 2, readers: Self.everybody))
-        #expect(subscriptions.deliver(past) == [Self.notification(edited, to: "a")])
+        #expect(subscriptions.deliver(past) == [Self.live(edited, to: "a")])
         _ = subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 6)])
         #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.live(edited, to: "a")])
         _ = subscriptions.deliver([.joined("ann", "general", at: 7)])
@@ -322,6 +323,29 @@ struct SubscriptionsTests {
             .watcher(Self.id("b")), "general", Readers(others: .nobody), Self.frames(event, Self.everybody))
         _ = subscriptions.connect("b", "bob", UserStreams(user: 0))
         #expect(subscriptions.deliver(closed) == [])
+    }
+
+    @Test(
+        "ST-08 ST-13 I9 a non-member who may not read what they catch up with stops watching, and doesn't begin when they have caught up"
+    )
+    func endsCatchingUp() {
+        var subscriptions = Recorder()
+        let event = Self.message(2)
+        func past(_ readers: Readers) -> EventFrames.Step {
+            .catchUp(.watcher(Self.id("b")), "general", readers, Self.frames(event, readers))
+        }
+        _ = subscriptions.connect("b", "bob", UserStreams(user: 0))
+        _ = subscriptions.deliver(.watches(Self.id("b"), "bob", "general"))
+        #expect(subscriptions.deliver(past(Self.everybody)) == [Self.live(event, to: "b")])
+        let ended = subscriptions.deliver(past(Readers(others: .nobody)))
+        #expect(ended == [.stoppedWatching("bob", ["general"], isShown: true), Self.unwatched("b")])
+        // A right that comes back begins no watch.
+        #expect(subscriptions.deliver(past(Self.everybody)) == [])
+        #expect(subscriptions.deliver(.attachWatcher(Self.id("b"), "general")) == [])
+        #expect(subscriptions.deliver([Self.notice(event)]) == [])
+        _ = subscriptions.deliver(.watches(Self.id("b"), "bob", "general"))
+        _ = subscriptions.deliver(.attachWatcher(Self.id("b"), "general"))
+        #expect(subscriptions.deliver([Self.notice(event)]) == [Self.live(event, to: "b")])
     }
 
     @Test("A reply goes to its connection alone, before the welcome too; changes of access are shown to every connection")

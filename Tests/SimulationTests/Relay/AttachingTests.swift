@@ -253,7 +253,7 @@ struct AttachingTests {
         #expect(fetches(node.fetchNothing(after: 12).requests) == [12])
         let last = node.fetchNothing(after: 12)
         #expect(fetches(last.requests) == [])
-        #expect(last.steps.contains { if case .change(.watching(connection, "ann", _, at: 12)) = $0 { true } else { false } })
+        #expect(last.steps.contains { if case .attachWatcher(connection, node.channel) = $0 { true } else { false } })
     }
 
     @Test("I6 a connection that waits behind its user's joining goes on after what that has brought it, once the user has left")

@@ -102,6 +102,21 @@ import Testing
         #expect(board.isEmpty)
     }
 
+    @Test("SB-02 R26 X-33 whoever sends a message types no more, which the message says: nobody is told, then or later")
+    func sends() {
+        var board = SignalBoard()
+        board.types("ann", in: "general", at: 0)
+        board.types("bob", in: "general", at: 0)
+        expect(&board, at: [100], [100: ["ann", "bob"]])
+        let typed = [("ann", "general"), ("ann", "general"), ("bob", "other")].map { board.hasSent($0, in: $1) }
+        #expect(typed == [true, false, false])
+        // Bob goes on.
+        expect(&board, at: stride(from: 200, through: 5200, by: 100), [5100: ["bob"]])
+        _ = board.hasSent("bob", in: "general")
+        expect(&board, at: stride(from: 5300, through: 20_000, by: 100), [:])
+        #expect(board.isEmpty)
+    }
+
     private func watching(_ board: inout SignalBoard, at time: Int64, _ users: [UserID]) -> WatcherChange? {
         let signals = board.takeDue(at: time, presence: KnownPresence(watching: users))
         #expect(signals.count <= 1 && signals.allSatisfy { $0.kind == .watchingChanged && $0.channel == "general" })

@@ -100,7 +100,7 @@ struct Attachment {
         switch receiver {
         case .member(let user): .change(.joined(user, channel, at: seq, as: role))
         case .connection(let connection, _): .attach(connection, channel)
-        case .watcher(let connection, let user): .change(.watching(connection, user, channel, at: seq))
+        case .watcher(let connection, _): .attachWatcher(connection, channel)
         }
     }
 }

@@ -108,6 +108,8 @@ struct Relay {
         case watches(ConnectionID, UserID, ChannelID)
         /// From here on a connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
+        /// From here on a connection gets the events of a channel that it has asked to watch, unless that has ended.
+        case attachWatcher(ConnectionID, ChannelID)
         case answer(Committed.Answer)
     }
 

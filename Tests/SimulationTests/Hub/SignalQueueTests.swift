@@ -1,0 +1,44 @@
+import NIOCore
+import RoostAPI
+import RoostCore
+import Testing
+
+@testable import RoostServer
+
+/// What waits for a client that doesn't read.
+@Suite("Waiting signals")
+struct SignalQueueTests {
+    @Test("A signal that replaces another for a client who doesn't read says that it isn't all, where it only has what is new")
+    func lostSignals() throws {
+        func users(_ version: Int64, isWhole: Bool = true) -> Signal {
+            let user = UserSummary(userId: "bob", displayName: "Bob", version: version)
+            return Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [user], isWhole: isWhole))
+        }
+        func watching(_ user: UserID, isWhole: Bool = true) -> Signal {
+            let change = WatcherChange(watcherCount: 1, started: [user], stopped: [], isWhole: isWhole)
+            return Signal(kind: .watchingChanged, channel: "general", watching: change)
+        }
+        var queue = SignalQueue()
+        queue.put(SignalFrame(users(1)))
+        queue.put(SignalFrame(watching("ann")))
+        queue.put(SignalFrame(users(2)))
+        #expect(queue.takeAll() == [SignalFrame(watching("ann")).bytes, SignalFrame(users(2, isWhole: false)).bytes])
+        queue.put(SignalFrame(users(3)))
+        #expect(queue.takeAll() == [SignalFrame(users(3)).bytes])
+        // What makes room for others leaves a word for those who have to ask.
+        let half = String(repeating: "x", count: SignalQueue.sizeBytesMax / 2)
+        func custom(_ type: String) -> Signal {
+            Signal(kind: .custom, channel: "general", sender: "bob", custom: CustomSignal(type: type, metadata: .string(half)))
+        }
+        queue.put(SignalFrame(users(4)))
+        for type in ["a", "b"] { queue.put(SignalFrame(custom(type))) }
+        let rest = Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [], isWhole: false))
+        #expect(queue.takeAll() == [SignalFrame(rest).bytes, SignalFrame(custom("b")).bytes])
+        // The same holds for several that are delivered at once.
+        var frames = EventFrames()
+        frames.add(watching("ann"), to: .watchers("general"))
+        frames.add(watching("bob"), to: .watchers("general"))
+        let sent = frames.steps.map { if case .signal(let frame, _) = $0 { frame.bytes } else { ByteBuffer() } }
+        #expect(sent == [SignalFrame(watching("bob", isWhole: false)).bytes])
+    }
+}
