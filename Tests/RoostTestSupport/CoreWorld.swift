@@ -34,6 +34,8 @@ public final class CoreWorld {
     package private(set) var batched: (any WriteTransaction)?
     /// What the next operations do in their transaction once their rule has run, to be refused and undone; nil for those that stay.
     package var fault: ((any Transaction) throws -> Void)?
+    /// Happens once, when the next operation that is about channels has found them, before its turn.
+    package var meanwhile: (() throws -> Void)?
 
     public init() throws {
         place = try TestDatabase()
@@ -65,12 +67,14 @@ public final class CoreWorld {
         let caller = Caller(
             user: user, role: role, connection: connection.map(ConnectionID.init(rawValue:)), token: token, device: device)
         let scope = O.isReadOnly ? Scope() : operation.scope(for: caller)
+        let found = try findChannels(of: operation, for: caller)
         var made: [Notice] = []
         func run(_ transaction: any Transaction) throws -> O.Response {
             var context = Context(
                 transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,
                 rowKinds: rowKinds, scope: scope)
             context.handsOffPushes = handsOffPushes
+            context.foundChannels = found
             defer { ids = context.ids }
             try context.requireAccess()
             let response = try operation.handle(in: &context)
@@ -96,6 +100,20 @@ public final class CoreWorld {
         }
         notices += made
         return response
+    }
+
+    /// Finds the channels that an operation is about, beside the writer.
+    private func findChannels(of operation: some Handled, for caller: Caller) throws -> FoundChannels? {
+        guard let query = operation.channelQuestion else { return nil }
+        let found = try database.read { transaction in
+            var context = Context(
+                transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,
+                rowKinds: rowKinds)
+            try context.requireAccess()
+            return try FoundChannels(query, in: &context)
+        }
+        try meanwhile.take()?()
+        return found
     }
 
     /// Performs an operation with a key. Returns nil if an earlier call with the key did it.

@@ -37,7 +37,7 @@ public struct WatchChannel: Operation {
                 throw .invalidArgument(
                     "create", "must have neither a channel nor an idempotencyKey: the channel is the one to watch")
             }
-            try create.validate()
+            do { try create.validate() } catch { throw error.inside("create") }
         }
         if limit != 0 { _ = try Limits.page(limit, Limits.historyPage) }
         if watchersLimit != 0 { _ = try Limits.page(watchersLimit, Limits.watcherPage, field: "watchersLimit") }
@@ -64,7 +64,8 @@ extension WatchChannel: PlainReadable {
 
 /// Returns channels by filters, as ``QueryChannels`` does, and watches those of the page on this connection: no further call is needed (ST-09).
 ///
-/// Channels that the caller may find and not watch are returned all the same: their `ownCapabilities` lack `channel.watch`.
+/// Channels that the caller may find and not watch are returned all the same: their `ownCapabilities` lack `channel.watch`. One that changes while the
+/// server searches is returned as it is when its watch begins, at the place where it was found, or left out if the query doesn't find it any more.
 /// - Throws: `not_connected` over HTTP; those of `channel.query`.
 public struct QueryAndWatchChannels: Operation {
     public typealias Response = Page<ChannelView>
@@ -81,7 +82,9 @@ public struct QueryAndWatchChannels: Operation {
     // derived: init
     public init(query: QueryChannels) { self.query = query }
 
-    public func validate() throws(RoostError) { try query.validate() }
+    public func validate() throws(RoostError) {
+        do { try query.validate() } catch { throw error.inside("query") }
+    }
 }
 
 /// Stops watching a channel on this connection. Does nothing if it isn't watched (ST-10).

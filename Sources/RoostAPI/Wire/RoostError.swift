@@ -122,6 +122,13 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         RoostError(.limitExceeded, "\(field) has a limit of \(limit) \(unit).", field: field, limit: Int64(limit))
     }
 
+    /// The same refusal of a value that stands in a field of another.
+    package func inside(_ field: String) -> RoostError {
+        var refusal = self
+        refusal.field = self.field.map { "\(field).\($0)" } ?? field
+        return refusal
+    }
+
     /// The same answer for something that doesn't exist and something that the caller may not know of.
     public static func notFound(_ what: String) -> RoostError {
         RoostError(.notFound, "There is no such \(what).", field: what)

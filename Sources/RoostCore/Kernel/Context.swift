@@ -121,6 +121,8 @@ public struct Context {
     public var connectedElsewhere: Set<UserID> = []
     /// The other nodes' watchers of the channel of a ``PresenceQuestion``, node by node, by the channel's names. Nil where every node has named all.
     public var watchersElsewhere: [ChannelID: [UserID]] = [:]
+    /// What the operation's ``Handled/channelQuestion`` has found.
+    public var foundChannels: FoundChannels?
     /// Whether there is somebody to hand pushes to. If not, nobody asks for them.
     public var handsOffPushes = false
     /// The operator's options for the whole app.

@@ -11,6 +11,10 @@ public protocol Handled: Operation {
     /// Who is connected or watches, as far as the answer says so; nothing for most operations.
     var presenceQuestion: PresenceQuestion { get }
 
+    /// The query that finds the channels that the operation is about; nil for most. It is a read, however much it searches, and runs beside the writers
+    /// before the rule takes its turn among them.
+    var channelQuestion: QueryChannels? { get }
+
     /// Whether it tells what happens at this moment: such operations run one after another, so that nobody stops before they began.
     static var isTold: Bool { get }
 
@@ -23,6 +27,7 @@ public protocol Handled: Operation {
 extension Handled {
     public func scope(for caller: Caller) -> Scope { Scope() }
     public var presenceQuestion: PresenceQuestion { .none }
+    public var channelQuestion: QueryChannels? { nil }
     public static var isTold: Bool { false }
     public static var isLimitedByUser: Bool { false }
 }

@@ -20,11 +20,17 @@ extension WatchChannel: Handled {
     public func handle(in context: inout Context) throws -> WatchedChannel {
         let connection = try context.requireConnection("Watching")
         var channel = channel
+        var isMade = false
         if let creation, try context.transaction.access(to: channel, of: context.caller.user) == nil {
             // The call may name a channel of before, with an id that no new one gets.
             try creation.channel?.validateNew(field: "channel")
             // Of a type that has one channel for a set of members, it may be another that is there already.
-            channel = try creation.handle(in: &context).channel.channelId
+            do {
+                channel = try creation.handle(in: &context).channel.channelId
+                isMade = true
+            } catch let refusal as RoostError {
+                throw refusal.field == "channel" ? refusal : refusal.inside("create")
+            }
         }
         let access = try context.require(.channelWatch, in: channel)
         let caller = context.caller.user
@@ -35,7 +41,7 @@ extension WatchChannel: Handled {
         let isKnown = try context.presence.isWatching(caller, channel) || !context.transaction.sharesPresence(caller)
         var watched = WatchedChannel(
             config: access.policy, channel: try context.channel(channel), membership: access.membership,
-            online: context.presence.onlineMemberCount(of: channel),
+            online: try isMade ? context.connectedMemberCount(of: channel) : context.presence.onlineMemberCount(of: channel),
             watcherCount: context.presence.watcherCount(of: channel) + (isKnown ? 0 : 1), watchers: [:], members: [:], read: [:],
             messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: access.counters.seq),
             ownCapabilities: context.capabilities(in: access))
@@ -61,19 +67,33 @@ extension WatchChannel: Handled {
     }
 }
 
+extension Context {
+    /// How many members of a channel that was just made are online here: who is there is known of it once its first event is delivered.
+    fileprivate func connectedMemberCount(of channel: ChannelID) throws -> Int {
+        let sharing: SQL = """
+            SELECT m.user_id FROM members m JOIN users u ON u.user_id = m.user_id
+            WHERE m.channel_id = \(channel) AND m.state = \(MembershipState.member) AND u.shares_presence = 1
+            LIMIT \(2 * Limits.membersPerCall + 1)
+            """
+        let members: [UserID] = try transaction.rows(sharing) { $0.identifier() }
+        return members.count { presence.isConnected($0) }
+    }
+}
+
 extension QueryAndWatchChannels: Handled {
     /// It moves nothing, and takes its turn among commits all the same: a watch begins at a seq.
     public func scope(for caller: Caller) -> Scope { Scope() }
 
+    public var channelQuestion: QueryChannels? { query }
+
+    /// Each watch begins at the seq of its channel in the answer. So nothing is missed between the two, and nothing comes twice.
     public func handle(in context: inout Context) throws -> Page<ChannelView> {
         let connection = try context.requireConnection("Watching")
-        let page = try query.handle(in: &context)
-        let user = context.caller.user
-        for view in page.items {
-            guard let access = try context.transaction.access(to: view.channel.channelId, of: user),
-                context.refusal(of: .channelWatch, in: access) == nil
-            else { continue }
-            context.tell(.watching(connection, user, access.channelId, at: access.counters.seq))
+        try context.require(.streamRead)
+        guard let found = context.foundChannels else { throw ImpossibleState("The channels to watch weren't looked for.") }
+        let page = try query.page(of: found, in: &context)
+        for view in page.items where view.ownCapabilities.contains(.channelWatch) {
+            context.tell(.watching(connection, context.caller.user, view.channel.channelId, at: view.channel.counters.seq))
         }
         return page
     }

@@ -66,6 +66,7 @@ extension Job {
                     options: settings.options, scope: scope)
                 context.connectedElsewhere = connectedElsewhere
                 context.watchersElsewhere = watchersElsewhere
+                context.foundChannels = foundChannels
                 context.handsOffPushes = settings.handsOffPushes
                 defer { ids = context.ids }
                 try settings.access.requireAccess(context)

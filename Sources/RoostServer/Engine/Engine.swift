@@ -145,8 +145,27 @@ final class Engine: Sendable {
             return false
         }
         guard !mustWait else { return }
+        if let query = job.channelQuestion { return try findChannels(by: query, for: job) }
         guard job.presenceChannel != nil else { return try append(job, to: lanes[job.lane(of: lanes.count)]) }
         prepareAndQueue(job)
+    }
+
+    /// Queues a writing operation once the channels that it is about are found, which is a read.
+    private func findChannels(by query: QueryChannels, for job: Job) throws(RoostError) {
+        let finding = job.finding(query, countedIn: settings.memory) { [self] found in
+            switch found {
+            case .success(let found): queue(found)
+            case .failure(let refusal):
+                metrics.ran(job.operation, refusal: refusal)
+                answer(job, .failure(refusal))
+            }
+        }
+        do {
+            try reads.append(finding)
+        } catch {
+            noteRefusal(of: job, error)
+            throw error
+        }
     }
 
     /// Queues a read-only operation. Throws as ``submit(write:)`` does.
@@ -377,12 +396,14 @@ final class Engine: Sendable {
 
     private func publish(_ answered: [(job: Job, outcome: JobOutcome)]) {
         var eventCount = 0
+        var stoppedTyping: [Notice] = []
         defer { metrics.made(events: eventCount) }
         for (_, outcome) in answered {
             if let due = outcome.effectDueAt { alarm?.ring(at: due) }
             for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
-            signals.take(outcome.notices)
+            stoppedTyping += signals.take(outcome.notices)
         }
+        delivery.publish(stoppedTyping)
         delivery.deliver(
             answered.map { job, outcome in
                 for case .event in outcome.notices { eventCount += 1 }
@@ -422,54 +443,6 @@ final class Engine: Sendable {
         delivery.tell(now)
         delivery.publish(taken)
     }
-
-    /// Sends signals to those who may have them by now.
-    ///
-    /// - Parameter failed: Called if the server has too much to do, or can't read who that is.
-    private static func send(_ signals: [Signal], through queue: WorkQueue, failed: @escaping @Sendable () -> Void = {}) {
-        let job = Job(
-            caller: .server,
-            run: { context in
-                for signal in signals { try context.tell(signal) }
-                return []
-            },
-            destination: .waiting { result in
-                if case .failure = result { failed() }
-            })
-        do { try queue.append(job) } catch { failed() }
-    }
-
-    /// Tells all nodes what is shown of users by now, in the channels where they are seen: of as many users as have some channels together.
-    private static func findViewers(
-        of users: [UserID], through queue: WorkQueue, done: @escaping @Sendable (_ count: Int) -> Void
-    ) {
-        var job = Job(
-            caller: .server,
-            run: { context in
-                var (count, channels) = (UInt8(0), 0)
-                for user in users where channels < viewedChannelsMax && count < UInt8.max {
-                    channels += try context.tellProfile(of: user)
-                    count += 1
-                }
-                return [count]
-            }, destination: .waiting { result in done(Int((try? result.get())?.first ?? 0)) })
-        job.isForAllNodes = true
-        do { try queue.append(job) } catch { done(0) }
-    }
-
-    /// Stores when users were online. While the server has too much to do, or no database, that waits.
-    private static func store(_ activity: [UserID: Timestamp], through lane: WorkQueue, failed: @escaping @Sendable () -> Void) {
-        let job = Job(
-            caller: .server,
-            run: { context in
-                try context.transaction.recordActivity(activity)
-                return []
-            }, destination: .waiting { if case .failure(let refusal) = $0, refusal.isRetryable { failed() } })
-        do { try lane.append(job) } catch { failed() }
-    }
-
-    /// In how many channels users are told of at once, before others of them wait for the next time. On a bus, each is a message.
-    private static let viewedChannelsMax = 2000
 
     private func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
         switch job.destination {

@@ -1,5 +1,6 @@
 import RoostAPI
 import RoostCore
+import Synchronization
 
 /// One operation on its way through the engine.
 struct Job: Sendable {
@@ -18,6 +19,10 @@ struct Job: Sendable {
     var presenceQuestion = PresenceQuestion.none
     var connectedElsewhere: Set<UserID> = []
     var watchersElsewhere: [ChannelID: [UserID]] = [:]
+    /// The query that finds the channels that it is about, and what that has found, which is counted until the job is done.
+    var channelQuestion: QueryChannels?
+    var foundChannels: FoundChannels?
+    var heldBytes: HeldBytes?
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination
@@ -63,6 +68,36 @@ struct Job: Sendable {
     var turn: Turn? {
         guard case .socket(let socket, _) = destination, let channel = scope.orderingChannel else { return nil }
         return Turn(connection: socket.connection, channel: channel)
+    }
+
+    /// A read that finds the channels that the job is about, with the same rights.
+    ///
+    /// - Parameters:
+    ///   - memory: Where what is found is counted, besides with the caller's own.
+    ///   - proceed: Takes the job with its channels, or the refusal of the query.
+    func finding(
+        _ query: QueryChannels, countedIn memory: ByteLedger?, then proceed: @escaping @Sendable (Result<Job, RoostError>) -> Void
+    ) -> Job {
+        let found = Mutex<FoundChannels?>(nil)
+        var finding = Job(
+            caller: caller,
+            run: { context in
+                let channels = try FoundChannels(query, in: &context)
+                found.withLock { $0 = channels }
+                return []
+            },
+            destination: .waiting { result in
+                proceed(
+                    result.map { _ in
+                        var job = self
+                        (job.channelQuestion, job.foundChannels) = (nil, found.withLock { $0 })
+                        job.heldBytes = HeldBytes(
+                            job.foundChannels?.sizeBytes ?? 0, in: [memory, callerMemory].compactMap(\.self))
+                        return job
+                    })
+            })
+        finding.callerMemory = callerMemory
+        return finding
     }
 
     /// Where the answer goes.

@@ -311,6 +311,8 @@ extension Job {
             operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
             isLimitedByUser: O.isLimitedByUser,
             presenceQuestion: operation.presenceQuestion,
+            // One with a key is refused, or was carried out before.
+            channelQuestion: key == nil ? operation.channelQuestion : nil,
             run: { context in
                 guard let response = try operation.handle(once: key, in: &context) else { return ReplyFrame.done(call: call) }
                 return try ReplyFrame.result(response, call: call)

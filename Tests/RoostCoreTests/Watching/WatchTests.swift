@@ -114,6 +114,50 @@ struct WatchTests {
         #expect(try world.code(ListWatchers(channel: "hidden"), as: "zoe") == .notFound)
     }
 
+    @Test("ST-01 ST-05 R06 D-23 who is there is counted in a channel that the watch itself makes, but for those who hide it")
+    func countsInNewChannel() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob", "cid", "dan"] as [UserID] { try world.user(user) }
+        try world.perform(UpdatePreferences(sharesPresence: false), as: "dan")
+        world.presence = OnlyConnections(users: ["ann", "bob", "dan", "zoe"])
+        let watch = WatchChannel(channel: "new", create: CreateChannel(users: ["bob", "cid", "dan"]))
+        #expect(try world.perform(watch, as: "ann", connection: 1).online == 2)
+        let talk = WatchChannel(channel: "talk", create: CreateChannel(type: .conversation, users: ["bob"]))
+        #expect(try world.perform(talk, as: "ann", connection: 1).online == 2)
+        // It is the same conversation under another name.
+        let other = WatchChannel(channel: "other", create: CreateChannel(type: .conversation, users: ["bob"]))
+        #expect(try world.perform(other, as: "ann", connection: 1).online == 2)
+    }
+
+    /// Who is connected, before the first event of a channel is delivered.
+    private struct OnlyConnections: Presence {
+        let users: Set<UserID>
+        func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
+        func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool { false }
+        func watcherCount(of channel: ChannelID) -> Int { 0 }
+        func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]?) -> [UserID] { [] }
+        func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool { false }
+        func isConnected(_ user: UserID) -> Bool { users.contains(user) }
+    }
+
+    @Test("ST-01 ST-09 §8.9 what is wrong in the creation or query of a watch is named by its place")
+    func namesPlaces() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        let long = String(repeating: "x", count: 129)
+        for (operation, field) in [
+            (WatchChannel(channel: "new", create: CreateChannel(displayName: long)), "create.displayName"),
+            (WatchChannel(channel: "new", create: CreateChannel(users: ["nobody"])), "create.users"),
+            (WatchChannel(channel: "new", create: CreateChannel(channel: "other")), "create"),
+            (WatchChannel(channel: "new", limit: 101, create: CreateChannel()), "limit"),
+        ] {
+            #expect(try world.refusal(operation, as: "ann", connection: 1)?.field == field)
+        }
+        #expect(
+            try world.refusal(QueryAndWatchChannels(query: QueryChannels(limit: 101)), as: "ann", connection: 1)?.field
+                == "query.limit")
+    }
+
     private func watchings(_ notices: [Notice]) -> [ChannelID] {
         notices.compactMap { if case .watching(_, _, let channel, _) = $0 { channel } else { nil } }
     }

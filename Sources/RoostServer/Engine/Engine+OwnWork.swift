@@ -1,0 +1,53 @@
+import RoostAPI
+import RoostCore
+
+/// What the engine does by itself, for nobody's call.
+extension Engine {
+    /// Sends signals to those who may have them by now.
+    ///
+    /// - Parameter failed: Called if the server has too much to do, or can't read who that is.
+    static func send(_ signals: [Signal], through queue: WorkQueue, failed: @escaping @Sendable () -> Void = {}) {
+        let job = Job(
+            caller: .server,
+            run: { context in
+                for signal in signals { try context.tell(signal) }
+                return []
+            },
+            destination: .waiting { result in
+                if case .failure = result { failed() }
+            })
+        do { try queue.append(job) } catch { failed() }
+    }
+
+    /// Tells all nodes what is shown of users by now, in the channels where they are seen: of as many users as have some channels together.
+    static func findViewers(
+        of users: [UserID], through queue: WorkQueue, done: @escaping @Sendable (_ count: Int) -> Void
+    ) {
+        var job = Job(
+            caller: .server,
+            run: { context in
+                var (count, channels) = (UInt8(0), 0)
+                for user in users where channels < viewedChannelsMax && count < UInt8.max {
+                    channels += try context.tellProfile(of: user)
+                    count += 1
+                }
+                return [count]
+            }, destination: .waiting { result in done(Int((try? result.get())?.first ?? 0)) })
+        job.isForAllNodes = true
+        do { try queue.append(job) } catch { done(0) }
+    }
+
+    /// Stores when users were online. While the server has too much to do, or no database, that waits.
+    static func store(_ activity: [UserID: Timestamp], through lane: WorkQueue, failed: @escaping @Sendable () -> Void) {
+        let job = Job(
+            caller: .server,
+            run: { context in
+                try context.transaction.recordActivity(activity)
+                return []
+            }, destination: .waiting { if case .failure(let refusal) = $0, refusal.isRetryable { failed() } })
+        do { try lane.append(job) } catch { failed() }
+    }
+
+    /// In how many channels users are told of at once, before others of them wait for the next time. On a bus, each is a message.
+    private static let viewedChannelsMax = 2000
+}

@@ -1,0 +1,103 @@
+#if Cluster
+import Foundation
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+@testable import RoostCore
+
+extension RealClusterTests {
+    /// Channels that are the one of a set of members, where several nodes make them.
+    @Suite struct ClusterDistinctTests {
+        @Test("AM-25 SB-05 R04 of two nodes on which the same conversation is begun at once both answer with the same one")
+        func bothCreate() async throws {
+            try await TestCluster.run(2) { cluster in
+                let sockets = [try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1)]
+                for round in 0..<12 {
+                    let third = UserID("third-\(round)")
+                    _ = try await cluster.socket(third, at: round % 2)
+                    async let one = sockets[0].call(CreateChannel(type: .conversation, users: ["bob", third]))
+                    async let other = sockets[1].call(CreateChannel(type: .conversation, users: [third, "ann"]))
+                    let ids = try await [one.channel.channelId, other.channel.channelId]
+                    #expect(ids[0] == ids[1])
+                    // Both have it, as members of one channel.
+                    let sent = try await sockets[round % 2].send(ids[0], "hi")
+                    #expect(try await sockets[1 - round % 2].call(ListMessages(channel: ids[0])).messages == [sent])
+                }
+            }
+        }
+
+        /// Ends after 20 seconds at the latest.
+        private static let waitForWaiter = """
+            DO $$ BEGIN FOR number IN 1..2000 LOOP
+                PERFORM pg_stat_clear_snapshot();
+                EXIT WHEN EXISTS (SELECT 1 FROM pg_stat_activity
+                                  WHERE datname = current_database() AND wait_event_type = 'Lock');
+                PERFORM pg_sleep(0.01);
+            END LOOP; END $$
+            """
+
+        @Test(
+            "AM-25 SB-05 SB-11 R04 a creation that meets a channel which another node makes the one of its members answers with that one"
+        )
+        func meetsChange() async throws {
+            try await TestCluster.run(2) { cluster in
+                let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
+                try await ann.call(CreateChannel(channel: "one", type: .messaging, users: ["bob"]))
+                // A writer that holds no lock of the members, and commits once somebody waits for it.
+                let key = DistinctKey.of(.messaging, members: ["ann", "bob"])
+                let changing = Task.detached {
+                    try cluster.postgres.run(
+                        sql: [
+                            "BEGIN",
+                            "UPDATE channels SET is_distinct = 1, distinct_key = '\(key)' WHERE channel_id = 'one'",
+                            Self.waitForWaiter, "COMMIT",
+                        ], in: cluster.database)
+                }
+                try await eventually("the channel is being changed") {
+                    try cluster.postgres.run(
+                        sql: ["SELECT 1 FROM channels WHERE channel_id = 'one' FOR UPDATE SKIP LOCKED"], in: cluster.database
+                    ).isEmpty
+                }
+                let made = try await bob.call(CreateChannel(type: .messaging, users: ["ann"]).with { $0.isDistinct = true })
+                _ = try await changing.value
+                #expect(made.channel.channelId == "one" && made.channel.isDistinct)
+                #expect(try await ann.call(QueryChannels()).items.map(\.channel.channelId) == ["one"])
+                // Nothing is left of the one that wasn't made: nobody was told of it.
+                #expect(try await bob.eventsSoFar().filter { $0.kind == .channelCreated }.count == 1)
+                for socket in [ann, bob] { try await socket.send("one", "\(UInt64.random(in: 0 ... .max))") }
+            }
+        }
+
+        @Test("AM-25 SB-05 SB-11 R04 of a creation and a change that make two channels the one of the same members, one gives way")
+        func createsAndChanges() async throws {
+            try await TestCluster.run(2) { cluster in
+                let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
+                for round in 0..<12 {
+                    let (third, id) = (UserID("third-\(round)"), ChannelID("old-\(round)"))
+                    _ = try await cluster.socket(third, at: 0)
+                    try await ann.call(CreateChannel(channel: id, type: .messaging, users: ["bob", third]))
+                    async let changed = refusal { try await ann.call(UpdateChannel(channel: id, isDistinct: true)) }
+                    async let made = bob.call(CreateChannel(type: .messaging, users: ["ann", third]).with { $0.isDistinct = true })
+                    let (code, channel) = try await (changed, made.channel)
+                    // Either the creation answers with the changed one, or the change is refused.
+                    #expect(
+                        channel.isDistinct && (code == nil) == (channel.channelId == id),
+                        "\(String(describing: code)) \(channel.channelId)")
+                    #expect(code == nil || code == .alreadyExists)
+                }
+            }
+        }
+
+        private func refusal(_ body: () async throws -> Channel) async -> RoostError.Code? {
+            do {
+                _ = try await body()
+                return nil
+            } catch {
+                return (error as? RoostError)?.code ?? .internalError
+            }
+        }
+    }
+}
+#endif

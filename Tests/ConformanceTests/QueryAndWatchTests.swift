@@ -1,0 +1,146 @@
+import Dispatch
+import RoostAPI
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// Channels are found beside the writer, and watched in it: what happens between the two.
+@Suite struct QueryAndWatchTests {
+    /// Holds up the writer of a server while something is asked of it, and lets it go on once as many operations wait for it.
+    private func holdingWriter<Value: Sendable>(
+        of server: TestServer, until count: Int, _ ask: (_ queued: (Int) async throws -> Void) async throws -> Value
+    ) async throws -> Value {
+        let (isHeld, isFree) = (Mailbox<Bool>(), DispatchSemaphore(value: 0))
+        async let held: Void = server.perform { _ in
+            isHeld.put(true)
+            // One that fails never lets go.
+            _ = isFree.wait(timeout: .now() + 20)
+        }
+        guard await isHeld.next() == true else { throw Missed("the writer") }
+        defer { isFree.signal() }
+        func queued(_ count: Int) async throws {
+            try await eventually("\(count) operations wait for the writer") {
+                let page = try MetricsText(try await server.request("GET", "/metrics").body)
+                return page.value("roost_queue_length", ["queue": "write"]) == Double(count)
+            }
+        }
+        let value = try await ask(queued)
+        try await queued(count)
+        isFree.signal()
+        try await held
+        return value
+    }
+
+    @Test(
+        "ST-09 I3 I4 a query that watches searches while the writer is busy, and what is written before its watch isn't missed nor told twice"
+    )
+    func messageBetween() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        try await bob.call(CreateChannel(channel: "stage", type: .livestream))
+        let query = QueryAndWatchChannels(query: QueryChannels(membership: .all))
+        let (sent, watched) = try await holdingWriter(of: server, until: 2) { queued in
+            let sent = try await bob.post(SendMessage(channel: "stage", clientId: "1", text: "between"))
+            try await queued(1)
+            return (sent, try await ann.post(query))
+        }
+        let message = try await bob.reply(to: sent, as: Message.self)
+        let page = try await ann.reply(to: watched, as: Page<ChannelView>.self)
+        #expect(page.items.map(\.lastMessage) == [message] && page.items.map(\.channel.counters.seq) == [message.seq])
+        #expect(await ann.events == [])
+        let next = try await bob.send("stage", "2")
+        #expect(try await ann.nextEvent().rows.messages == [next])
+        try await ann.call(GetMe())
+        #expect(await ann.events == [])
+        try await server.stop()
+    }
+
+    @Test("ST-09 I9 who is removed between the query and the watch neither gets the channel nor watches it")
+    func removedBetween() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        for id in ["kept", "lost"] as [ChannelID] { try await bob.call(CreateChannel(channel: id, users: ["ann"])) }
+        let (removed, watched) = try await holdingWriter(of: server, until: 2) { queued in
+            let removed = try await bob.post(RemoveMembers(channel: "lost", users: ["ann"]))
+            try await queued(1)
+            return (removed, try await ann.post(QueryAndWatchChannels(query: QueryChannels())))
+        }
+        _ = try await bob.reply(to: removed, as: MemberResults.self)
+        let page = try await ann.reply(to: watched, as: Page<ChannelView>.self)
+        #expect(page.items.map(\.channel.channelId) == ["kept"])
+        let before = await ann.events.count
+        try await bob.send("lost", "1")
+        let sent = try await bob.send("kept", "2")
+        try await ann.call(GetMe())
+        #expect(await ann.events.dropFirst(before).map(\.rows.messages) == [[sent]])
+        #expect(try await bob.call(ListWatchers(channel: "lost")).watcherCount == 0)
+        #expect(try await bob.call(ListWatchers(channel: "kept")).watcherCount == 1)
+        try await server.stop()
+    }
+
+    @Test("ST-09 what a query has found counts as held for its user until its turn is over")
+    func heldBytes() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        let metadata: JSONValue = ["text": .string(String(repeating: "x", count: 60_000))]
+        for id in ["a", "b"] as [ChannelID] { try await ann.call(CreateChannel(channel: id, metadata: metadata)) }
+        func heldBytes() async throws -> Double? {
+            try MetricsText(try await server.request("GET", "/metrics").body).value("roost_held_bytes")
+        }
+        let call = try await holdingWriter(of: server, until: 1) { queued in
+            let call = try await ann.post(QueryAndWatchChannels(query: QueryChannels()))
+            try await queued(1)
+            #expect(try await heldBytes() ?? 0 > 120_000)
+            return call
+        }
+        #expect(try await ann.reply(to: call, as: Page<ChannelView>.self).items.count == 2)
+        try await eventually("nothing is held") { try await heldBytes() == 0 }
+        try await server.stop()
+    }
+
+    @Test("ST-09 a query that is refused before its turn is answered, and counted once as the operation that it is")
+    func refusedQuery() async throws {
+        let server = try await WatchedServer.start()
+        let ann = try await server.socket("ann")
+        let refusal = await #expect(throws: RoostError.self) {
+            try await ann.call(QueryAndWatchChannels(query: QueryChannels(cursor: "wrong")))
+        }
+        #expect(refusal?.code == .invalidArgument && refusal?.field == "query.cursor")
+        try await ann.call(QueryAndWatchChannels(query: QueryChannels()))
+        let page = try await server.metrics()
+        let name = ["operation": QueryAndWatchChannels.name]
+        #expect(page.value("roost_operations_total", name) == 2)
+        #expect(page.value("roost_refusals_total", name.merging(["code": "invalid_argument"]) { $1 }) == 1)
+        await ann.close()
+        await server.stop()
+    }
+
+    @Test("ST-09 ST-10 a channel that is unwatched while the query is under way isn't watched after it")
+    func unwatchedMeanwhile() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        for id in ["a", "b"] as [ChannelID] { try await bob.call(CreateChannel(channel: id, type: .livestream)) }
+        for _ in 0..<10 {
+            let watch = try await ann.post(QueryAndWatchChannels(query: QueryChannels(membership: .all)))
+            let unwatch = try await ann.post(UnwatchChannel(channel: "a"))
+            let page = try await ann.reply(to: watch, as: Page<ChannelView>.self)
+            #expect(page.items.map(\.channel.channelId) == ["b", "a"])
+            _ = try await ann.reply(to: unwatch, as: Done.self)
+            #expect(try await bob.call(ListWatchers(channel: "a")).watcherCount == 0)
+            #expect(try await bob.call(ListWatchers(channel: "b")).watcherCount == 1)
+        }
+        try await server.stop()
+    }
+
+    @Test("ST-09 I3 I4 whoever watches by a query while others send gets every message from there on, once")
+    func manyMessages() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        try await bob.call(CreateChannel(channel: "stage", type: .livestream))
+        for _ in 0..<4 {
+            let servers = (0..<10).map { _ in server }
+            #expect(try await QueryWatchers.failures(watching: "stage", on: servers, while: bob) == [])
+        }
+        try await server.stop()
+    }
+}

@@ -1,0 +1,177 @@
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// Channels that change after a query has found them, before they are watched.
+@Suite("Watching: channels that a query finds")
+struct QueryAndWatchTests {
+    private struct Watch: Hashable {
+        let channel: ChannelID
+        let seq: Seq
+        init(_ channel: ChannelID, at seq: Seq) { (self.channel, self.seq) = (channel, seq) }
+    }
+
+    private let world: CoreWorld
+
+    init() throws { world = try CoreWorld() }
+
+    /// Has a user query and watch, while something happens in between. Returns the page, and where each watch begins.
+    private func watch(
+        _ query: QueryChannels = QueryChannels(sort: .created), as user: UserID = "ann", role: AppRole = .user,
+        meanwhile: @escaping () throws -> Void = {}
+    ) throws -> (page: Page<ChannelView>, watches: [Watch]) {
+        world.meanwhile = meanwhile
+        let before = world.notices.count
+        let page = try world.perform(QueryAndWatchChannels(query: query), as: user, role: role, connection: 4)
+        let watches = world.notices.dropFirst(before).compactMap { notice -> Watch? in
+            guard case .watching(ConnectionID(rawValue: 4), user, let channel, let seq) = notice else { return nil }
+            return Watch(channel, at: seq)
+        }
+        return (page, watches)
+    }
+
+    private func ids(_ page: Page<ChannelView>) -> [ChannelID] { page.items.map(\.channel.channelId) }
+
+    @Test("ST-09 I3 I4 a message that is sent between the query and the watch is in the answer, and the watch begins behind it")
+    func messageBetween() throws {
+        for id in ["a", "b"] as [ChannelID] { try world.channel(id, owner: "ann", members: ["cid"]) }
+        try world.channel("stage", type: .livestream, owner: "bob")
+        let query = QueryChannels(membership: .all)
+        let (page, watches) = try watch(query) {
+            try world.send("to a stranger", to: "stage", as: "bob")
+            for text in ["1", "2"] { try world.send(text, to: "b", as: "cid") }
+        }
+        #expect(page == (try world.perform(query, as: "ann")))
+        #expect(page.items.map(\.lastMessage?.text) == ["to a stranger", "2", nil])
+        #expect(watches == [Watch("stage", at: 2), Watch("b", at: 3), Watch("a", at: 1)])
+    }
+
+    @Test("ST-09 what the user has done elsewhere meanwhile is in the answer, and a channel that the query finds no more isn't")
+    func ownChangesBetween() throws {
+        for id in ["a", "b", "c", "d"] as [ChannelID] {
+            try world.channel(id, owner: "bob", members: ["ann"])
+            try world.send("hi", to: id, as: "bob")
+        }
+        let query = QueryChannels(unreadOnly: true, sort: .created)
+        let (page, watches) = try watch(query) {
+            try world.perform(MarkRead(channel: "b"), as: "ann")
+            try world.perform(MuteNotifications(channel: "a"), as: "ann")
+            try world.perform(HideChannel(channel: "d"), as: "ann")
+        }
+        #expect(page == (try world.perform(query, as: "ann")))
+        #expect(watches == [Watch("c", at: 2), Watch("a", at: 2)])
+    }
+
+    @Test("ST-09 a channel that has changed keeps its place in the page, whose cursors go on from where the query was")
+    func order() throws {
+        for id in ["a", "b", "c"] as [ChannelID] {
+            try world.channel(id, owner: "ann")
+            world.advance(milliseconds: 1)
+            try world.send("hi", to: id, as: "ann")
+        }
+        let (page, _) = try watch(QueryChannels(limit: 2)) { try world.send("again", to: "b", as: "ann") }
+        #expect(ids(page) == ["c", "b"] && page.items.map(\.lastMessage?.text) == ["hi", "again"])
+        let next = try watch(QueryChannels(limit: 2, cursor: page.nextCursor))
+        #expect(ids(next.page) == ["a"] && next.watches == [Watch("a", at: 2)])
+    }
+
+    @Test("ST-09 I9 what the user was removed from meanwhile is left out, found as a stranger finds it, and not watched")
+    func removedBetween() throws {
+        try world.user("ann")
+        for (id, type) in [("closed", .group), ("open", .livestream), ("gone", .group), ("kept", .group)]
+            as [(ChannelID, ChannelType)]
+        {
+            try world.channel(id, type: type, owner: "bob")
+            try world.perform(AddMembers(channel: id, users: ["ann"]), as: "root", role: .admin)
+        }
+        func removed() throws {
+            for id in ["closed", "open"] as [ChannelID] { try world.perform(RemoveMembers(channel: id, users: ["ann"]), as: "bob") }
+            try world.perform(DeleteChannel(channel: "gone"), as: "bob")
+        }
+        let (page, watches) = try watch(meanwhile: removed)
+        #expect(ids(page) == ["kept"] && watches == [Watch("kept", at: 2)])
+        for id in ["closed", "open"] as [ChannelID] {
+            try world.perform(AddMembers(channel: id, users: ["ann"]), as: "root", role: .admin)
+        }
+        let all = try watch(QueryChannels(membership: .all)) {
+            for id in ["closed", "open"] as [ChannelID] { try world.perform(RemoveMembers(channel: id, users: ["ann"]), as: "bob") }
+        }
+        #expect(ids(all.page) == ["open", "kept"] && all.page.items.map(\.membership?.state) == [MembershipState.none, .member])
+        // Strangers may watch what is open to all.
+        #expect(all.watches.map(\.channel) == ["open", "kept"])
+    }
+
+    @Test("ST-09 I9 whose right to watch ends meanwhile, by the policy of a type, gets the channel and doesn't watch it")
+    func rightBetween() throws {
+        try world.perform(PutChannelType(type: "stage", basedOn: .livestream), as: "root", role: .admin)
+        try world.channel("one", type: "stage", owner: "bob")
+        try world.user("ann")
+        let query = QueryChannels(membership: .notMember)
+        #expect(try watch(query).watches == [Watch("one", at: 1)])
+        let (page, watches) = try watch(query) {
+            let policy = PolicyChanges(read: .members)
+            try world.perform(PutChannelType(type: "stage", basedOn: .livestream, policy: policy), as: "root", role: .admin)
+        }
+        // No channel's seq has moved by that.
+        #expect(ids(page) == ["one"] && page.items[0].channel.counters.seq == 1)
+        #expect(page == (try world.perform(query, as: "ann")) && watches == [])
+    }
+
+    @Test("ST-09 channels that have grown beyond a page meanwhile are found anew, as far as they fit")
+    func growthBetween() throws {
+        let channels = (0..<14).map { ChannelID("c\($0)") }
+        for id in channels { try world.channel(id, owner: "ann") }
+        let metadata: JSONValue = ["text": .string(String(repeating: "x", count: 95_000))]
+        let (page, watches) = try watch {
+            for id in channels { try world.perform(UpdateChannel(channel: id, metadata: metadata), as: "ann") }
+        }
+        #expect(page == (try world.perform(QueryChannels(sort: .created), as: "ann")))
+        #expect((1..<channels.count).contains(page.items.count) && page.nextCursor != nil)
+        #expect(watches.map(\.channel) == ids(page))
+    }
+
+    /// The statements of the rule's own transaction, and the rows that they answer with.
+    private func cost(of query: QueryChannels, meanwhile: () throws -> Void = {}) throws -> [Int] {
+        let caller = Caller(user: "ann", connection: ConnectionID(rawValue: 4))
+        func context(_ transaction: any Transaction) -> Context {
+            Context(transaction: transaction, caller: caller, now: world.now, ids: IDGenerator())
+        }
+        let found = try world.database.read { transaction in
+            var context = context(transaction)
+            return try FoundChannels(query, in: &context)
+        }
+        try meanwhile()
+        return try world.database.read { transaction in
+            let counting = CountingTransaction(transaction)
+            var context = context(counting)
+            context.foundChannels = found
+            _ = try QueryAndWatchChannels(query: query).handle(in: &context)
+            return [counting.statementCount, counting.rowCount]
+        }
+    }
+
+    @Test(
+        "ST-09 the writer isn't searched in: it reads the caller's access to each channel of the page, and again what has changed"
+    )
+    func cost() throws {
+        for number in 0..<30 { try world.channel(ChannelID("c\(number)"), owner: "ann") }
+        let query = QueryChannels(limit: 5)
+        #expect(try cost(of: query) == [5, 5])
+        #expect(try cost(of: QueryChannels(membership: .all, includingTags: ["none"])) == [0, 0])
+        let one = try cost(of: query) { try world.send("hi", to: "c9", as: "ann") }
+        #expect(one[0] > 5 && one[0] < 12 && one[1] < 12, "\(one)")
+    }
+
+    @Test("ST-02 ST-09 nothing is watched over HTTP, nor by a query that is refused, whose field is named")
+    func refusals() throws {
+        try world.channel("a", owner: "ann")
+        let notices = try world.notices { () throws -> Void in
+            #expect(try world.code(QueryAndWatchChannels(query: QueryChannels()), as: "ann") == .notConnected)
+            let wrong = QueryAndWatchChannels(query: QueryChannels(cursor: "wrong"))
+            #expect(try world.refusal(wrong, as: "ann", connection: 4)?.field == "query.cursor")
+        }
+        #expect(notices == [])
+    }
+}
