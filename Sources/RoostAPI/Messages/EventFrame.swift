@@ -76,8 +76,8 @@ extension ChannelCounters {
     /// Adds a new message: one more of the channel's, and a counting one if it is (``Unread/counts(_:)``).
     public mutating func add(_ message: Message) {
         seq = message.seq
-        messageCount += 1
-        if Unread.counts(message) { ordinal += 1 }
+        messageCount = messageCount.addingWithSaturation(1)
+        if Unread.counts(message) { ordinal = ordinal.addingWithSaturation(1) }
         lastActivity = message.createdAt
         lastMessageAt = message.createdAt
     }

@@ -28,7 +28,7 @@ public enum Unread {
     /// read, unless they were deleted for good.
     public static func count(in channel: ChannelCounters, for membership: Membership) -> Int {
         guard membership.state == .member else { return 0 }
-        return max(0, channel.ordinal - membership.readCount)
+        return max(0, channel.ordinal.subtractingWithSaturation(membership.readCount))
     }
 
     /// Applies a new message to the membership of the user who sees it: an own message doesn't count as unread, and is counted once.
@@ -59,7 +59,7 @@ public enum Unread {
             if place.counts, place.seq > membership.readSeq { counted.insert(place.seq) }
             membership.channelSeq = max(membership.channelSeq, place.changeSeq)
         }
-        membership.readCount += counted.count
+        membership.readCount = membership.readCount.addingWithSaturation(counted.count)
         return membership
     }
 }

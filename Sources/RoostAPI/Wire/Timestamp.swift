@@ -13,6 +13,9 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
     /// The end of things without an end: the last moment of the year 9999.
     public static let forever = Timestamp(milliseconds: 253_402_300_799_999)
 
+    /// The nearest moment that JSON can have: those of the years 1 to 9999.
+    package var nearestOnTheWire: Timestamp { min(max(self, Timestamp(milliseconds: -62_135_596_800_000)), .forever) }
+
     /// This moment and some seconds; for ever for −1 and for nothing given, as durations are on the wire (D-07).
     public func after(seconds: Int?) -> Timestamp {
         guard let seconds, seconds >= 0 else { return .forever }
@@ -31,7 +34,7 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
     /// Writes ``description``. Years before 0 and after 9999, which nothing on the wire has, take as many digits as they need.
     func write(digits json: inout JSONBytes) {
         let days = floorDivide(milliseconds, 86_400_000)
-        let millisecondOfDay = milliseconds - days * 86_400_000
+        let millisecondOfDay = milliseconds &- days &* 86_400_000
         let (year, month, day) = Self.civil(fromDays: days)
         if !(0...9999).contains(year) {
             if year < 0 { json.raw("-") }
@@ -125,5 +128,5 @@ extension Timestamp: WireWritable {
 }
 
 private func floorDivide(_ dividend: Int64, _ divisor: Int64) -> Int64 {
-    dividend >= 0 ? dividend / divisor : -((-dividend + divisor - 1) / divisor)
+    dividend / divisor - (dividend % divisor < 0 ? 1 : 0)
 }
