@@ -204,7 +204,7 @@ struct MemoryOutbox: Hashable {
     mutating func apply(_ write: OutboxWrite) {
         switch write {
         case .put(let item): rows[item.id] = item
-        case .remove(let id, _): rows[id] = nil
+        case .remove(let id, _), .done(let id, _): rows[id] = nil
         case .server(let server): self.server = server
         }
     }

@@ -44,7 +44,7 @@ final class AskedChannels: ChannelSource {
     var difference: ListUpdate<ChannelItem>? { nil }
     var isPartial: Bool { false }
     var shownUsers: [UserID: Int64] { users.mapValues(\.version) }
-    var unreadCount: Int { views.values.reduce(0) { $0 + query.place(of: $1).countedUnread } }
+    var unreadCount: Int { Int(clamping: views.values.reduce(0) { $0 + Int64(query.place(of: $1).countedUnread) }) }
 
     func follow(_ change: StoreChange) async throws {
         // What changed before the first answer is part of it. Of a change of everything, only what it names counts: everything changes at
@@ -105,6 +105,9 @@ final class AskedChannels: ChannelSource {
 
     func complete() async throws {}
 
+    /// The user has logged out: nobody is asked any more.
+    func forget() { (views, users, nextCursor, isLoaded) = ([:], [:], nil, true) }
+
     func extend() async throws {
         guard let nextCursor else { return }
         let more = try await rows(after: nextCursor, atLeast: 1)
@@ -114,7 +117,7 @@ final class AskedChannels: ChannelSource {
         try await introduce()
     }
 
-    /// A page can be empty and not the last: then a few more are requested.
+    /// A page can be empty and not the last: then more are requested.
     private func rows(
         after start: String?, atLeast count: Int
     ) async throws -> (views: [ChannelID: ChannelView], nextCursor: String?) {
@@ -122,7 +125,7 @@ final class AskedChannels: ChannelSource {
         var page = query
         page.limit = pageSize
         page.cursor = start
-        for _ in 0..<(20 + count / pageSize) {
+        for _ in 0..<PageCount.max(forRows: count, of: pageSize) {
             let answer = try await chat.call(page)
             for view in answer.items { views[view.channel.channelId] = view }
             page.cursor = answer.nextCursor

@@ -48,6 +48,7 @@ public final class ChannelList {
         follower.follow(
             .channels, connected: { [weak self] in await self?.work { try await $0.connected() } },
             away: { [weak self] in self?.query.isLocal == false },
+            ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
                 await self?.work(isQuestion: self?.query.isLocal ?? false) { try await $0.follow(change) }
             })
@@ -116,6 +117,17 @@ public final class ChannelList {
         if source.isPartial { await work { try await $0.complete() } }
     }
 
+    /// The user has logged out: what only the server can answer goes, and what is left of an earlier query. The store's rows follow the store.
+    private func forget() {
+        if source == nil {
+            (hasMore, totalUnreadCount) = (false, 0)
+            show([], nil)
+            follower.answered()
+        }
+        (source as? AskedChannels)?.forget()
+        show()
+    }
+
     private func show() {
         guard let source, let items = source.items else { return }
         if hasMore != source.hasMore { hasMore = source.hasMore }
@@ -127,6 +139,10 @@ public final class ChannelList {
         shown = source.number
         follower.shows(source.shownUsers)
         defer { if !isPartial { follower.answered() } }
+        show(items, difference)
+    }
+
+    private func show(_ items: [ChannelItem], _ difference: ListUpdate<ChannelItem>?) {
         guard !isShown || difference.map({ !$0.isEmpty }) ?? (items != self.items) else { return }
         let before = self.items
         isShown = true

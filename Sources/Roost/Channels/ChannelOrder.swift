@@ -15,8 +15,8 @@ final class ChannelPlace: Sendable {
     /// Whether totals leave it out.
     let isMuted: Bool
 
-    /// What it adds to a total.
-    var countedUnread: Int { isMuted ? 0 : unreadCount }
+    /// What it adds to a total. A total has room for all channels, whatever a broken server says of one.
+    var countedUnread: Int { isMuted ? 0 : min(unreadCount, Int(Int32.max)) }
 
     init(id: ChannelID, group: Int = 0, time: Int64 = 0, name: String? = nil, unreadCount: Int, isMuted: Bool = false) {
         self.id = id
@@ -42,7 +42,8 @@ struct ChannelOrder {
     private(set) var places: [ChannelPlace]
     private var byID: [ChannelID: ChannelPlace]
     /// The sum over all channels.
-    private(set) var unreadCount: Int
+    var unreadCount: Int { Int(clamping: countedUnread) }
+    private var countedUnread: Int64
 
     /// Whether the list is in the reverse of its sort's usual direction.
     private let isReversed: Bool
@@ -51,7 +52,7 @@ struct ChannelOrder {
         self.isReversed = isReversed
         self.places = places.sorted { isReversed ? $1.isBefore($0) : $0.isBefore($1) }
         byID = Dictionary(places.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        unreadCount = places.reduce(0) { $0 + $1.countedUnread }
+        countedUnread = places.reduce(0) { $0 + Int64($1.countedUnread) }
     }
 
     func holds(_ id: ChannelID) -> Bool { byID[id] != nil }
@@ -63,7 +64,7 @@ struct ChannelOrder {
     @discardableResult
     mutating func set(_ place: ChannelPlace?, for id: ChannelID) -> (from: Int?, to: Int?) {
         let old = byID.updateOrRemove(place, for: id)
-        unreadCount += (place?.countedUnread ?? 0) - (old?.countedUnread ?? 0)
+        countedUnread += Int64(place?.countedUnread ?? 0) - Int64(old?.countedUnread ?? 0)
         let from = old.map { index(of: $0) }
         guard let place else {
             if let from { places.remove(at: from) }

@@ -39,7 +39,7 @@ extension QueryChannels {
             } else {
                 row.skip()
             }
-            places.append(try place(id, unreadCount: max(0, ordinal - readCount), isMuted: isMuted, &row))
+            places.append(try place(id, unreadCount: max(0, ordinal.subtractingWithSaturation(readCount)), isMuted: isMuted, &row))
         }
         return places
     }

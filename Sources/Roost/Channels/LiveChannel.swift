@@ -152,7 +152,8 @@ public final class LiveChannel: Identifiable {
         expiry = ObservationToken(
             task: Task { [weak self] in
                 // A little later than this device's clock says, for the server's may be behind.
-                try? await clock.sleep(for: .milliseconds(next.milliseconds - now.milliseconds + 500))
+                let wait = next.milliseconds.subtractingWithSaturation(now.milliseconds).addingWithSaturation(500)
+                try? await clock.sleep(for: .milliseconds(wait))
                 guard !Task.isCancelled else { return }
                 _ = try? await driver.call(GetChannel(channel: id))
                 await self?.follower.work { [weak self] in try await self?.reload() }

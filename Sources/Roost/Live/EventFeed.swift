@@ -96,7 +96,9 @@ final class EventQueue: Sendable {
         var after: [ChannelID: Seq] = [:]
         for (event, position) in events {
             if case .missed(let earlier) = event { after.merge(earlier) { min($0, $1) } }
-            if let position { after[position.channel] = min(after[position.channel] ?? .max, position.seq - 1) }
+            if let position {
+                after[position.channel] = min(after[position.channel] ?? .max, position.seq.subtractingWithSaturation(1))
+            }
         }
         return .missed(after: after)
     }

@@ -21,6 +21,8 @@ final class Follower {
     private(set) var phase = LivePhase.loading
     /// Whether the object has something to show, however far it has come since.
     @ObservationIgnored private(set) var hasAnswer = false
+    /// Whether the user has logged out. What the server has told before isn't shown any more.
+    @ObservationIgnored private(set) var hasEnded = false
     @ObservationIgnored private var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
     @ObservationIgnored private var lastWaiting = 0
     @ObservationIgnored private let driver: SyncDriver
@@ -46,10 +48,13 @@ final class Follower {
     ///   - connected: Called when there is a connection, and everything that was missed is stored. It gets no turn: it may ask the server.
     ///   - away: Called when there is no connection and no answer yet, to show what is known. Returns whether only the server has the answer, so
     ///     that the object is unavailable.
+    ///   - ended: Takes its turn when the user has logged out, to forget what the server has answered. The object is loaded then, as one that reads
+    ///     the store is.
     ///   - changed: Called with everything at once, then with each change.
     func follow(
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
-        away: (@MainActor () async -> Bool)? = nil, changed: @escaping @MainActor (StoreChange) async -> Void
+        away: (@MainActor () async -> Bool)? = nil, ended: (@MainActor () -> Void)? = nil,
+        changed: @escaping @MainActor (StoreChange) async -> Void
     ) {
         self.away = away
         self.connected = connected
@@ -64,8 +69,16 @@ final class Follower {
             changed: { [weak self] change in
                 // With another history, or another file, users who were known aren't.
                 if change.isEverything { self?.shown = [:] }
+                if change.isEnd { await self?.end(ended) }
                 await changed(change)
             })
+    }
+
+    private func end(_ forget: (@MainActor () -> Void)?) async {
+        hasEnded = true
+        delayed?.cancel()
+        askingAgain?.cancel()
+        if let forget { await work { forget() } }
     }
 
     /// Follows a topic, and has a step take its turn for everything at once and then for each change.
@@ -144,12 +157,12 @@ final class Follower {
 
     /// Calls back in a moment, once for all that ask until then: several events cost one question to the server.
     func soon(_ work: @escaping @MainActor () async -> Void) {
-        guard delayed == nil else { return }
+        guard delayed == nil, !hasEnded else { return }
         let clock = driver.environment.clock
         delayed = Task { [weak self] in
             try? await clock.sleep(for: .milliseconds(250))
             self?.delayed = nil
-            await work()
+            if self?.hasEnded == false { await work() }
         }
     }
 

@@ -40,13 +40,19 @@ public final class InvitationList {
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var isAsking = false
+    /// The invitations for whose channels this connection's server was asked. One that it doesn't give it isn't asked for again.
+    @ObservationIgnored private var asked: Set<InvitationItem.ID> = []
     @ObservationIgnored private let observers = ListObservers<InvitationItem>()
 
     init(of chat: Chat) {
         self.chat = chat
         follower = Follower(chat.driver)
         follower.follow(
-            .own, connected: { [weak self] in await self?.fetchChannels() },
+            .own,
+            connected: { [weak self] in
+                self?.asked = []
+                await self?.fetchChannels()
+            },
             reload: { [weak self] _ in try await self?.reload() })
     }
 
@@ -90,15 +96,24 @@ public final class InvitationList {
     /// Of an invitation that came while this device was away, the channel has to be fetched. The answer is stored, and read from
     /// there.
     private func fetchChannels() async {
-        guard !isAsking, chat.driver.statuses.current == .online, items.contains(where: { $0.channel == nil }) else { return }
+        guard !isAsking, chat.driver.statuses.current == .online else { return }
         isAsking = true
-        var page = ListMyInvitations(limit: Limits.memberPage.max)
-        repeat {
-            // Without a connection there will be another occasion.
-            guard let answer = try? await chat.call(page) else { break }
-            page.cursor = answer.nextCursor
-        } while page.cursor != nil
-        isAsking = false
+        defer { isAsking = false }
+        // Others may come while it is asked.
+        while case let unknown = unknownChannels, !unknown.isEmpty {
+            var page = ListMyInvitations(limit: Limits.memberPage.max)
+            for _ in 0..<PageCount.max(forRows: Limits.pendingInvitationsPerUser, of: Limits.memberPage.max) {
+                // Without a connection there will be another occasion.
+                guard let answer = try? await chat.call(page) else { return }
+                page.cursor = answer.nextCursor
+                if page.cursor == nil { break }
+            }
+            asked.formUnion(unknown)
+        }
+    }
+
+    private var unknownChannels: Set<InvitationItem.ID> {
+        Set(items.lazy.filter { $0.channel == nil }.map(\.id)).subtracting(asked)
     }
 }
 

@@ -62,6 +62,7 @@ public final class MemberList {
                 await self?.showKnown()
                 return true
             },
+            ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
                 if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
                 if self?.roster.users.isDisjoint(with: change.users) == false {
@@ -142,7 +143,7 @@ public final class MemberList {
         fresh.forgetUpdates()
         fresh.add(try await page(after: nil), isFirst: true)
         var pages = 1
-        while let cursor = fresh.nextCursor, fresh.count < count, pages < 20 + count / pageSize {
+        while let cursor = fresh.nextCursor, fresh.count < count, pages < PageCount.max(forRows: count, of: pageSize) {
             fresh.add(try await page(after: cursor), isFirst: false)
             pages += 1
         }
@@ -151,7 +152,16 @@ public final class MemberList {
         presenceAsOf = now
         try await introduce()
         isAnswered = true
-        try await follow()
+        // What else may have changed meanwhile is told after this, and asked for then.
+        if followsEvents, seen != nil { try await follow() }
+    }
+
+    /// The user has logged out: nobody is asked any more.
+    private func forget() {
+        roster.removeAll()
+        (users, seen, presenceAsOf) = ([:], nil, nil)
+        isAnswered = true
+        show()
     }
 
     private func applyToldMeanwhile(to roster: inout MemberRoster) {

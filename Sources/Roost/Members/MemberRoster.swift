@@ -44,6 +44,9 @@ struct MemberRoster {
     /// Forgets the rows of events so far, which a page that is asked for from now on includes: somebody of them may have left since.
     mutating func forgetUpdates() { updates = [:] }
 
+    /// Begins as new.
+    mutating func removeAll() { (entries, updates, end, nextCursor) = ([:], [:], nil, nil) }
+
     /// Takes in rows of events.
     mutating func apply(_ members: [Member]) {
         for member in members where updates[member.userId].map({ $0.changeSeq < member.changeSeq }) ?? true {

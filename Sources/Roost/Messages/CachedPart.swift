@@ -48,7 +48,7 @@ struct CachedPart {
     /// The newest messages before a seq, oldest first.
     func messages(before seq: Seq, limit: Int, known: [CachedMessage] = []) throws -> [CachedMessage] {
         let sql = "\(CachedMessage.query) WHERE m.channel_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq DESC LIMIT ?"
-        let last = min(seq &- 1, range.upperBound)
+        let last = min(seq.subtractingWithSaturation(1), range.upperBound)
         return try messages(sql, [channel.rawValue, range.lowerBound, last, limit], known).reversed()
     }
 
@@ -89,7 +89,8 @@ struct CachedPart {
         // What is before `low` was sent before the time.
         var (low, high, found) = (range.lowerBound, newest.seq, newest.seq)
         while low < high {
-            let middle = low + (high - low) / 2
+            // Their mean, without a sum that could be too large.
+            let middle = (low & high) + (low ^ high) >> 1
             if let next = try message("ASC", from: middle, to: high - 1) {
                 if next.at < time.milliseconds {
                     low = next.seq + 1
@@ -102,9 +103,15 @@ struct CachedPart {
         return found
     }
 
-    func hasMessage(before seq: Seq) throws -> Bool { try hasMessage(in: range.lowerBound, min(seq &- 1, range.upperBound)) }
+    func hasMessage(before seq: Seq) throws -> Bool {
+        guard seq > range.lowerBound else { return false }
+        return try hasMessage(in: range.lowerBound, min(seq.subtractingWithSaturation(1), range.upperBound))
+    }
 
-    func hasMessage(after seq: Seq) throws -> Bool { try hasMessage(in: max(seq + 1, range.lowerBound), range.upperBound) }
+    func hasMessage(after seq: Seq) throws -> Bool {
+        guard seq < range.upperBound else { return false }
+        return try hasMessage(in: max(seq.addingWithSaturation(1), range.lowerBound), range.upperBound)
+    }
 
     private func hasMessage(in first: Seq, _ last: Seq) throws -> Bool {
         let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ?)"
@@ -113,9 +120,10 @@ struct CachedPart {
 
     /// The number of messages after a seq; nil for more than ``MessageList/newerCountMax``.
     func count(after seq: Seq) throws -> Int? {
+        guard seq < range.upperBound else { return 0 }
+        let first = max(seq.addingWithSaturation(1), range.lowerBound)
         let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE channel_id = ? AND seq BETWEEN ? AND ? LIMIT ?)"
-        let count: Int? = try database.value(
-            sql, [channel, max(seq + 1, range.lowerBound), range.upperBound, MessageList.newerCountMax + 1])
+        let count: Int? = try database.value(sql, [channel, first, range.upperBound, MessageList.newerCountMax + 1])
         return count.flatMap { $0 > MessageList.newerCountMax ? nil : $0 }
     }
 

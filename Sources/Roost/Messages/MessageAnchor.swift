@@ -48,8 +48,9 @@ enum MessageOpening: Hashable, Sendable {
         case .firstUnread:
             guard let position else { return isOnline ? .read(.newest) : .wait }
             guard let readSeq = mark.readSeq else { return .read(.newest) }
-            guard let part = position.part(holding: readSeq + 1) else { return .fetch(.around(readSeq)) }
-            return .read(.open(part.contains(readSeq) ? readSeq : readSeq + 1))
+            let next = readSeq.addingWithSaturation(1)
+            guard let part = position.part(holding: next) else { return .fetch(.around(readSeq)) }
+            return .read(.open(part.contains(readSeq) ? readSeq : next))
         case .message(let id):
             if let message = try database.message(id, in: channel) { return .read(.open(message.seq)) }
             return .fetch(.aroundMessage(id))
@@ -67,15 +68,19 @@ extension MessageState {
     /// How a list gets to the first message since a time; nil if it isn't cached that it is the first.
     fileprivate func move(to time: Timestamp, in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
         for part in [position.windowStart...Seq.max] + position.stretches where floor < part.upperBound {
-            let cached = CachedPart(channel: channel, range: max(part.lowerBound, floor + 1)...part.upperBound, database: database)
             // What is concealed can't be requested: the part begins where the channel does for this user.
-            let isFromTheBeginning = part.lowerBound <= floor + 1
+            let first = floor.addingWithSaturation(1)
+            let cached = CachedPart(channel: channel, range: max(part.lowerBound, first)...part.upperBound, database: database)
+            let isFromTheBeginning = part.lowerBound <= first
             guard let seq = try cached.firstSeq(from: time) else {
                 let isBeforeAll = try isFromTheBeginning || cached.hasMessage(after: 0)
                 if part.isNewest, isBeforeAll { return .newest }
                 continue
             }
-            if try isFromTheBeginning || cached.hasMessage(before: seq) { return .open(part.contains(seq - 1) ? seq - 1 : seq) }
+            if try isFromTheBeginning || cached.hasMessage(before: seq) {
+                let before = seq.subtractingWithSaturation(1)
+                return .open(part.contains(before) ? before : seq)
+            }
         }
         return nil
     }
@@ -97,12 +102,12 @@ struct UnreadMark: Sendable {
             isSet = true
             if Unread.count(in: counters, for: membership) > 0 { readSeq = max(membership.readSeq, membership.historyFloor) }
         }
-        guard let readSeq, let part = state.position.part(holding: readSeq + 1) else { return }
+        guard let next = readSeq?.addingWithSaturation(1), let part = state.position.part(holding: next) else { return }
         let sql = """
             SELECT seq, sender, client_id FROM messages
             WHERE channel_id = ? AND seq BETWEEN ? AND ? AND is_own = 0 AND counts = 1 ORDER BY seq LIMIT 1
             """
-        let found: (seq: Seq, id: MessageItem.ID)? = try database.first(sql, [channel, readSeq + 1, part.upperBound]) {
+        let found: (seq: Seq, id: MessageItem.ID)? = try database.first(sql, [channel, next, part.upperBound]) {
             (try $0.value(), MessageItem.ID(sender: try $0.value(), clientId: try $0.value()))
         }
         // Without one, it was deleted for good, and so were all after it.

@@ -104,7 +104,7 @@ public final class MessageHistory {
         guard let seen else {
             (hasMore, hasNewer) = (page.hasOlder, page.hasNewer)
             // Of an empty page it is known on which side of it everything is.
-            self.seen = page.hasNewer && first == nil ? (1, 0) : (first ?? page.seq + 1, last ?? page.seq)
+            self.seen = page.hasNewer && first == nil ? (1, 0) : (first ?? page.seq.addingWithSaturation(1), last ?? page.seq)
             return page.messages
         }
         if isNewer {

@@ -78,7 +78,7 @@ public final class MessageList {
             connected: { [weak self] in await self?.connected() },
             changed: { [weak self] change in
                 // A refusal of the anchor stays until the app asks for something else.
-                await self?.follower.work(isQuestion: false) { try await self?.reload(change) }
+                await self?.follower.work(isQuestion: change.isEnd) { try await self?.reload(change) }
             })
     }
 
@@ -161,6 +161,8 @@ public final class MessageList {
     }
 
     private func reload(_ change: StoreChange) async throws {
+        // The user has logged out: the list won't get to where it was to begin.
+        if change.isEnd { (opening, missing, mark) = (nil, nil, UnreadMark()) }
         if change.isEverything || change.outbox.contains(channelId) { isOutboxChanged = true }
         renamed.formUnion(change.users)
         try await read(.stay)

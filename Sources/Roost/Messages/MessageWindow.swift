@@ -81,7 +81,8 @@ struct MessageWindow: Sendable {
             // Of the newest part nothing may be seen either: there is nothing to ask the server for.
             return part.isNewest ? lose(isFollowed: false) : try read(.newest, of: channel, in: database)
         }
-        let cached = CachedPart(channel: channel, range: max(part.lowerBound, floor + 1)...part.upperBound, database: database)
+        let first = floor.addingWithSaturation(1)
+        let cached = CachedPart(channel: channel, range: max(part.lowerBound, first)...part.upperBound, database: database)
         if try !takeChanges(state, of: cached) { try readAll(of: cached) }
         origin = Origin(generation: state.generation, cursor: state.position.cursor, deletionSeq: state.deletionSeq)
         try look(cached, part)
@@ -91,7 +92,7 @@ struct MessageWindow: Sendable {
         if rows.count < pageSize { try extend(by: pageSize - rows.count, in: cached) }
         try look(cached, part)
         // Concealed messages can't be requested.
-        hasOlder = hasOlderCached || part.lowerBound > floor + 1
+        hasOlder = hasOlderCached || part.lowerBound > first
         newerCount = try hasNewer ? (part.isNewest ? cached.count(after: rows.last?.seq ?? 0) : nil) : 0
         // A list that lost its rows goes on at the newest ones.
         if rows.isEmpty, place != .max { return try read(.newest, of: channel, in: database) }
@@ -178,8 +179,9 @@ struct MessageWindow: Sendable {
         if keepsOldest || hasNewer, let first = known.first {
             rows = try cached.messages(from: first.seq, limit: rowsMax, known: known)
         } else if place != .max {
-            rows = try cached.messages(before: place + 1, limit: (pageSize + 1) / 2)
-            rows += try cached.messages(from: place + 1, limit: pageSize / 2)
+            let next = place.addingWithSaturation(1)
+            rows = try cached.messages(before: next, limit: (pageSize + 1) / 2)
+            rows += try cached.messages(from: next, limit: pageSize / 2)
         } else {
             rows = try cached.messages(before: .max, limit: known.isEmpty ? pageSize : rowsMax, known: known)
         }
@@ -196,7 +198,7 @@ struct MessageWindow: Sendable {
     }
 
     private mutating func appendNewer(_ count: Int, in cached: CachedPart) throws {
-        rows += try cached.messages(from: (rows.last?.seq ?? 0) + 1, limit: count)
+        rows += try cached.messages(from: (rows.last?.seq ?? 0).addingWithSaturation(1), limit: count)
         if rows.count > rowsMax { rows.removeFirst(rows.count - rowsMax) }
     }
 

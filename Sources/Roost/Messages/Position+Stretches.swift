@@ -53,5 +53,5 @@ extension ClosedRange<Seq> {
     }
 
     /// Whether it has every seq from its beginning up to the one before another.
-    fileprivate func reaches(_ seq: Seq) -> Bool { upperBound >= seq - 1 }
+    fileprivate func reaches(_ seq: Seq) -> Bool { upperBound >= seq.subtractingWithSaturation(1) }
 }

@@ -177,8 +177,8 @@ private struct HistoryPage: Decodable {
     func range(at side: HistoryPlace.Side, upTo cursor: Seq) -> ClosedRange<Seq>? {
         var (first, last) = (seqs.min(), seqs.max())
         switch side {
-        case .before(let seq): (first, last) = (first ?? seq, seq - 1)
-        case .after(let seq): (first, last) = (seq + 1, last ?? seq)
+        case .before(let seq): (first, last) = (first ?? seq, seq.subtractingWithSaturation(1))
+        case .after(let seq): (first, last) = (seq.addingWithSaturation(1), last ?? seq)
         case .around(let seq): last = max(last ?? seq, seq)
         case .aroundMessage, .aroundTime: break
         }

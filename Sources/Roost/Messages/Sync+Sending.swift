@@ -23,7 +23,7 @@ extension Sync {
             forget(item)
             acknowledged[key] = Acknowledged(message: message, id: item.id)
         } else {
-            remove(item)
+            complete(item)
         }
     }
 
@@ -45,7 +45,7 @@ extension Sync {
         let key = MessageKey(channel: message.channelId, clientId: message.clientId)
         guard let item = item(.message(key)) else { return }
         resolve(key, message.messageId)
-        remove(item)
+        complete(item)
         emit(.settled(key, .success(item.operation.sent.map(message.answered) ?? message)))
         showOverlay(of: key.channel)
         sendNext(in: key.channel)
@@ -54,7 +54,7 @@ extension Sync {
     mutating func settleAcknowledged() {
         for (key, known) in acknowledged where saved.channels[key.channel].map({ $0.cursor >= known.message.seq }) ?? true {
             acknowledged[key] = nil
-            emit(.outbox(.remove(known.id, of: key.channel)))
+            emit(.outbox(.done(known.id, of: key.channel)))
         }
     }
 

@@ -17,7 +17,10 @@ extension LiveChannel {
     ///
     /// It goes on over reconnects, and without a connection. It ends with ``stopReading()``, with ``markUnread(from:)`` on any of the user's devices, and with the membership. When
     /// the app ends or its connection is lost, the server ends it (AM-46): what hasn't arrived by then stays unread.
-    /// - Throws: `RoostError` with `not_member` or another refusal of the server.
+    ///
+    /// This returns when the server has taken it, and at once without a connection. A server that can't take it now is asked again, which may take long; cancelling ends
+    /// the wait, not the reading.
+    /// - Throws: `RoostError` with `not_member` or another refusal of the server: then nobody reads. `CancellationError`.
     public func startReading() async throws { try await chat.driver.startReading(id) }
 
     /// Tells that the user doesn't read the channel on this device any more. What has arrived until now is read, also where there is no connection. Does nothing if it isn't

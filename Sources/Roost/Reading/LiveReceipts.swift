@@ -32,6 +32,7 @@ public final class LiveReceipts {
         follower = Follower(chat.driver)
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
+            ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
                 // Who has left isn't shown, and who has joined has read up to there.
                 if !change.isEverything, !change.members.isEmpty { self?.askSoon() }
@@ -62,18 +63,26 @@ public final class LiveReceipts {
             toldMeanwhile = [:]
             var fresh: [UserID: ReadPosition] = [:]
             var question = ListReaders(channel: channel, limit: Limits.memberPage.max)
-            repeat {
+            for _ in 0..<PageCount.max(forRows: Limits.largeChannelMembers, of: Limits.memberPage.max) {
                 let page = try await chat.call(question)
                 for position in page.items { fresh[position.userId] = position }
                 question.cursor = page.nextCursor
-            } while question.cursor != nil
+                if question.cursor == nil { break }
+            }
             // Signals that came meanwhile may be newer than the page. What was shown before isn't kept: somebody may share it no longer.
             for (user, position) in toldMeanwhile { fresh[user] = fresh[user]?.merged(with: position) }
             show(fresh)
         }
     }
 
+    /// The user has logged out: nobody is asked any more.
+    private func forget() {
+        toldMeanwhile = [:]
+        show([:])
+    }
+
     private func take(_ update: ReadUpdate) {
+        guard !follower.hasEnded else { return }
         var changed = positions
         for position in update.readers {
             toldMeanwhile[position.userId] = toldMeanwhile[position.userId]?.merged(with: position) ?? position

@@ -5,12 +5,12 @@ import RoostAPI
 struct UnreadTotals: Sendable {
     /// Channels without unread messages are left out. Nil until all were read.
     private var counts: [ChannelID: Int]?
-    private var sum = 0
+    private var sum: Int64 = 0
 
     /// Hidden channels count too, as in the server's total.
     private static let query = ChannelQuery(hidden: .all)
 
-    var total: TotalUnread { TotalUnread(unreadCount: sum, unreadChannelCount: counts?.count ?? 0) }
+    var total: TotalUnread { TotalUnread(unreadCount: Int(clamping: sum), unreadChannelCount: counts?.count ?? 0) }
 
     mutating func apply(_ change: StoreChange, in database: Database) throws {
         guard let known = counts, !change.isEverything else { return try readAll(in: database) }
@@ -19,7 +19,7 @@ struct UnreadTotals: Sendable {
         var updated = known
         for id in change.channels {
             let count = try Self.query.places(in: database, only: id).first?.countedUnread ?? 0
-            sum += count - (updated[id] ?? 0)
+            sum += Int64(count) - Int64(updated[id] ?? 0)
             updated[id] = count > 0 ? count : nil
         }
         counts = updated
@@ -29,6 +29,6 @@ struct UnreadTotals: Sendable {
         counts = nil
         let unread = try Self.query.places(in: database).filter { $0.countedUnread > 0 }
         counts = Dictionary(unread.map { ($0.id, $0.countedUnread) }, uniquingKeysWith: { _, last in last })
-        sum = unread.reduce(0) { $0 + $1.countedUnread }
+        sum = unread.reduce(0) { $0 + Int64($1.countedUnread) }
     }
 }

@@ -18,8 +18,11 @@ struct StoreChange: Hashable, Sendable {
     var users: Set<UserID> = []
     /// Whether something of the user's own changed: invitations, preferences.
     var isOwn = false
+    /// Whether the user has logged out: there is nothing in the store, and won't be.
+    var isEnd = false
 
     static let everything = StoreChange(isEverything: true, isOwn: true)
+    static let end = StoreChange(isEverything: true, isOwn: true, isEnd: true)
 
     var isEmpty: Bool {
         !isEverything && !isOwn && !isOutbox && channels.isEmpty && outbox.isEmpty && users.isEmpty
@@ -34,6 +37,7 @@ struct StoreChange: Hashable, Sendable {
         memberships.formUnion(other.memberships)
         users.formUnion(other.users)
         isOwn = isOwn || other.isOwn
+        isEnd = isEnd || other.isEnd
     }
 }
 
@@ -90,6 +94,7 @@ final class ChangeSignals: Sendable {
     private struct State {
         var subscribers: [Int: Subscriber] = [:]
         var lastNumber = 0
+        var hasEnded = false
     }
 
     private let state = NIOLockedValueBox(State())
@@ -99,7 +104,8 @@ final class ChangeSignals: Sendable {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLockedValue { state in
             state.lastNumber += 1
-            state.subscribers[state.lastNumber] = Subscriber(topic: topic, pending: .everything, continuation: continuation)
+            let pending: StoreChange = state.hasEnded ? .end : .everything
+            state.subscribers[state.lastNumber] = Subscriber(topic: topic, pending: pending, continuation: continuation)
             return state.lastNumber
         }
         continuation.yield()
@@ -120,6 +126,12 @@ final class ChangeSignals: Sendable {
         }
         // Waking a task needs a lock of it, which is held while it is cancelled, and that waits for the lock above.
         for continuation in concerned { continuation.yield() }
+    }
+
+    /// Tells all live objects, those of later too, that the user has logged out.
+    func end() {
+        state.withLockedValue { $0.hasEnded = true }
+        signal(.end)
     }
 
     fileprivate func take(_ number: Int) -> StoreChange {

@@ -7,6 +7,10 @@ import RoostAPI
 /// Several chats of a user share a file, and each goes by the positions that it has read. When one of them begins a channel afresh, those of the
 /// others are wrong: written over the new ones they would say that messages are cached which are gone. So a store that writes a position makes
 /// sure that it has read the last beginning.
+///
+/// Beginnings are numbered. One is noted by the transaction that makes it, so that whoever writes next knows of it, and is over with the
+/// transaction. Who reads meanwhile gets the state before, and so knows no beginning from the first one on that isn't over: it reads once more
+/// before it writes about that, and nobody waits for anybody.
 enum OpenFiles {
     private struct OpenFile {
         var storeCount = 0
@@ -15,6 +19,11 @@ enum OpenFiles {
         /// The last time for each channel, and for all of them.
         var begun: [ChannelID: Int] = [:]
         var erased = 0
+        /// The first numbers of transactions that aren't over.
+        var open: Set<Int> = []
+
+        /// The last beginning that whoever reads from now on has read, with all before it.
+        var lastReadable: Int { open.min().map { $0 - 1 } ?? lastNumber }
     }
 
     /// What one store has read of the positions, or written itself.
@@ -23,22 +32,38 @@ enum OpenFiles {
         fileprivate var channels: [ChannelID: Int] = [:]
     }
 
+    /// What a transaction begins afresh.
+    struct Beginning: Sendable {
+        fileprivate let url: URL
+        fileprivate let first: Int
+    }
+
     /// Another chat of this process began something afresh that this one writes about.
     struct BegunAfresh: Error, CustomStringConvertible {
         var description: String { "Another chat of this process has fetched the same data afresh." }
     }
 
     private static let files = NIOLockedValueBox<[URL: OpenFile]>([:])
+    /// Held while a file is opened, which may wait for who writes it. That one needs ``files``.
+    private static let opening = NIOLock()
 
     /// Opens a file while no other store does.
     ///
     /// - Parameter open: Is told whether the store is the first one to have the file.
     static func add<Connections>(_ url: URL?, _ open: (_ isFirst: Bool) throws -> Connections) throws -> Connections {
         guard let url else { return try open(true) }
-        return try files.withLockedValue { files in
-            let connections = try open(files[url] == nil)
-            files[url, default: OpenFile()].storeCount += 1
-            return connections
+        return try opening.withLock {
+            // Whoever begins something afresh from here on notes it. Opening waits for a transaction that began before.
+            let isFirst = files.withLockedValue { files in
+                files[url, default: OpenFile()].storeCount += 1
+                return files[url]?.storeCount == 1
+            }
+            do {
+                return try open(isFirst)
+            } catch {
+                remove(url)
+                throw error
+            }
         }
     }
 
@@ -53,34 +78,47 @@ enum OpenFiles {
     /// What a store knows that reads all positions from now on.
     static func known(of url: URL?) -> Known {
         guard let url else { return Known() }
-        return files.withLockedValue { Known(all: $0[url]?.lastNumber ?? 0) }
+        return files.withLockedValue { Known(all: $0[url]?.lastReadable ?? 0) }
     }
 
     /// Makes sure that a store may write, and notes what it begins afresh. It is called while nobody else writes the file.
     ///
+    /// - Returns: What has to be ended with the transaction; nil for nothing.
     /// - Throws: ``BegunAfresh`` if the store has to read the positions first.
-    static func note(_ writes: [StoreWrite], to url: URL?, _ known: inout Known) throws {
-        guard let url else { return }
-        try files.withLockedValue { files in
-            guard var file = files[url], file.storeCount > 1 || file.lastNumber > 0 else { return }
-            defer { files[url] = file }
+    static func note(_ writes: [StoreWrite], to url: URL?, _ known: inout Known) throws -> Beginning? {
+        guard let url else { return nil }
+        return try files.withLockedValue { files in
+            guard var file = files[url], file.storeCount > 1 || file.lastNumber > 0 else { return nil }
+            // What is refused notes nothing.
+            var knowing = known
+            let first = file.lastNumber + 1
             for write in writes {
                 switch write {
                 case .erase:
                     file.lastNumber += 1
                     (file.erased, file.begun) = (file.lastNumber, [:])
-                    known = Known(all: file.lastNumber)
+                    knowing = Known(all: file.lastNumber)
                 case .forget(let channel), .leave(let channel):
                     file.lastNumber += 1
                     file.begun[channel] = file.lastNumber
-                    known.channels[channel] = file.lastNumber
+                    knowing.channels[channel] = file.lastNumber
                 case .position(let channel, _):
                     let begun = max(file.begun[channel] ?? 0, file.erased)
-                    guard begun <= max(known.all, known.channels[channel] ?? 0) else { throw BegunAfresh() }
-                case .userPosition: guard file.erased <= known.all else { throw BegunAfresh() }
+                    guard begun <= max(knowing.all, knowing.channels[channel] ?? 0) else { throw BegunAfresh() }
+                case .userPosition: guard file.erased <= knowing.all else { throw BegunAfresh() }
                 default: break
                 }
             }
+            let begins = file.lastNumber >= first
+            if begins { file.open.insert(first) }
+            (files[url], known) = (file, knowing)
+            return begins ? Beginning(url: url, first: first) : nil
         }
+    }
+
+    /// The transaction is over, whether it was committed or not.
+    static func end(_ beginning: Beginning?) {
+        guard let beginning else { return }
+        files.withLockedValue { _ = $0[beginning.url]?.open.remove(beginning.first) }
     }
 }

@@ -83,7 +83,7 @@ final class Outbox: Sendable {
                 item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
                 item.isWaiting, item.concealedSeq,
             ])
-        case .remove(let id, _):
+        case .remove(let id, _), .done(let id, _):
             try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
         case .server(let server):
             try database.execute(sql: "UPDATE outbox_state SET server = ?", arguments: [server])

@@ -27,10 +27,12 @@ struct Overlay: Codable, Hashable, Sendable {
     /// - Parameter items: In their order.
     init(_ items: some Sequence<OutboxItem>) {
         for item in items {
+            // A device's clock may say anything. An overlay is kept as JSON, and has to be read again.
+            let time = item.createdAt.nearestOnTheWire
             switch item.operation {
             case .read(let operation): readSeq = operation.seq.map { max($0, readSeq ?? 0) } ?? readSeq
             case .unread(let operation):
-                let target = max(0, operation.seq - 1)
+                let target = max(0, operation.seq.subtractingWithSaturation(1))
                 unreadAfterSeq = min(target, unreadAfterSeq ?? target)
                 readSeq = readSeq.map { min($0, target) }
             case .hide(let operation):
@@ -38,18 +40,17 @@ struct Overlay: Codable, Hashable, Sendable {
                 hiddenState = operation.allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
             case .unhide: hiddenState = .unhidden
             case .mute(let operation):
-                (isMuted, mutedUntil) = (
-                    true, operation.seconds.flatMap { $0 > 0 ? item.createdAt.adding(.seconds($0)) : nil } ?? .forever
-                )
+                let end = operation.seconds.flatMap { $0 > 0 ? time.adding(.seconds($0)) : nil }
+                (isMuted, mutedUntil) = (true, end?.nearestOnTheWire ?? .forever)
             case .unmute: (isMuted, mutedUntil) = (false, nil)
             case .leave: isLeaving = true
-            case .draft(let operation): draft = DraftOverlay(operation: operation, createdAt: item.createdAt)
+            case .draft(let operation): draft = DraftOverlay(operation: operation, createdAt: time)
             case .preferences(let operation): preferences = preferences?.followed(by: operation) ?? operation
-            case .edit(let operation, _): change(operation.message) { $0.edit(operation, at: item.createdAt) }
+            case .edit(let operation, _): change(operation.message) { $0.edit(operation, at: time) }
             case .metaArrays(let operation): change(operation.message) { $0.update(operation) }
             case .delete, .deleteMany, .purge, .deleteForMe:
                 for case .stored(let message) in item.operation.changed {
-                    change(message) { $0.delete(at: item.createdAt, onlyForUser: !item.operation.isDeletion) }
+                    change(message) { $0.delete(at: time, onlyForUser: !item.operation.isDeletion) }
                 }
             case .undelete(let operation): change(operation.message) { $0.undelete() }
             case .reset: concealedSeq = [concealedSeq, item.concealedSeq].compactMap(\.self).max()
@@ -82,7 +83,7 @@ struct Overlay: Codable, Hashable, Sendable {
         if let seenSeq = seenSeq(before: membership.readSeq) {
             shown.readSeq = seenSeq
             if let counters, let unread {
-                let readCount = counters.ordinal - unread
+                let readCount = counters.ordinal.subtractingWithSaturation(unread)
                 shown.readCount = seenSeq > membership.readSeq ? max(shown.readCount, readCount) : min(shown.readCount, readCount)
             }
         }
@@ -154,7 +155,7 @@ extension Database {
         guard let seq, let counters else { return nil }
         if seq >= counters.seq { return 0 }
         let start: Seq? = try value("SELECT window_start FROM positions WHERE channel_id = ?", [channel])
-        guard let start, start <= seq + 1 else { return nil }
+        guard let start, start <= seq.addingWithSaturation(1) else { return nil }
         return try value(
             "SELECT COUNT(*) FROM messages WHERE channel_id = ? AND seq > ? AND is_own = 0 AND counts = 1", [channel, seq])
     }

@@ -83,9 +83,12 @@ final class Store: Sendable {
     /// - Throws: `DatabaseError`; ``OpenFiles/BegunAfresh`` if another store of this process has made the positions wrong that were read.
     func write(_ writes: [StoreWrite]) async throws {
         let (user, kinds, url, known) = (user, kinds, file.url, known)
+        let beginning = NIOLockedValueBox<OpenFiles.Beginning?>(nil)
+        defer { OpenFiles.end(beginning.withLockedValue { $0 }) }
         let introduced = try await connections.use {
             try await $0.write { database in
-                try known.withLockedValue { try OpenFiles.note(writes, to: url, &$0) }
+                let begun = try known.withLockedValue { try OpenFiles.note(writes, to: url, &$0) }
+                beginning.withLockedValue { $0 = begun }
                 return try writes.flatMap { try database.apply($0, as: user, kinds) }
             }
         }
@@ -161,7 +164,7 @@ final class Store: Sendable {
         return true
     }
 
-    /// Lets go of the file. From here on the store is an empty one in memory, and live objects show that.
+    /// Lets go of the file, since the user logs out. From here on the store is an empty one in memory, and live objects show that.
     ///
     /// - Throws: `DatabaseError` if the file can't be closed. Then the store goes on with it.
     func letGo() async throws {
@@ -172,7 +175,7 @@ final class Store: Sendable {
             _ = await connections.replace(with: former)
             throw error
         }
-        signals.signal(.everything)
+        signals.end()
     }
 
     /// An empty cache in memory.

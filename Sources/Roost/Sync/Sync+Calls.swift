@@ -12,8 +12,9 @@ extension Sync {
         case resume
         case watch(ChannelID)
         case unwatch
-        /// The caller waits for the beginning, not for the end or for a renewal.
-        case reading(ChannelID, CallToken?)
+        /// The caller waits for the beginning; nobody waits for a renewal.
+        case startReading(ChannelID, CallToken?)
+        case stopReading(ChannelID)
         case send(Int64, of: ChannelID?, isMessage: Bool)
         case history(HistoryPlace)
         case users
@@ -58,6 +59,7 @@ extension Sync {
             // The page is stored when it comes; only nobody waits for it any more.
             loads[place]?.waiting.removeAll { $0 == token }
         }
+        for channel in readingRetries.keys { readingRetries[channel]?.waiting.removeAll { $0 == token } }
         for (number, purpose) in calls {
             guard case .app(token, _) = purpose else { continue }
             calls[number] = nil
@@ -116,8 +118,10 @@ extension Sync {
             if case .hold(let holder) = effect { watchHolders[holder] = nil }
             emit(.reply(token, result))
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
-        case (.watch, .success), (.unwatch, _): break
-        case (.reading(let channel, let token), _): readingAnswered(channel, result, for: token)
+        case (.watch(let channel), .success): watchRenewed(channel)
+        case (.unwatch, _): break
+        case (.startReading(let channel, let token), _): readingBegan(channel, result, for: token)
+        case (.stopReading(let channel), _): readingEnded(channel, result)
         case (.resume, .success(let bytes)): resumed(bytes)
         case (.resume, .failure(let error)): resumeFailed(error)
         case (.send(let id, let channel, _), _): sendFinished(id, of: channel, result)
@@ -236,11 +240,13 @@ extension Sync {
             switch purpose {
             case .app(let token, _): emit(.reply(token, .failure(error)))
             // It begins again with the next connection.
-            case .reading(_, let token?): emit(.reply(token, .success([])))
+            case .startReading(_, let token?): emit(.reply(token, .success([])))
             default: break
             }
         }
         calls = [:]
+        endRetryingReading()
+        endRetryingWatches()
         handOverEarlyAnswers()
         hasLostCalls = false
         failLoads(error)

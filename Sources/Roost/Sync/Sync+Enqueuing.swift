@@ -4,7 +4,7 @@ import RoostAPI
 /// Taking operations into the outbox: what the server can't have yet is changed, and where only the last one counts, the last one is kept.
 extension Sync {
     mutating func enqueue(_ operation: OutboxOperation, id: Int64, at time: Timestamp, for token: CallToken) {
-        lastNumber += 1
+        lastNumber = lastNumber.addingWithSaturation(1)
         let item = OutboxItem(id: id, number: lastNumber, operation: operation, createdAt: time, server: server)
         switch operation {
         case .send(let message): enqueue(item, sending: message, for: token)
@@ -222,9 +222,14 @@ extension Sync {
         emit(.kept(token, item.id, of: item.channel))
     }
 
-    /// Gives up an operation. The caller is told so once it isn't in the file any more: until then a restart would send it.
+    /// Gives up an operation, with those that change the message that it sends. The caller is told so once it isn't in the file any more, and whoever
+    /// waits for the message: until then a restart would send it.
     mutating func takeBack(_ item: OutboxItem, for token: CallToken) {
-        giveUp(item)
+        if let message = item.message {
+            for change in changes(of: .sent(message.clientId), in: message.channel) { remove(change) }
+            givenUp[token] = message
+        }
+        remove(item)
         keeping.insert(token)
         emit(.kept(token, item.id, of: item.channel))
     }
@@ -232,10 +237,16 @@ extension Sync {
     mutating func kept(_ id: Int64, of channel: ChannelID?, for token: CallToken) {
         guard token != Self.nobody else { return noted(id, in: channel) }
         guard keeping.remove(token) != nil else { return }
+        settleGivenUp(token)
         queues[channel]?.endWriting(id)
         showOverlay(of: channel)
         reply(token)
         sendNext(in: channel)
+    }
+
+    private mutating func settleGivenUp(_ token: CallToken) {
+        guard let message = givenUp.removeValue(forKey: token) else { return }
+        emit(.settled(message, .failure(RoostError(.notFound, "The message was discarded."))))
     }
 
     /// What is in the file holds where somebody waits for something to be kept. What couldn't be taken out of it is sent again after a restart.
@@ -251,6 +262,8 @@ extension Sync {
 
     private mutating func goOn(from outbox: SavedOutbox?, _ reason: String) {
         if let outbox {
+            // What was given up is in the file, and goes on.
+            givenUp = [:]
             let (before, known) = (queues, server)
             restoreQueues(outbox)
             // The file may not have the server of this connection yet. What is meant for another one must not be sent to it.
@@ -265,7 +278,10 @@ extension Sync {
             }
         }
         let error = RoostError(.unavailable, "This device's outbox couldn't be written: \(reason)")
-        for token in keeping.sorted() where token > Self.nobody { emit(.reply(token, .failure(error))) }
+        for token in keeping.sorted() {
+            settleGivenUp(token)
+            if token > Self.nobody { emit(.reply(token, .failure(error))) }
+        }
         keeping = []
     }
 }

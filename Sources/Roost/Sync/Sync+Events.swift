@@ -51,7 +51,7 @@ extension Sync.Purpose {
         switch self {
         case .app(_, let effect): effect != .arrival
         case .send(_, _, let isMessage): !isMessage
-        case .resume, .watch, .unwatch, .reading, .history, .users: false
+        case .resume, .watch, .unwatch, .startReading, .stopReading, .history, .users: false
         }
     }
 }

@@ -59,18 +59,9 @@ extension Sync {
     mutating func discard(_ row: OutboxRow) {
         guard let item = item(row) else { return }
         // Nobody waits for that, but one that the file still has goes on, as its row says.
-        takeBack(item, for: Self.nobody - item.id)
+        takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id))
         showOverlay(of: item.channel)
         sendNext(in: item.channel)
-    }
-
-    /// Gives up an operation, with those that change the message that it sends.
-    mutating func giveUp(_ item: OutboxItem) {
-        if let message = item.message {
-            for change in changes(of: .sent(message.clientId), in: message.channel) { remove(change) }
-            emit(.settled(message, .failure(RoostError(.notFound, "The message was discarded."))))
-        }
-        remove(item)
     }
 
     /// Sends the operations that were meant for another server to this one, or gives them up.
@@ -79,7 +70,7 @@ extension Sync {
             let others = (queues[channel]?.items.values.filter { !isForThisServer($0) } ?? []).sorted { $0.place < $1.place }
             for var item in others {
                 guard !discards else {
-                    giveUp(item)
+                    takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id))
                     continue
                 }
                 (item.server, item.firstSentAt) = (server, nil)
@@ -158,7 +149,7 @@ extension Sync {
             if let message = item.message {
                 acknowledge(item, message, bytes)
             } else {
-                remove(item)
+                complete(item)
             }
         case .failure(let error): sendFailed(item, error)
         }
@@ -186,7 +177,8 @@ extension Sync {
             item.isWaiting = true
             put(item)
             // The end may come earlier: a moderator changes their mind.
-            return waitToSend(in: channel, Self.wait(milliseconds: until.milliseconds - serverTime.milliseconds))
+            return waitToSend(
+                in: channel, Self.wait(milliseconds: until.milliseconds.subtractingWithSaturation(serverTime.milliseconds)))
         }
         item.isWaiting = false
         put(item)
@@ -248,10 +240,16 @@ extension Sync {
         emit(.outbox(.put(item)))
     }
 
-    mutating func remove(_ item: OutboxItem) {
+    /// Removes an operation that isn't to be carried out any more.
+    mutating func remove(_ item: OutboxItem) { remove(item, .remove(item.id, of: item.channel)) }
+
+    /// Removes an operation that the server has carried out.
+    mutating func complete(_ item: OutboxItem) { remove(item, .done(item.id, of: item.channel)) }
+
+    private mutating func remove(_ item: OutboxItem, _ write: OutboxWrite) {
         // Its queue waits for the end of this refusal.
         if queues[item.channel]?.items[item.id]?.isWaiting == true { endWaiting(in: item.channel) }
-        emit(.outbox(.remove(item.id, of: item.channel)))
+        emit(.outbox(write))
         forget(item)
     }
 

@@ -3,12 +3,22 @@ import RoostAPI
 
 /// Channels that the user reads at this moment (AM-45): they are shown as read, as far as this device has them. The server moves the position
 /// by itself, as long as this connection lasts; the next one begins again once it has caught up.
+///
+/// A server that can't take it now is told again a little later, that a channel is read as well as that it isn't any more. Whoever began to read
+/// waits for what comes of it.
 extension Sync {
+    /// What the server couldn't be told of a channel.
+    struct ReadingRetry: Hashable, Sendable {
+        var refusals = PassingRefusals()
+        /// The callers who wait for the beginning.
+        var waiting: [CallToken] = []
+    }
+
     mutating func startReading(_ channel: ChannelID, for token: CallToken) {
         reading[channel] = reading[channel] ?? 0
         showOverlay(of: channel)
         guard isAuthenticated else { return emit(.reply(token, .success([]))) }
-        send(StartReading(channel: channel), for: .reading(channel, token))
+        send(StartReading(channel: channel), for: .startReading(channel, token))
     }
 
     /// What this device has of the channel is marked as read, as by the user: without a connection the server knows of nothing that was read.
@@ -27,21 +37,74 @@ extension Sync {
     @discardableResult
     mutating func endReading(_ channel: ChannelID) -> Bool {
         guard reading.removeValue(forKey: channel) != nil else { return false }
-        if isAuthenticated { send(StopReading(channel: channel), for: .reading(channel, nil)) }
+        endRetrying(channel, with: .success([]))
+        if isAuthenticated { send(StopReading(channel: channel), for: .stopReading(channel)) }
         return true
     }
 
-    /// A temporary refusal is retried on the next connection; a final one ends the reading.
-    mutating func readingAnswered(_ channel: ChannelID, _ result: Result<[UInt8], RoostError>, for token: CallToken?) {
-        guard case .failure(let error) = result, !error.isRetryable else {
+    /// The membership is over, and the reading with it.
+    mutating func forgetReading(_ channel: ChannelID) {
+        reading[channel] = nil
+        endRetrying(channel, with: .failure(RoostError(.notMember, "The membership in \(channel) has ended.")))
+    }
+
+    mutating func readingBegan(_ channel: ChannelID, _ result: Result<[UInt8], RoostError>, for token: CallToken?) {
+        guard case .failure(let error) = result else {
             if let answer = try? ReplyResult<UnreadCount>.decode(result.get()) { noteReading(of: channel, upTo: answer.readSeq) }
+            // Of one that has ended meanwhile it may be the end that is told again.
+            guard reading[channel] == nil else { return endRetrying(channel, with: .success([]), token) }
             if let token { emit(.reply(token, .success([]))) }
             return
         }
+        // Whoever has stopped meanwhile doesn't begin again.
+        if reading[channel] == nil {
+            if let token { emit(.reply(token, error.isRetryable ? .success([]) : .failure(error))) }
+            return
+        }
+        guard !retriesReading(channel, after: error, token) else { return }
         log(.notice, "\(channel) isn't read any more: \(error.code.rawValue): \(error.message)")
         reading[channel] = nil
         showOverlay(of: channel)
-        if let token { emit(.reply(token, .failure(error))) }
+        endRetrying(channel, with: .failure(error), token)
+    }
+
+    mutating func readingEnded(_ channel: ChannelID, _ result: Result<[UInt8], RoostError>) {
+        // Who reads again has told the server so.
+        guard reading[channel] == nil else { return }
+        if case .failure(let error) = result, retriesReading(channel, after: error, nil) { return }
+        endRetrying(channel, with: .success([]))
+    }
+
+    /// Has the server told again in a while, unless it refuses for good.
+    private mutating func retriesReading(_ channel: ChannelID, after error: RoostError, _ token: CallToken?) -> Bool {
+        var retry = readingRetries[channel] ?? ReadingRetry()
+        guard let pause = retry.refusals.pause(after: error, settings) else { return false }
+        if let token { retry.waiting.append(token) }
+        readingRetries[channel] = retry
+        log(.notice, "The server can't be told now whether \(channel) is read: \(error.code.rawValue): \(error.message)")
+        emit(.startTimer(.reading(channel), pause))
+        return true
+    }
+
+    /// Tells the server once more whether a channel is read.
+    mutating func tellReading(of channel: ChannelID) {
+        guard isAuthenticated, readingRetries[channel] != nil else { return }
+        if reading[channel] != nil {
+            send(StartReading(channel: channel), for: .startReading(channel, nil))
+        } else {
+            send(StopReading(channel: channel), for: .stopReading(channel))
+        }
+    }
+
+    private mutating func endRetrying(_ channel: ChannelID, with result: Result<[UInt8], RoostError>, _ token: CallToken? = nil) {
+        let retry = readingRetries.removeValue(forKey: channel)
+        if retry != nil { emit(.cancelTimer(.reading(channel))) }
+        for waiting in (retry?.waiting ?? []) + [token].compactMap(\.self) { emit(.reply(waiting, result)) }
+    }
+
+    /// The connection is gone. What is read begins again with the next one, and nobody waits for that.
+    mutating func endRetryingReading() {
+        for channel in readingRetries.keys.sorted() { endRetrying(channel, with: .success([])) }
     }
 
     private mutating func noteReading(of channel: ChannelID, upTo seq: Seq) {

@@ -12,7 +12,7 @@ extension Sync {
         if changes.isFresh == true || saved.channels[channel] == nil {
             // Of an ephemeral channel there is nothing older to be had.
             let isWhole = rows.channel.map { rows.messageCount(after: 0) >= $0.counters.messageCount || $0.isEphemeral } ?? false
-            let lowest = rows.oldestMessage ?? changes.seq &+ 1
+            let lowest = rows.oldestMessage ?? changes.seq.addingWithSaturation(1)
             let counters = rows.channel.flatMap { $0.isEphemeral ? nil : $0.counters }
             saved.channels[channel] = Position(
                 cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
@@ -89,7 +89,7 @@ extension Sync {
         guard membership.state != .member else { return readingWrites(for: membership) + [.membership(membership)] }
         saved.channels[membership.channelId] = nil
         endWatch(of: membership.channelId)
-        reading[membership.channelId] = nil
+        forgetReading(membership.channelId)
         return overlayWrite(of: membership.channelId) + [.membership(membership), .leave(membership.channelId)]
     }
 
@@ -103,7 +103,7 @@ extension Sync {
         let seq = channel.counters.seq
         let isWhole = channel.counters.messageCount == 0 || channel.isEphemeral
         saved.channels[id] = Position(
-            cursor: seq, windowStart: isWhole ? 0 : rows.oldestMessage ?? seq &+ 1,
+            cursor: seq, windowStart: isWhole ? 0 : rows.oldestMessage ?? seq.addingWithSaturation(1),
             messageCount: channel.isEphemeral ? nil : channel.counters.messageCount)
         outdateLoads(in: id)
         var writes: [StoreWrite] = [.forget(id), .channel(channel)]

@@ -27,7 +27,7 @@ extension Sync {
     private mutating func apply(_ event: IncomingEvent) {
         // An event of a channel that isn't followed may come just before the membership begins here, or just after it ended.
         guard let position = cursor(of: event.stream), event.seq > position else { return }
-        guard event.after ?? event.seq &- 1 <= position else {
+        guard event.after ?? event.seq.subtractingWithSaturation(1) <= position else {
             log(.notice, "Events of \(event.stream) are missing between \(position) and \(event.seq).")
             held.append(event)
             return catchUp()
@@ -95,6 +95,7 @@ extension Sync {
 
     mutating func catchUp() {
         phase = .catchingUp
+        idleResumes = 0
         catchUpsInARow += 1
         guard catchUpsInARow <= 5 else {
             return lose(.server, "the streams still have gaps after \(catchUpsInARow - 1) attempts to catch up")
@@ -136,7 +137,11 @@ extension Sync {
         writes += readingWrites(in: page.channels.compactMap(\.stream.channel))
         store(writes, bringing: page.channels.map(\.rows.rows))
         guard page.hasMore || !refreshing.isEmpty else { return caughtUp() }
-        guard saved != before || !refreshing.isEmpty else { return lose(.server, "a resume promised more and brought nothing") }
+        idleResumes = saved == before ? idleResumes + 1 : 0
+        // One that shows a hole has the next one fetch the channel afresh. A broken server doesn't give it.
+        guard idleResumes == 0 || (!refreshing.isEmpty && idleResumes <= 5) else {
+            return lose(.server, "a resume promised more and brought nothing")
+        }
         resume()
     }
 

@@ -1,7 +1,8 @@
 import Logging
 import RoostAPI
 
-/// A watch ends with its connection: the app's watches begin again once the next one has caught up.
+/// A watch ends with its connection: the app's watches begin again once the next one has caught up. A server that can't take one now is asked
+/// again a little later.
 extension Sync {
     /// What is read at this moment goes on too.
     mutating func renewWatches() {
@@ -9,14 +10,34 @@ extension Sync {
         mustRenewWatches = false
         // The channel's state came with the resume.
         for channel in watched.sorted() { send(WatchChannel(channel: channel, limit: 0), for: .watch(channel)) }
-        for channel in reading.keys.sorted() { send(StartReading(channel: channel), for: .reading(channel, nil)) }
+        for channel in reading.keys.sorted() { send(StartReading(channel: channel), for: .startReading(channel, nil)) }
     }
 
-    /// A temporary refusal is retried on the next connection; a final one ends the watch.
+    mutating func watchRenewed(_ channel: ChannelID) { watchRetries[channel] = nil }
+
+    /// A refusal that doesn't pass ends the watch.
     mutating func watchFailed(_ channel: ChannelID, _ error: RoostError) {
-        guard !error.isRetryable else { return }
+        guard watched.contains(channel) else { return watchRenewed(channel) }
+        if let pause = watchRetries[channel, default: PassingRefusals()].pause(after: error, settings) {
+            log(.notice, "\(channel) can't be watched now: \(error.code.rawValue): \(error.message)")
+            return emit(.startTimer(.watch(channel), pause))
+        }
         log(.notice, "\(channel) isn't watched any more: \(error.code.rawValue): \(error.message)")
+        watchRetries[channel] = nil
         watched.remove(channel)
+    }
+
+    /// Asks once more for a watch, if it is wanted still.
+    mutating func watchAgain(_ channel: ChannelID) {
+        guard isAuthenticated, watchRetries[channel] != nil else { return }
+        guard watched.contains(channel) else { return watchRenewed(channel) }
+        send(WatchChannel(channel: channel, limit: 0), for: .watch(channel))
+    }
+
+    /// The connection is gone, and the next one renews all watches.
+    mutating func endRetryingWatches() {
+        for channel in watchRetries.keys.sorted() { emit(.cancelTimer(.watch(channel))) }
+        watchRetries = [:]
     }
 
     /// Watches a channel as long as a live object is there.

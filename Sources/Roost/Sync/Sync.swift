@@ -86,6 +86,8 @@ struct Sync: Sendable {
     var held: [IncomingEvent] = []
     var hasDroppedEvents = false
     var catchUpsInARow = 0
+    /// Answers to a resume, one after another, that have moved nothing.
+    var idleResumes = 0
     /// Channels with a hole that can be fetched now: the next resume leaves their positions out, so that they come as to a fresh client.
     var refreshing: Set<ChannelID> = []
 
@@ -114,10 +116,14 @@ struct Sync: Sendable {
     var watchHolders: [Int64: ChannelID] = [:]
     /// Whether this connection watches none of them yet.
     var mustRenewWatches = false
+    /// Watches that the server couldn't begin now, with how often it said so.
+    var watchRetries: [ChannelID: PassingRefusals] = [:]
 
     // Reading.
     /// The channels that the user reads at this moment, each with the position that the server has told since; 0 before it has.
     var reading: [ChannelID: Seq] = [:]
+    /// Those that it couldn't be told of now, and those that aren't read any more of which that holds.
+    var readingRetries: [ChannelID: ReadingRetry] = [:]
 
     // What has arrived.
     /// The newest messages that have arrived since it was told, by channel.
@@ -131,6 +137,8 @@ struct Sync: Sendable {
     var lastNumber: Int64 = 0
     /// Callers that wait until their operation is in the file.
     var keeping: Set<CallToken> = []
+    /// The messages that are given up by some of these.
+    var givenUp: [CallToken: MessageKey] = [:]
     /// What is shown over the server's rows.
     var overlays: [ChannelID?: Overlay] = [:]
     /// Whether the store failed, and may show others.
@@ -211,6 +219,8 @@ struct Sync: Sendable {
         case .draft(let channel): releaseDraft(in: channel)
         case .users: askForUsers()
         case .arrivals: tellArrivals()
+        case .reading(let channel): tellReading(of: channel)
+        case .watch(let channel): watchAgain(channel)
         }
     }
 }

@@ -15,8 +15,9 @@ extension SyncDriver {
         var kept: [Sync.Input] = []
         for output in outputs {
             switch output {
-            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id.
-            case .outbox(.remove) where !isStored: continue
+            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id. What the
+            // user gives up goes all the same: that it is gone is told below.
+            case .outbox(.done) where !isStored: continue
             // Nor is the app told of it: it comes again, among what was missed.
             case .event where !isStored: continue
             case .outbox(let write):

@@ -66,8 +66,9 @@ struct SyncFiles: Sendable {
     func erase() async throws {
         try await Self.unavailable {
             @Sendable func letGo() async throws {
-                try await store.letGo()
+                // Live objects read both again once the store tells them.
                 try await outbox.letGo()
+                try await store.letGo()
             }
             guard let lock else { return try await letGo() }
             try await lock.deleteFolder(after: letGo)

@@ -25,7 +25,7 @@ struct Position: Hashable, Sendable {
     mutating func advance(to seq: Seq, _ counters: ChannelCounters?, born: Int, purged: Int) {
         cursor = seq
         guard let messageCount else { return }
-        let given = messageCount + born - purged
+        let given = messageCount.addingWithSaturation(born).subtractingWithSaturation(purged)
         // Of a page of changes the counters are later than its end.
         let count = counters.flatMap { $0.seq == seq ? $0.messageCount : nil } ?? given
         if count > given { hasHole = true }
@@ -50,7 +50,10 @@ struct MessageKey: Hashable, Sendable {
 enum OutboxWrite: Hashable, Sendable {
     /// Stores an operation, or another state of it.
     case put(OutboxItem)
+    /// Removes an operation that isn't to be carried out any more.
     case remove(Int64, of: ChannelID?)
+    /// Removes one that the server has carried out. It stays if what it did can't be stored.
+    case done(Int64, of: ChannelID?)
     /// The server that operations are sent to.
     case server(String)
 
@@ -58,7 +61,7 @@ enum OutboxWrite: Hashable, Sendable {
     var channel: ChannelID? {
         switch self {
         case .put(let item): item.channel
-        case .remove(_, let channel): channel
+        case .remove(_, let channel), .done(_, let channel): channel
         case .server: nil
         }
     }
@@ -87,6 +90,10 @@ extension Sync {
         case draft(ChannelID)
         case users
         case arrivals
+        /// What the server couldn't be told of a channel that is read, or isn't any more.
+        case reading(ChannelID)
+        /// A watch that the server couldn't begin.
+        case watch(ChannelID)
     }
 
     /// All that can happen to a client.

@@ -31,12 +31,14 @@ public final class LivePresence {
         self.chat = chat
         follower = Follower(chat.driver)
         hold = WatchHold(chat.driver)
-        follower.follow(.own, connected: { [weak self] in await self?.refresh() }, away: { true }, changed: { _ in })
+        follower.follow(
+            .own, connected: { [weak self] in await self?.refresh() }, away: { true }, ended: { [weak self] in self?.show(0) },
+            changed: { _ in })
         let news = chat.driver.signals.news(of: channel)
         following = ObservationToken(
             task: Task { [weak self] in
                 for await news in news {
-                    guard let self else { return }
+                    guard let self, !follower.hasEnded else { return }
                     if case .signal(let signal) = news, let change = signal.presence {
                         signalCount += 1
                         show(change.onlineCount)

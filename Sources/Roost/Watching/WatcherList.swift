@@ -40,6 +40,7 @@ public final class WatcherList {
         follower = Follower(chat.driver)
         follower.follow(
             .own, connected: { [weak self] in await self?.work { try await $0.refresh() } }, away: { true },
+            ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
                 guard let self, change.isEverything || !change.users.isDisjoint(with: roster.users) else { return }
                 await work(isQuestion: false) { try await $0.introduce() }
@@ -98,7 +99,15 @@ public final class WatcherList {
         try await chat.call(ListWatchers(channel: channel, limit: pageSize, offset: offset))
     }
 
+    /// The user has logged out: nobody is asked any more.
+    private func forget() {
+        roster = WatcherRoster()
+        isAnswered = true
+        show()
+    }
+
     private func take(_ change: WatcherChange) async {
+        guard !follower.hasEnded else { return }
         await work(isQuestion: false) { list in
             list.roster.apply(change)
             try await list.introduce()

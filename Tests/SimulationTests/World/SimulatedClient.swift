@@ -221,7 +221,7 @@ final class SimulatedClient {
         var ordered: [Sync.Output] = []
         var removals: [(id: Int64, channel: ChannelID?)] = []
         for output in outputs {
-            if case .outbox(.remove(let id, let channel)) = output {
+            if case .outbox(.done(let id, let channel)) = output {
                 removals.append((id, channel))
                 continue
             }
@@ -231,7 +231,7 @@ final class SimulatedClient {
         flush()
         func flush() {
             removals.sort { $0.id < $1.id }
-            ordered += removals.map { .outbox(.remove($0.id, of: $0.channel)) }
+            ordered += removals.map { .outbox(.done($0.id, of: $0.channel)) }
             removals = []
         }
         return ordered

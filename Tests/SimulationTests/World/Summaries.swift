@@ -49,6 +49,7 @@ extension OutboxWrite {
         case .put(let item):
             "\(item.number) \(item.operation.summary)\(item.firstSentAt == nil ? "" : ", sent")\(item.failure.map { ", \($0.code.rawValue)" } ?? "")"
         case .remove(let id, _): "without \(id)"
+        case .done(let id, _): "done with \(id)"
         case .server(let server): "for \(server)"
         }
     }

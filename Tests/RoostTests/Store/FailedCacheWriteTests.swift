@@ -1,0 +1,112 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// A write of the cache that fails beside one of the outbox: what is told of the outbox is in its file all the same.
+@MainActor @Suite("Store: writes of the cache that fail", .timeLimit(.minutes(5)))
+struct FailedCacheWriteTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+
+    private func chat(_ transport: any Transport = TinyServer()) -> Chat {
+        let configuration = Chat.Configuration(
+            storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: transport)
+        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// Has a file refuse some writes until the trigger is dropped.
+    private func refuse(_ writes: String, in file: String = "cache.sqlite") async throws -> DatabaseQueue {
+        var configuration = GRDB.Configuration()
+        configuration.busyMode = .timeout(20)
+        let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: url))
+        let queue = try DatabaseQueue(path: folder.appending(component: file).path, configuration: configuration)
+        try await queue.write { database in
+            try database.execute(sql: "CREATE TRIGGER refused BEFORE \(writes) BEGIN SELECT RAISE(ABORT, 'it is full'); END")
+        }
+        return queue
+    }
+
+    private func operations(of chat: Chat) async throws -> [String] {
+        try await chat.driver.files().outbox.items().map { type(of: $0.operation.operation).name }
+    }
+
+    @Test("What the user gives up is gone from the file, though what is shown of it couldn't be taken back in the same batch")
+    func discarded() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.channel("general").hide()
+        let item = try #require(try await chat.driver.files().outbox.items().first)
+        let queue = try await refuse("DELETE ON overlays")
+        await chat.driver.request(.discard(.operation(item.id, of: item.channel)))
+        await chat.driver.rest()
+        #expect(try await operations(of: chat) == [])
+        #expect(await chat.driver.machine?.queues.isEmpty == true)
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        try await until { chat.outbox.entries.isEmpty && chat.outbox.phase == .loaded }
+        await chat.disconnect()
+    }
+
+    @Test("An operation that takes the place of another one is alone in the file when its caller is told that it is kept")
+    func superseded() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        let driver = chat.driver
+        let hide = OutboxOperation.hide(HideChannel(channel: "general"))
+        try await driver.enqueue(hide)
+        _ = try await refuse("INSERT ON users")
+        try await driver.enqueue(
+            .unhide(UnhideChannel(channel: "general")), besideWriting: [.users([UserSummary(userId: "bob", version: 1)])])
+        #expect(try await operations(of: chat) == ["channel.unhide"])
+        #expect(await driver.machine?.queues["general"]?.items.count == 1)
+        await chat.disconnect()
+    }
+
+    @Test("Whoever waits for a message isn't told that it was discarded while the file still has it")
+    func notDiscarded() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        let channel = chat.channel("general")
+        let sending = Task { try await channel.sendConfirmed(MessageDraft(text: "hi", clientId: "c1")) }
+        try await until { try await operations(of: chat) == ["message.send"] }
+        let queue = try await refuse("DELETE ON operations", in: "outbox.sqlite")
+        await chat.driver.request(.discard(.message(MessageKey(channel: "general", clientId: "c1"))))
+        await chat.driver.rest()
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        // It goes on, and so does whoever waits for it.
+        try await chat.connect()
+        #expect(try await sending.value.content.text == "hi")
+        await chat.disconnect()
+    }
+
+    @Test("A message whose row couldn't be stored stays in the file until it is")
+    func arrived() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.connect()
+        let queue = try await refuse("INSERT ON messages")
+        try await chat.channel("general").send("hi")
+        try await until { if case .waiting = chat.connection.status { true } else { false } }
+        #expect(try await operations(of: chat) == ["message.send"])
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        let list = chat.channel("general").messages()
+        try await until { list.items.last?.text == "hi" && list.items.last?.state == .sent }
+        try await until { try await operations(of: chat) == [] }
+        await chat.disconnect()
+    }
+}
+
+extension SyncDriver {
+    /// Takes in an operation in one batch with a write of the cache.
+    fileprivate func enqueue(_ operation: OutboxOperation, besideWriting writes: [StoreWrite]) async throws {
+        _ = try await prepare()
+        let outputs = machine?.handle(.enqueue(1 << 40, operation, id: .random(in: 1...Int64.max), at: environment.now())) ?? []
+        isDraining = true
+        await perform([.store(writes)] + outputs)
+        isDraining = false
+        await drain()
+    }
+}
