@@ -137,8 +137,8 @@ struct LogOutListTests {
         list.query.nameContains = ""
         #expect(list.items.count == 1 && list.phase.error != nil)
         try await chat.logOut()
-        try await until { list.items.isEmpty }
-        #expect(list.phase == .loaded && !list.hasMore)
+        try await until { list.items.isEmpty && list.phase == .loaded }
+        #expect(!list.hasMore)
     }
 
     @Test("What is left of the outbox when it is discarded isn't shown after the log-out, nor where a list of messages began")
