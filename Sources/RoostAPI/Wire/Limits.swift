@@ -24,8 +24,8 @@ public enum Limits {
     public static let messageDataLength = 20_000
     /// Bytes of all of a message, as JSON: what its fields may have together. An event with it goes to every device, and to every node of a cluster.
     public static let messageContentSizeBytes = 512_000
-    /// Bytes of all copies of an admin message that goes to several channels: they are written, and answered, at once.
-    public static let adminMessagesSizeBytes = 8_000_000
+    /// Bytes of all copies of an admin message that goes to several channels: they are written, and answered, at once. The longest text goes to 100.
+    public static let adminMessagesSizeBytes = 10_000_000
     /// Entries of a message's mentionees: one for users, one for the channel (MN-04).
     public static let mentionees = 2
     /// The most users that an app's option may allow one message to mention (D-25).

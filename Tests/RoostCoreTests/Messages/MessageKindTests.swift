@@ -37,10 +37,15 @@ struct MessageKindTests {
         #expect(try world.refusal(custom, as: "root", role: .admin)?.field == "kind")
         // All copies are written and answered at once.
         let data = String(repeating: "é", count: 20_000)
-        let fit = (1...100).first { Limits.adminMessagesSizeBytes / $0 < MessageContent(text: data, data: data).sizeBytes } ?? 0
-        let large = SendAdminMessage(channels: (0..<fit).map { ChannelID("c\($0)") }, clientId: "2", text: data, data: data)
+        var large = SendAdminMessage(channels: [], clientId: "2", text: data, data: data)
+        large.content.metadata = .object(["a": .string(String(repeating: "b", count: 99_000))])
+        let tooMany = Limits.adminMessagesSizeBytes / large.content.sizeBytes + 1
+        large.channels = (0..<tooMany).map { ChannelID("c\($0)") }
         let refusal = try world.refusal(large, as: "root", role: .admin)
-        #expect(refusal?.code == .limitExceeded && refusal?.field == "channels" && refusal?.limit == 8_000_000)
+        #expect(refusal?.code == .limitExceeded && refusal?.field == "channels" && refusal?.limit == 10_000_000)
+        let longest = String(repeating: "\u{1F600}", count: 20_000)
+        let text = SendAdminMessage(channels: (0..<100).map { ChannelID("c\($0)") }, clientId: "2", text: longest)
+        #expect(try world.refusal(text, as: "root", role: .admin)?.code == .notFound)
         var less = large
         less.channels.removeLast()
         #expect(try world.refusal(less, as: "root", role: .admin)?.code == .notFound)
