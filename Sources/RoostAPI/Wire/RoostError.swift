@@ -122,10 +122,10 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         RoostError(.limitExceeded, "\(field) has a limit of \(limit) \(unit).", field: field, limit: Int64(limit))
     }
 
-    /// The same refusal of a value that stands in a field of another.
+    /// The same refusal of a value that stands in a field of another. One that names no field still doesn't.
     package func inside(_ field: String) -> RoostError {
         var refusal = self
-        refusal.field = self.field.map { "\(field).\($0)" } ?? field
+        refusal.field = self.field.map { "\(field).\($0)" }
         return refusal
     }
 

@@ -10,9 +10,7 @@ public struct FoundChannels: Sendable {
     ///
     /// - Throws: Those of `channel.query`.
     public init(_ query: QueryChannels, in context: inout Context) throws {
-        do { page = try query.handle(in: &context) } catch let refusal as RoostError {
-            throw refusal.field == nil ? refusal : refusal.inside("query")
-        }
+        do { page = try query.handle(in: &context) } catch let refusal as RoostError { throw refusal.inside("query") }
     }
 
     /// About what the page takes while it waits.

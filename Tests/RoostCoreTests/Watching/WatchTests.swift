@@ -153,6 +153,10 @@ struct WatchTests {
         ] {
             #expect(try world.refusal(operation, as: "ann", connection: 1)?.field == field)
         }
+        // What is wrong with the caller has no place.
+        let guest = try world.refusal(
+            WatchChannel(channel: "new", create: CreateChannel()), as: "ann", role: .guest, connection: 1)
+        #expect(guest?.code == .notPermitted && guest?.field == nil)
         #expect(
             try world.refusal(QueryAndWatchChannels(query: QueryChannels(limit: 101)), as: "ann", connection: 1)?.field
                 == "query.limit")
