@@ -114,7 +114,7 @@ final class ChannelRow: Hashable, Sendable {
             ChannelView(
                 channel: channel, membership: membership, invitation: invitation, lastMessage: lastMessage,
                 ownCapabilities: permissions,
-                hasMention: isMentioned && membership?.state == .member),
+                hasMention: isMentioned && membership?.state == .member && permissions.contains(.historyRead)),
             sender: lastMessage.map { sender ?? UserSummary(userId: $0.sender) },
             inviter: invitation.map { inviter ?? UserSummary(userId: $0.inviter) }, source)
     }

@@ -39,8 +39,8 @@ public struct WatchChannel: Operation {
             }
             do { try create.validate() } catch { throw error.inside("create") }
         }
-        if limit != 0 { _ = try Limits.page(limit, Limits.historyPage) }
-        if watchersLimit != 0 { _ = try Limits.page(watchersLimit, Limits.watcherPage, field: "watchersLimit") }
+        _ = try Limits.page(limit, Limits.historyPage, least: 0)
+        _ = try Limits.page(watchersLimit, Limits.watcherPage, field: "watchersLimit", least: 0)
     }
 }
 

@@ -33,7 +33,7 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
             }
         let time = String(decoding: characters.prefix(8) + characters.dropFirst(9).prefix(4), as: UTF8.self)
         guard isKey, let milliseconds = Int64(time, radix: 16) else {
-            throw .invalidArgument(field, "must be a UUID of version 7, such as 0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f")
+            throw .invalidArgument(field, "must be a UUID of version 7 (RFC 9562), which says when it was made")
         }
         rawValue = String(decoding: characters, as: UTF8.self)
         madeAt = Timestamp(milliseconds: milliseconds)

@@ -75,10 +75,19 @@ public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendab
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
-        guard let value = Int64(text), value >= 0 else {
+        guard let id = Self(written: text) else {
             throw DecodingError.dataCorruptedError(
                 in: container, debugDescription: "must be a message id: decimal digits in a string")
         }
+        self = id
+    }
+
+    /// An id as the server writes it: digits without a sign, or zeros in front. So one message has one id. Nil for anything else.
+    package init?(written text: String) {
+        guard let first = text.utf8.first, ("0"..."9").contains(UnicodeScalar(first)),
+            first != UInt8(ascii: "0") || text.utf8.count == 1,
+            let value = Int64(text)
+        else { return nil }
         self.init(rawValue: value)
     }
     public func encode(to encoder: any Encoder) throws {
@@ -87,7 +96,7 @@ public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendab
     }
     public var description: String { String(rawValue) }
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
-    public static var schema: Schema { .string(format: "int64", pattern: "^[0-9]{1,19}$") }
+    public static var schema: Schema { .string(format: "int64", pattern: "^(0|[1-9][0-9]{0,18})$") }
     public static var schemaExample: Self { Self(rawValue: 1) }
 }
 

@@ -240,13 +240,15 @@ extension Limits {
         }
     }
 
-    /// Returns the size of a page, or the default if none is given; throws if it is outside 1 to the most.
+    /// Returns the size of a page, or the default if none is given; throws if it is outside of what is allowed.
     public static func page(
-        _ limit: Int?, _ bounds: (standard: Int, max: Int), field: String = "limit"
+        _ limit: Int?, _ bounds: (standard: Int, max: Int), field: String = "limit", least: Int = 1
     ) throws(RoostError) -> Int {
         guard let limit else { return bounds.standard }
-        guard limit >= 1 else { throw .invalidArgument(field, "must be 1 or more") }
-        guard limit <= bounds.max else { throw .limitExceeded(field, limit: bounds.max, unit: "rows") }
+        guard limit >= least else { throw .invalidArgument(field, "must be \(least) or more") }
+        guard limit <= bounds.max else {
+            throw RoostError(.limitExceeded, "\(field) may be at most \(bounds.max).", field: field, limit: Int64(bounds.max))
+        }
         return limit
     }
 

@@ -217,7 +217,7 @@ package struct PlainJSON {
 
     /// A message's id.
     package mutating func messageID() -> MessageID? {
-        string().flatMap { Int64($0) }.flatMap { $0 >= 0 ? MessageID(rawValue: $0) : nil }
+        string().flatMap(MessageID.init(written:))
     }
 
     /// Values of one kind.

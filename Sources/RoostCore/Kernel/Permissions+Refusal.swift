@@ -51,7 +51,7 @@ extension Permissions {
             case .kindForbids(let reason):
                 let type = type?.rawValue ?? "this"
                 return RoostError(
-                    .kindForbids, "Channels of the type \(type) don't allow \(name).", rule: "\(name) in \(type) \(reason)")
+                    .kindForbids, "\(name) \(reason) in channels of the type \(type).", rule: "\(name) in \(type) \(reason)")
             case .sendNotAllowed(let who):
                 return RoostError(.sendNotAllowed, "Only \(who) send in this channel.", rule: "message.send is for \(who)")
             }

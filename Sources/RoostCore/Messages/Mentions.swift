@@ -166,9 +166,9 @@ extension Context {
         try mention(new.filter { !old.contains($0) }, in: after, at: after.changeSeq)
     }
 
-    /// Returns whether an unread message mentions the caller (``Unread/hasMention(in:_:as:)``).
+    /// Returns whether an unread message mentions the caller (``Unread/hasMention(in:_:as:)``). No message does that they may not read.
     func hasMention(in access: ChannelAccess) throws -> Bool {
-        guard let own = access.own else { return false }
+        guard let own = access.own, refusal(of: .historyRead, in: access) == nil else { return false }
         let mentions =
             access.rowKinds.mayContain(ChannelMention.self)
             ? try transaction.newestChannelMention(

@@ -41,7 +41,8 @@ extension SendAdminMessage: Handled {
                 if let stored = try context.stored(clientId, in: channel) {
                     targets.append(.done(stored))
                 } else {
-                    refusal.field = "channels[\(index)]"
+                    // What is refused for its content, such as a parent that isn't there, keeps the name of that.
+                    if refusal.field == nil || refusal.field == "channel" { refusal.field = "channels[\(index)]" }
                     throw refusal
                 }
             }

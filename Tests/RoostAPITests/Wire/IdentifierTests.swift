@@ -66,11 +66,14 @@ struct IdentifierTests {
         arguments: [
             ("\"0\"", 0), ("\"9223372036854775807\"", .max), ("\"-1\"", nil), ("7", nil), ("\"\"", nil), ("\"0x10\"", nil),
             ("\"1e3\"", nil),
-            ("\"9223372036854775808\"", nil), ("\" 1\"", nil), ("null", nil),
+            ("\"9223372036854775808\"", nil), ("\" 1\"", nil), ("null", nil), ("\"+1\"", nil), ("\"01\"", nil), ("\"00\"", nil),
+            ("\"-0\"", nil),
         ] as [(String, Int64?)])
     func messageIDs(json: String, expected: Int64?) {
         let decoded = try? JSONDecoder().decode([MessageID].self, from: Data("[\(json)]".utf8))
         #expect(decoded?.first?.rawValue == expected)
+        var plain = PlainJSON(Array(json.utf8))
+        #expect(plain.messageID()?.rawValue == expected)
     }
 
     @Test(

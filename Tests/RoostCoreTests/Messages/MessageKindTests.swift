@@ -35,6 +35,9 @@ struct MessageKindTests {
         var custom = send(["a"], "2")
         custom.content.kind = .custom
         #expect(try world.refusal(custom, as: "root", role: .admin)?.field == "kind")
+        var answer = send(["b", "a"], "2")
+        answer.content.parentId = again[2].messageId
+        #expect(try world.refusal(answer, as: "root", role: .admin)?.field == "parentId")
         // All copies are written and answered at once.
         let data = String(repeating: "é", count: 20_000)
         var large = SendAdminMessage(channels: [], clientId: "2", text: data, data: data)
