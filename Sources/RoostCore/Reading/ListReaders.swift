@@ -13,7 +13,9 @@ extension ListReaders: Handled, PagedQuery {
             "(CASE WHEN m.user_id = \(context.caller.user) THEN m.read_seq ELSE \(Unread.receiptSeq(of: "m")) END)"
         // Who joined after a message counts it as read from the start, seen or not.
         let further: SQL =
-            about.map { " AND \(readSeq) >= \($0.seq) AND m.joined_seq < \($0.seq) AND m.user_id <> \($0.sender)" } ?? ""
+            access.deletedAt != nil
+            ? " AND 1 = 0"
+            : about.map { " AND \(readSeq) >= \($0.seq) AND m.joined_seq < \($0.seq) AND m.user_id <> \($0.sender)" } ?? ""
         let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: false)
         let columns: [SQL] = ["m.joined_seq", "m.user_id"]
         let (transaction, id) = (context.transaction, access.channelId)

@@ -150,8 +150,10 @@ extension Context {
             try renewMention(of: &own.row)
             try transaction.writeMention(own, of: caller.user, in: access.channelId)
         }
+        let receiptSeq: Seq
+        (receiptSeq, own.row.lastReadAt) = try transaction.writeReading(
+            own.row, count: counts.stored, of: caller.user, in: access.channelId)
         access.own = own
-        let receiptSeq = try transaction.writeReading(own.row, count: counts.stored, of: caller.user, in: access.channelId)
         tell(kind, user: caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
         return (access, receiptSeq)
     }
