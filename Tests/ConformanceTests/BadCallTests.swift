@@ -44,7 +44,14 @@ import Testing
             request: #"POST /v1/channels/general/join {"chanel":"x"}"#, code: .invalidArgument, field: "chanel"),
         sending(
             "a misspelt field of an entry", #""text":"x","mentionees":[{"type":"user","userIds":["bob"]}]"#, .invalidArgument,
-            "mentionees.userIds"),
+            "mentionees[0].userIds"),
+        sending("an entry that is no text", #""text":"x","tags":["1",1]"#, .invalidArgument, "tags[1]"),
+        sending("an entry that is no object", #""text":"x","mentionees":["bob"]"#, .invalidArgument, "mentionees[0]"),
+        sending(
+            "an entry of a type that there isn't", #""text":"x","mentionees":[{"type":"users","users":["bob"]}]"#, .invalidArgument,
+            "mentionees[0].type"),
+        sending("an entry that names nobody", #""text":"x","mentionees":[{"type":"user"}]"#, .mentionInvalid, "mentionees"),
+        sending("an entry of a named list", #""text":"x","metaArrays":{"5":["1",2]}"#, .invalidArgument, "metaArrays.5[1]"),
         BadCall(
             name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument,
             field: "with"),

@@ -72,6 +72,21 @@ import Testing
         #expect(try await answer(zeros: Limits.jsonValues - 3).status == 200)
         let over = try await answer(zeros: Limits.jsonValues - 2)
         #expect([String(over.status), over.code] == ["413", "limit_exceeded"])
+        // On a socket the call is told, if its number comes first, and nobody waits for an answer that doesn't come.
+        let socket = try await server.socket("ann")
+        let fields = Self.fields("[\(Array(repeating: "0", count: Limits.jsonValues).joined(separator: ","))]")
+        for (frame, start) in [
+            (#"{"call":7,"operation":"channel.create","with":\#(fields)}"#, #"{"reply":7,"error":{"code":"limit_exceeded""#),
+            (#"{"operation":"channel.create","call":7,"with":\#(fields)}"#, #"{"error":{"code":"limit_exceeded""#),
+            (
+                #"{"call":1.5,"operation":"user.me"}"#,
+                #"{"error":{"code":"invalid_argument","message":"call must be a whole number"#
+            ),
+        ] {
+            try await socket.send(text: frame)
+            guard case .text(let text) = await socket.next() else { throw Missed("a refusal") }
+            #expect(text.hasPrefix(start), "\(text.prefix(200))")
+        }
         try await server.stop()
     }
 

@@ -6,6 +6,8 @@ import RoostCore
 /// A message from a client, decoded.
 enum ClientMessage {
     case authenticate(AuthenticateFrame.Credentials)
+    /// An authenticate frame that can't be read.
+    case unreadableCredentials(RoostError)
     case call(Int64, any Handled, key: IdempotencyKey? = nil)
     /// A call that can be answered, though not carried out.
     case refused(Int64, RoostError)
@@ -31,6 +33,9 @@ enum ClientMessage {
                 frame = try? JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame
             }
             self = (frame ?? .malformed(.internalFailure)).refused(for: problem)
+        } catch let error as RoostError where error.code == .limitExceeded {
+            // The rest of the frame isn't looked at.
+            self = CallEnvelope.firstCall(in: bytes).map { .refused($0, error) } ?? .malformed(error)
         } catch {
             self = .malformed(RoostError(decoding: error))
         }
@@ -65,7 +70,8 @@ enum ClientMessage {
         guard path.count > 1 else { return .malformed(error) }
         return switch self {
         case .call(let call, _, _), .refused(let call, _): .refused(call, error)
-        case .authenticate, .malformed: .malformed(error)
+        case .authenticate, .unreadableCredentials: .unreadableCredentials(error)
+        case .malformed: .malformed(error)
         }
     }
 
@@ -76,12 +82,19 @@ enum ClientMessage {
         init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: FieldKey.self)
             if container.contains(FieldKey("authenticate")) {
-                try Self.refuseUnknown(in: container, known: ["authenticate"])
-                frame = .authenticate(try container.decode(AuthenticateFrame.Credentials.self, forKey: FieldKey("authenticate")))
+                do {
+                    frame = .authenticate(try Self.credentials(in: container))
+                } catch {
+                    frame = .unreadableCredentials(RoostError(decoding: error))
+                }
                 return
             }
-            guard let call = try container.decodeIfPresent(Int64.self, forKey: FieldKey("call")) else {
+            guard container.contains(FieldKey("call")) else {
                 frame = .malformed(.invalidArgument("call", "is missing: a frame is an authenticate or a call"))
+                return
+            }
+            guard let call = try? container.decode(Int64.self, forKey: FieldKey("call")) else {
+                frame = .malformed(.invalidArgument("call", "must be a whole number of at most 64 bits"))
                 return
             }
             do {
@@ -102,11 +115,30 @@ enum ClientMessage {
             }
         }
 
+        private static func credentials(
+            in container: KeyedDecodingContainer<FieldKey>
+        ) throws -> AuthenticateFrame.Credentials {
+            let key = FieldKey("authenticate")
+            try refuseUnknown(in: container, known: [key.stringValue])
+            let credentials = try container.decode(AuthenticateFrame.Credentials.self, forKey: key)
+            let members = try container.nestedContainer(keyedBy: FieldKey.self, forKey: key)
+            try refuseUnknown(in: members, known: ["client", "device", "token"])
+            if credentials.device != nil {
+                let device = try members.nestedContainer(keyedBy: FieldKey.self, forKey: FieldKey("device"))
+                try refuseUnknown(in: device, at: "device.", known: ["deviceId", "name", "platform"])
+            }
+            return credentials
+        }
+
         /// A misspelt `with` would be an operation without fields.
-        private static func refuseUnknown(in container: KeyedDecodingContainer<FieldKey>, known: [String]) throws {
+        ///
+        /// - Parameter path: What leads to the members, with a full stop behind it.
+        private static func refuseUnknown(
+            in container: KeyedDecodingContainer<FieldKey>, at path: String = "", known: [String]
+        ) throws {
             for key in container.allKeys where !known.contains(key.stringValue) {
                 throw RoostError.invalidArgument(
-                    key.stringValue, "is not a member of this frame; it has: \(known.joined(separator: ", "))")
+                    path + key.stringValue, "is not a member of this frame; it has: \(known.joined(separator: ", "))")
             }
         }
     }

@@ -42,9 +42,11 @@ extension OperationTable.Entry {
             try operation.validate()
             return operation
         } catch DecodingError.dataCorrupted(let context) {
-            let path = RoostError.names(context.codingPath)
-            guard case .enumeration(let cases) = schema.at(path) else { throw DecodingError.dataCorrupted(context) }
-            throw RoostError.invalidArgument(path.joined(separator: "."), "must be one of: \(cases.joined(separator: ", "))")
+            guard case .enumeration(let cases) = schema.at(RoostError.fieldNames(context.codingPath)) else {
+                throw DecodingError.dataCorrupted(context)
+            }
+            throw RoostError.invalidArgument(
+                RoostError.field(context.codingPath), "must be one of: \(cases.joined(separator: ", "))")
         } catch let error where !(error is DecodingError || error is RoostError) {
             // Foundation reads numbers late, and then throws an error of its own that names no field.
             throw unreadableNumber(in: decoder) ?? RoostError(.invalidArgument, "A number can't be read.")
@@ -70,8 +72,10 @@ extension OperationTable.Entry {
                 try refuseUnknown(in: nested, inner, of: field.name, path: inside)
             case .array(.object(_, let inner)):
                 guard var entries = try? container.nestedUnkeyedContainer(forKey: key) else { continue }
-                while !entries.isAtEnd, let nested = try? entries.nestedContainer(keyedBy: FieldKey.self) {
-                    try refuseUnknown(in: nested, inner, of: field.name, path: inside)
+                while !entries.isAtEnd {
+                    let place = path + ["\(field.name)[\(entries.currentIndex)]"]
+                    guard let nested = try? entries.nestedContainer(keyedBy: FieldKey.self) else { break }
+                    try refuseUnknown(in: nested, inner, of: field.name, path: place)
                 }
             default: continue
             }
@@ -150,11 +154,24 @@ extension RoostError {
         return path.isEmpty ? RoostError(.invalidArgument, "The JSON \(reason).") : .invalidArgument("with", reason)
     }
 
-    private static func field(_ path: [any CodingKey]) -> String { names(path).joined(separator: ".") }
+    fileprivate static func field(_ path: [any CodingKey]) -> String { names(path).joined(separator: ".") }
 
-    /// Returns the names of the fields that lead to a value: without the frame around the operation, and without places in arrays.
-    fileprivate static func names(_ path: [any CodingKey]) -> [String] {
-        let names = path.filter { $0.intValue == nil }.map(\.stringValue)
+    /// Returns the names of the fields that lead to a value, `tags[0]` for a place in an array: without the frame around them.
+    private static func names(_ path: [any CodingKey]) -> [String] {
+        var names: [String] = []
+        for key in path {
+            if let index = key.index, let last = names.popLast() {
+                names.append("\(last)[\(index)]")
+            } else {
+                names.append(key.stringValue)
+            }
+        }
+        return ["with", "authenticate"].contains(names.first) ? Array(names.dropFirst()) : names
+    }
+
+    /// The same without places in arrays.
+    fileprivate static func fieldNames(_ path: [any CodingKey]) -> [String] {
+        let names = path.filter { $0.index == nil }.map(\.stringValue)
         return names.first == "with" ? Array(names.dropFirst()) : names
     }
 
@@ -169,4 +186,9 @@ extension RoostError {
         default: "of another type"
         }
     }
+}
+
+extension CodingKey {
+    /// The place in an array that it is for Foundation; nil for a name, also one that is a number.
+    fileprivate var index: Int? { intValue.flatMap { stringValue == "Index \($0)" ? $0 : nil } }
 }

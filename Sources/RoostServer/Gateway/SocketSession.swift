@@ -166,7 +166,9 @@ struct SocketSession {
             }
             device = credentials.device.map { SocketDevice(description: $0) }
             beginAuthentication(credentials.token)
-        case (.authenticate, _):
+        case (.unreadableCredentials(let error), .unauthenticated):
+            refuse(error, closing: .unauthenticated, "the authenticate frame can't be read")
+        case (.authenticate, _), (.unreadableCredentials, _):
             refuse(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
         case (.call(let number, let operation, let key), .open):
             budget.begin(call: number, asked: message.readableBytes, AnswerWeight(of: operation))

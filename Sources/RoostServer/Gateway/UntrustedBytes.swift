@@ -31,7 +31,7 @@ package enum UntrustedBytes {
         switch ClientMessage(ByteBuffer(bytes: bytes)) {
         case .authenticate: .authenticate
         case .call(_, let operation, let key): .call(operation, key: key)
-        case .refused(_, let error), .malformed(let error): .refused(error)
+        case .unreadableCredentials(let error), .refused(_, let error), .malformed(let error): .refused(error)
         }
     }
 

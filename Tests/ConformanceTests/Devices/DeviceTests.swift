@@ -95,6 +95,24 @@ import Testing
             #expect(code == CloseCode.unauthenticated.rawValue)
             #expect(messages.count == 1 && messages.allSatisfy { $0.contains(#""field":"\#(field)""#) }, "\(messages)")
         }
+        // What can't be read, or isn't a member, is named as well; never with its value.
+        for (members, field) in [
+            (#""token":7"#, "token"), (#""client":"x""#, "token"), (#""token":"T","client":5"#, "client"),
+            (#""token":"T","devcie":{"deviceId":"d"}"#, "devcie"), (#""token":"T","device":"phone""#, "device"),
+            (#""token":"T","device":{"name":"x"}"#, "device.deviceId"),
+            (#""token":"T","device":{"deviceId":7}"#, "device.deviceId"),
+            (#""token":"T","device":{"deviceId":"d","model":"x"}"#, "device.model"),
+        ] {
+            for (start, end, named) in [("", "", field), (#""call":1,"#, "", "call"), ("", #","call":1"#, "call")] {
+                let socket = try await RawSocket.open(port: server.port)
+                try await socket.send(
+                    text: "{\(start)\"authenticate\":{\(members.replacing("\"T\"", with: "\"\(token)\""))}\(end)}")
+                let (messages, code) = try await Self.end(of: socket)
+                #expect(code == CloseCode.unauthenticated.rawValue)
+                #expect(messages.count == 1 && messages.allSatisfy { $0.contains(#""field":"\#(named)""#) }, "\(messages)")
+                #expect(!messages.contains { $0.contains(token) })
+            }
+        }
         let listed = try await server.request("GET", "/v1/me/devices", token: token)
         #expect(listed.status == 200)
         #expect(try listed.decoded([Device].self) == [])
