@@ -77,6 +77,30 @@ extension RealClusterTests {
             }
         }
 
+        @Test(
+            "R26 ST-08 whoever sends what they have typed, over a node where nobody of the channel is connected, doesn't type any more"
+        )
+        func sentElsewhere() async throws {
+            try await TestCluster.run(3) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob", "cid"])
+                let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
+                let cid = try await cluster.socket("cid", at: 0)
+                for socket in [ann, bob, cid] { try await socket.call(WatchChannel(channel: "general", limit: 0)) }
+                try await bob.call(StartTyping(channel: "general"))
+                #expect(try await Self.next(.typingChanged, ann).typing?.users == ["bob"])
+                let third = cluster.servers[2]
+                let sent = try await third.request(
+                    "POST", "/v1/channels/general/messages", token: try await third.token("bob"),
+                    body: #"{"clientId":"1","text":"what I typed"}"#)
+                #expect(sent.status == 200)
+                _ = try await ann.messages(1, of: "general")
+                // Whoever is told next isn't told of bob.
+                try await cid.call(StartTyping(channel: "general"))
+                #expect(try await Self.next(.typingChanged, ann).typing?.users == ["cid"])
+            }
+        }
+
         @Test("R26 ST-08 whoever leaves doesn't type any more on any node")
         func leaving() async throws {
             try await TestCluster.run(2) { cluster in

@@ -138,6 +138,37 @@ extension UnwatchedFrame: WireWritable {
     }
 }
 
+/// Announces that this connection doesn't read a channel any more, since its user has marked messages as unread, on any device (AM-46).
+public struct ReadingEndedFrame: Codable, Hashable, Sendable {
+    /// The content of a `readingEnded` frame.
+    public struct ReadingEnded: Codable, Hashable, Sendable {
+        public var channel: ChannelID
+        // derived: init
+        public init(channel: ChannelID) { self.channel = channel }
+    }
+    public var readingEnded: ReadingEnded
+    // derived: init
+    public init(readingEnded: ReadingEnded) { self.readingEnded = readingEnded }
+}
+
+extension ReadingEndedFrame.ReadingEnded: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channel", channel)
+        json.endObject()
+    }
+}
+
+extension ReadingEndedFrame: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("readingEnded", readingEnded)
+        json.endObject()
+    }
+}
+
 /// The codes with which Roost closes a WebSocket, beside those of RFC 6455.
 public enum CloseCode: UInt16, CaseIterable, Sendable {
     /// The server is shutting down; reconnect as the `closing` frame said (RFC 6455's registry: service restart).

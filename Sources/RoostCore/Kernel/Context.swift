@@ -218,8 +218,8 @@ public enum Notice: Hashable, Sendable {
     case destroyed(ChannelID)
     /// A connection is authenticated: it gets the events of these streams of its user, of each after its seq.
     case connected(ConnectionID, UserID, UserStreams)
-    /// A connection watches a channel, after this seq.
-    case watching(ConnectionID, UserID, ChannelID, at: Seq)
+    /// A connection watches a channel, after this seq. It was told how many members were online, if it asked.
+    case watching(ConnectionID, UserID, ChannelID, at: Seq, online: Int? = nil)
     case stoppedWatching(ConnectionID, UserID, ChannelID)
     /// The user of a connection reads a channel: what the connection receives of it counts as read (AM-45).
     case reading(ConnectionID, ChannelID)

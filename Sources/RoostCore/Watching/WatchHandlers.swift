@@ -35,13 +35,14 @@ extension WatchChannel: Handled {
         let access = try context.require(.channelWatch, in: channel)
         let caller = context.caller.user
         channel = access.channelId
-        context.tell(.watching(connection, caller, channel, at: access.counters.seq))
+        let online = try isMade ? context.connectedMemberCount(of: channel) : context.presence.onlineMemberCount(of: channel)
+        context.tell(.watching(connection, caller, channel, at: access.counters.seq, online: online))
 
         // The caller watches from this answer on, and is counted with it; whoever doesn't share it never is.
         let isKnown = try context.presence.isWatching(caller, channel) || !context.transaction.sharesPresence(caller)
         var watched = WatchedChannel(
             config: access.policy, channel: try context.channel(channel), membership: access.membership,
-            online: try isMade ? context.connectedMemberCount(of: channel) : context.presence.onlineMemberCount(of: channel),
+            online: online,
             watcherCount: context.presence.watcherCount(of: channel) + (isKnown ? 0 : 1), watchers: [:], members: [:], read: [:],
             messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: access.counters.seq),
             ownCapabilities: context.capabilities(in: access))

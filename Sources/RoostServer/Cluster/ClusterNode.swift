@@ -116,6 +116,9 @@ final class ClusterNode: Delivery {
     func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         let (presence, board) = (clusterPresence, hub.board)
         board.onOnline { if !presence.isOnlineElsewhere($0, $1) { tell($0, $1) } }
+        board.onAnswer { [weak presence] count, channel in
+            if presence?.onlineMemberCount(of: channel) != count { tell(nil, channel) }
+        }
         presence.onOnline { user, channel in
             if user.map({ board.isOnline($0, channel) }) != true { tell(user, channel) }
         }

@@ -398,10 +398,10 @@ final class Engine: Sendable {
         var eventCount = 0
         var stoppedTyping: [Notice] = []
         defer { metrics.made(events: eventCount) }
-        for (_, outcome) in answered {
+        for (job, outcome) in answered {
             if let due = outcome.effectDueAt { alarm?.ring(at: due) }
             for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
-            stoppedTyping += signals.take(outcome.notices)
+            stoppedTyping += signals.take(outcome.notices, isElsewhere: !job.isOfSocket)
         }
         delivery.publish(stoppedTyping)
         delivery.deliver(

@@ -26,6 +26,8 @@ struct Job: Sendable {
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination
+    /// Whether it came over a socket of this node.
+    var isOfSocket: Bool { if case .socket = destination { true } else { false } }
     /// Whether the other nodes hear of what it tells. Of the server's own jobs each node has its own, for its own sockets.
     var isForAllNodes = false
     /// The bytes held for the caller: while they are too many, reads are refused. Nil if they aren't limited.

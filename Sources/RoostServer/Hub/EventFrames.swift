@@ -22,7 +22,7 @@ struct EventFrames {
         case signal(SignalFrame, Audience)
         case change(Notice)
         /// A connection has asked to watch a channel, which it may not get yet.
-        case watches(ConnectionID, UserID, ChannelID)
+        case watches(ConnectionID, UserID, ChannelID, online: Int? = nil)
         /// A connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
         /// A connection gets the events of a channel that it watches, if it still does.
@@ -127,9 +127,9 @@ struct EventFrames {
         }
     }
 
-    mutating func watches(_ connection: ConnectionID, _ user: UserID, _ channel: ChannelID) {
+    mutating func watches(_ connection: ConnectionID, _ user: UserID, _ channel: ChannelID, online: Int?) {
         open.removeAll(keepingCapacity: true)
-        steps.append(.watches(connection, user, channel))
+        steps.append(.watches(connection, user, channel, online: online))
     }
 
     mutating func change(_ notice: Notice) {

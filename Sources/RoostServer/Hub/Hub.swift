@@ -97,7 +97,12 @@ final class Hub: Delivery {
 
     func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) { board.onWatching { tell($0, $1) } }
 
-    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) { board.onOnline { tell($0, $1) } }
+    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
+        board.onOnline { tell($0, $1) }
+        board.onAnswer { [weak board = board] count, channel in
+            if board?.onlineMemberCount(of: channel) != count { tell(nil, channel) }
+        }
+    }
 
     func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) { board.onConnection(tell) }
 

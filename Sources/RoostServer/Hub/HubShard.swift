@@ -112,6 +112,7 @@ final class HubShard {
         case .cameOnline(let user, let channels): presence.cameOnline(user, in: channels)
         case .wentOffline(let user, let channels): presence.wentOffline(user, in: channels)
         case .startedWatching(let user, let channel, let isShown): presence.startedWatching(user, channel, isShown: isShown)
+        case .answeredOnline(let count, let channel): presence.answeredOnline(count, in: channel)
         case .stoppedWatching(let user, let channels, let isShown): presence.stoppedWatching(user, channels, isShown: isShown)
         case .emptied(let stream): emptied?(stream)
         }

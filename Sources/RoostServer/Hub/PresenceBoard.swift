@@ -25,6 +25,7 @@ final class PresenceBoard: Presence, Sendable {
         var firstWatch: (@Sendable (ChannelID) -> Void)?
         var watching: (@Sendable (UserID, ChannelID) -> Void)?
         var online: (@Sendable (UserID, ChannelID) -> Void)?
+        var answer: (@Sendable (Int, ChannelID) -> Void)?
         var connection: (@Sendable (UserID, Bool) -> Void)?
     }
 
@@ -39,6 +40,9 @@ final class PresenceBoard: Presence, Sendable {
 
     /// Reports that a member of a channel that is watched here came online on this node, or went offline.
     func onOnline(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) { listeners.withLock { $0.online = tell } }
+
+    /// Reports how many members of a channel were online by the answer to somebody who watches it from now on.
+    func onAnswer(_ tell: @escaping @Sendable (_ online: Int, ChannelID) -> Void) { listeners.withLock { $0.answer = tell } }
 
     /// Reports that the first connection of a user who shares it has begun here, or the last has ended.
     func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) {
@@ -109,6 +113,9 @@ final class PresenceBoard: Presence, Sendable {
         }
         tellWatching(user, ended)
     }
+
+    /// Somebody watches a channel from now on who was answered how many of its members were online.
+    func answeredOnline(_ count: Int, in channel: ChannelID) { listeners.withLock { $0 }.answer?(count, channel) }
 
     private func tellOnline(_ user: UserID, _ channels: some Sequence<ChannelID>, _ watched: [ChannelID]) {
         tellChange(in: channels)

@@ -39,6 +39,8 @@ struct Subscriptions<Socket> {
         case wentOffline(UserID, Set<ChannelID>)
         /// One connection more or less that watches channels, and whether its user shares that.
         case startedWatching(UserID, ChannelID, isShown: Bool)
+        /// Have the watchers told how many members are online, if it isn't what one of them was answered.
+        case answeredOnline(Int, ChannelID)
         case stoppedWatching(UserID, Set<ChannelID>, isShown: Bool)
         /// No connection needs the stream any more.
         case emptied(StreamID)
@@ -125,7 +127,7 @@ struct Subscriptions<Socket> {
             for receiver in self.newcomers(newcomers, to: event.channel, event.readers, perform) {
                 send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership, perform)
             }
-        case .watches(let connection, let user, let channel): watch(channel, user, connection, perform)
+        case .watches(let connection, let user, let channel, let online): watch(channel, user, connection, online, perform)
         case .change(let notice): change(notice, perform)
         case .attach(let connection, let channel): join(channel, connection, perform)
         case .attachWatcher(let connection, let channel):
@@ -271,9 +273,9 @@ extension Subscriptions {
             for connection in connections(of: user) { forget(channel, of: connection, perform) }
         case .destroyed(let channel):
             for connection in (channels[channel]?.byConnection ?? [:]).keys { forget(channel, of: connection, perform) }
-        case .watching(let connection, let user, let channel, _):
+        case .watching(let connection, let user, let channel, _, let online):
             guard subscribers[connection] != nil else { return }
-            watch(channel, user, connection, perform)
+            watch(channel, user, connection, online, perform)
             subscribe(connection, to: channel)
         case .stoppedWatching(let connection, let user, let channel):
             guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
@@ -289,6 +291,10 @@ extension Subscriptions {
         case .stoppedReading(let connection, let channel): stopReading(channel, connection)
         case .markedUnread(let user, let channel):
             for connection in connections(of: user) {
+                if let subscriber = subscribers[connection], subscriber.read.contains(channel) {
+                    // Also where the position stays, and no event says so.
+                    send(ReadingEndedFrame(readingEnded: .init(channel: channel)), to: subscriber, perform)
+                }
                 stopReading(channel, connection)
                 subscribers[connection]?.readable[channel] = nil
                 // What it confirms from now on was given to it before.
@@ -355,12 +361,17 @@ extension Subscriptions {
     }
 
     /// Marks a connection as watching a channel. Whether it gets the channel's events yet is decided elsewhere.
+    ///
+    /// - Parameter online: How many members were online by its answer, if that said so. Who came or went since then wasn't told to it.
     private mutating func watch(
-        _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, _ perform: (Action) -> Void
+        _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, _ online: Int?, _ perform: (Action) -> Void
     ) {
-        guard subscribers[connection]?.watched.insert(channel).inserted == true else { return }
-        if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
-        perform(.startedWatching(user, channel, isShown: subscribers[connection]?.sharesPresence == true))
+        guard let isShown = subscribers[connection]?.sharesPresence else { return }
+        if subscribers[connection]?.watched.insert(channel).inserted == true {
+            if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
+            perform(.startedWatching(user, channel, isShown: isShown))
+        }
+        if let online { perform(.answeredOnline(online, channel)) }
     }
 
     private mutating func forget(_ channel: ChannelID, of connection: ConnectionID, _ perform: (Action) -> Void) {
@@ -417,8 +428,13 @@ extension Subscriptions {
     private mutating func endWatch(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
         perform(.stoppedWatching(subscriber.user, [channel], isShown: subscriber.sharesPresence))
+        send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
+    }
+
+    /// Sends one connection a frame that is no event.
+    private func send(_ content: some WireWritable, to subscriber: Subscriber, _ perform: (Action) -> Void) {
         var json = JSONBytes(capacity: 64)
-        UnwatchedFrame(unwatched: .init(channel: channel)).write(to: &json)
+        content.write(to: &json)
         var frame = ByteBuffer()
         frame.writeTextFrame("", json.bytes)
         perform(.send(frame, eventCount: 0, to: subscriber.socket))

@@ -41,15 +41,17 @@ final class SignalDesk: Sendable {
 
     /// Takes what rules have told about signals that aren't sent at once; nothing else concerns it.
     ///
+    /// - Parameter isElsewhere: Whether the caller may have connections to other nodes alone, which know who types there.
     /// - Returns: What other nodes can't see by it: who has stopped typing, by sending a message.
     @discardableResult
-    func take(_ notices: some Sequence<Notice>) -> [Notice] {
+    func take(_ notices: some Sequence<Notice>, isElsewhere: Bool = false) -> [Notice] {
         var unseen: [Notice] = []
         for notice in notices {
             switch notice {
             case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
-                guard let sender = event.actor, state.withLock({ $0.board.hasSent(sender, in: channel) }) else { break }
-                unseen.append(.stoppedTyping(sender, channel))
+                guard let sender = event.actor else { break }
+                let typed = state.withLock { $0.board.hasSent(sender, in: channel) }
+                if typed || isElsewhere { unseen.append(.stoppedTyping(sender, channel)) }
             case .typing(let user, let channel): change { $0.types(user, in: channel, at: Self.now) }
             case .stoppedTyping(let user, let channel), .left(let user, let channel, _):
                 change { $0.stopsTyping(user, in: channel) }

@@ -47,6 +47,30 @@ import Testing
         try await server.stop()
     }
 
+    @Test("ST-05 D-23 whoever begins to watch while members come and go is told what the answer doesn't have yet")
+    func whileComing() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        try await server.socket("bob").close()
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        for round in 0..<60 {
+            // At each moment of bob's coming, or going.
+            async let coming = server.socket("bob")
+            for _ in 0..<round % 20 { await Task.yield() }
+            var online = try await ann.call(WatchChannel(channel: "general", limit: 0)).online
+            let bob = try await coming
+            while online != 2 { online = try await ann.nextSignal().presence?.onlineCount ?? online }
+            try await ann.call(UnwatchChannel(channel: "general"))
+            async let going: Void = bob.close()
+            for _ in 0..<round % 20 { await Task.yield() }
+            online = try await ann.call(WatchChannel(channel: "general", limit: 0)).online
+            await going
+            while online != 1 { online = try await ann.nextSignal().presence?.onlineCount ?? online }
+            try await ann.call(UnwatchChannel(channel: "general"))
+        }
+        try await server.stop()
+    }
+
     @Test("SB-63 X-31 whoever's line is cut, without an end, goes offline once nothing was heard of them for as long as is set")
     func cutLine() async throws {
         let server = try await TestServer { configuration in

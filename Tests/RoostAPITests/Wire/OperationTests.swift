@@ -102,6 +102,8 @@ struct OperationTests {
         try roundTrip(Done.self)
         try roundTrip(UnwatchedFrame.self)
         try roundTrip(UnwatchedFrame.Unwatched.self)
+        try roundTrip(ReadingEndedFrame.self)
+        try roundTrip(ReadingEndedFrame.ReadingEnded.self)
     }
 
     @Test("X-01 what members may do by role is written in the order of the roles, whatever order they are kept in")

@@ -26,7 +26,7 @@ struct QueryAndWatchTests {
         let before = world.notices.count
         let page = try world.perform(QueryAndWatchChannels(query: query), as: user, role: role, connection: 4)
         let watches = world.notices.dropFirst(before).compactMap { notice -> Watch? in
-            guard case .watching(ConnectionID(rawValue: 4), user, let channel, let seq) = notice else { return nil }
+            guard case .watching(ConnectionID(rawValue: 4), user, let channel, let seq, nil) = notice else { return nil }
             return Watch(channel, at: seq)
         }
         return (page, watches)

@@ -30,7 +30,7 @@ struct WatchTests {
                 users: users.filter { $0.userId == "ann" }.map(\.summary)),
             ownCapabilities: view.ownCapabilities)
         #expect(watched == expected)
-        #expect(world.notices.last == .watching(ConnectionID(rawValue: 3), "ann", "general", at: 2))
+        #expect(world.notices.last == .watching(ConnectionID(rawValue: 3), "ann", "general", at: 2, online: 7))
     }
 
     @Test("D-22 ST-05 of each member it says which message they have read last, the newest that the caller may see")
@@ -163,7 +163,7 @@ struct WatchTests {
     }
 
     private func watchings(_ notices: [Notice]) -> [ChannelID] {
-        notices.compactMap { if case .watching(_, _, let channel, _) = $0 { channel } else { nil } }
+        notices.compactMap { if case .watching(_, _, let channel, _, _) = $0 { channel } else { nil } }
     }
 
     @Test(

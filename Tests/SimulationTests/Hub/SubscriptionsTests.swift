@@ -90,6 +90,9 @@ struct SubscriptionsTests {
         #expect(
             subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2), Self.notice(event)])
                 == [.startedWatching("ann", "general", isShown: true), Self.live(event, to: "a")])
+        // Once more, with the number of members online that the answer had.
+        #expect(
+            subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2, online: 3)]) == [.answeredOnline(3, "general")])
         #expect(
             subscriptions.deliver([.stoppedWatching(Self.id("a"), "ann", "general"), Self.notice(event)])
                 == [.stoppedWatching("ann", ["general"], isShown: true), Self.notification(event, to: "a")])

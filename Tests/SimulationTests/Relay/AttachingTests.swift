@@ -234,7 +234,7 @@ struct AttachingTests {
         let steps = node.fetch(node.item(120, 124, left: [.init(user: "ann", seq: leftSeq)])).steps
         let leaving = steps.firstIndex { if case .change(.left("ann", _, leftSeq)) = $0 { true } else { false } }
         let watchesOn = steps[(leaving ?? steps.endIndex)...].contains {
-            if case .watches(connection, "ann", _) = $0 { true } else { false }
+            if case .watches(connection, "ann", _, _) = $0 { true } else { false }
         }
         #expect(leaving != nil)
         #expect(watchesOn == (leftSeq == 123))

@@ -356,8 +356,7 @@ final class RelayWorld {
             }
         case .emptied(let stream): after(random(0...3)) { [self] in handle(.emptied([stream]), node) }
         case .checkAccess, .forgetReading, .signal, .connected, .disconnected, .appeared, .disappeared, .cameOnline, .wentOffline,
-            .startedWatching,
-            .stoppedWatching:
+            .startedWatching, .answeredOnline, .stoppedWatching:
             break
         }
     }

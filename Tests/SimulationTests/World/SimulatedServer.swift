@@ -74,6 +74,7 @@ final class SimulatedServer {
             case .startedWatching(let user, let channel, let isShown): presence.startedWatching(user, channel, isShown: isShown)
             case .stoppedWatching(let user, let channels, let isShown):
                 presence.stoppedWatching(user, channels, isShown: isShown)
+            case .answeredOnline(let count, let channel): presence.answeredOnline(count, in: channel)
             case .forgetReading(let channel, let socket): socket.forgetReading(of: channel)
             case .checkAccess, .emptied: break
             }

@@ -68,7 +68,7 @@ extension Relay {
     /// Performs a connection's request.
     mutating func attach(_ notice: Notice) {
         switch notice {
-        case .watching(let connection, let user, let channel, let seq):
+        case .watching(let connection, let user, let channel, let seq, _):
             attach(Attachment(receiver: .watcher(connection, user), channel: channel, seq: seq))
         case .stoppedWatching(let connection, _, let channel):
             cancel(in: channel) { if case .watcher(connection, _) = $0 { true } else { false } }

@@ -105,7 +105,7 @@ struct Relay {
         case past(StreamItem, Attachment.Receiver)
         case change(Notice)
         /// A connection has asked to watch: the channel's events that it gets from here on are marked so. It may not be attached yet.
-        case watches(ConnectionID, UserID, ChannelID)
+        case watches(ConnectionID, UserID, ChannelID, online: Int? = nil)
         /// From here on a connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
         /// From here on a connection gets the events of a channel that it has asked to watch, unless that has ended.
