@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// What somebody writes, with the mentions in it: for a composer that suggests members after an "@".
+/// A text that is being written, with its mentions: for a composer that suggests members after an "@".
 ///
 ///     composer.text = field.text                          // whenever it changes
 ///     if let query = composer.query(at: cursor) { … }     // look for members of that name
@@ -16,38 +16,39 @@ public struct MentionComposer: Hashable, Sendable {
     /// The mentions in it, in the order of their places.
     public private(set) var mentions: [TextMention]
 
-    /// Begins with a text, such as that of a message to edit. Mentions whose places aren't in it are left out: a message may say anything of places
-    /// (MN-05).
+    /// Begins with a text, such as that of a message to edit. Mentions that are outside of the text are left out, because a message may have any
+    /// places (MN-05).
     public init(text: String = "", mentions: [TextMention] = []) {
         self.text = text
         let count = text.utf16.count
         self.mentions = mentions.filter { $0.isWithin(count) }.sorted { $0.index < $1.index }
     }
 
-    /// What was typed after an "@" up to a place: the beginning of a name to look for, empty right after the sign. Nil where no mention is being typed.
+    /// The text between an "@" and the cursor: the beginning of a name to search for, empty right after the "@". Nil if no mention is being typed.
     ///
-    /// A sign begins one at the beginning of the text and after white space or punctuation, so that an address of mail is none.
-    /// - Parameter cursor: The place, in UTF-16 code units.
+    /// An "@" begins a mention at the beginning of the text and after white space or punctuation, but not in an email address.
+    /// - Parameter cursor: The cursor's position, in UTF-16 code units.
     public func query(at cursor: Int) -> String? {
-        sign(before: cursor).map { String(text[text.index(after: $0.lowerBound)..<$0.upperBound]) }
+        // An accent behind the cursor makes one character of it and the sign.
+        sign(before: cursor).map { String(text[$0].dropFirst()) }
     }
 
-    /// Puts a user's name, with the sign and a space after it, in the place of what was typed.
+    /// Replaces what was typed with an "@", a user's name, and a space.
     ///
     /// - Parameters:
-    ///   - user: The user who was chosen. Without a name their id is shown.
-    ///   - cursor: The place up to which was typed, in UTF-16 code units.
-    /// - Returns: The place after it.
+    ///   - user: The user who was chosen. Without a name, their id is used.
+    ///   - cursor: The end of what was typed, in UTF-16 code units.
+    /// - Returns: The new position of the cursor.
     public mutating func choose(_ user: UserSummary, at cursor: Int) -> Int {
         insert(user.name, user.userId, at: cursor)
     }
 
-    /// Mentions the channel in the place of what was typed.
+    /// Replaces what was typed with a mention of the channel.
     ///
     /// - Parameters:
-    ///   - name: What the text calls it.
-    ///   - cursor: The place up to which was typed, in UTF-16 code units.
-    /// - Returns: The place after it.
+    ///   - name: What the text calls the channel.
+    ///   - cursor: The end of what was typed, in UTF-16 code units.
+    /// - Returns: The new position of the cursor.
     public mutating func chooseChannel(as name: String = "all", at cursor: Int) -> Int { insert(name, nil, at: cursor) }
 
     /// The message to send: the text, whom it mentions, and where.

@@ -7,7 +7,7 @@ public enum MessageAnchor: Hashable, Sendable {
     case newest
     /// At the first message that the user hasn't read; at the newest if there is none.
     case firstUnread
-    /// At a message, whose place keeps if it is deleted.
+    /// At a message. If it is deleted, its place is still there.
     case message(MessageID)
     /// At the first message that was sent at a time or after it (SB-55); at the newest if there is none.
     case time(Timestamp)
@@ -92,25 +92,25 @@ struct UnreadMark: Sendable {
     private(set) var readSeq: Seq?
     /// The first unread message, as far as it is cached that it is the first.
     private(set) var first: MessageItem.ID?
-    private var firstSeq: Seq?
     private var isSet = false
 
     /// Reads where the user had read to, once the channel is followed; then, the first message after it.
-    mutating func read(in channel: ChannelID, as user: UserID, _ database: Database) throws {
+    ///
+    /// - Parameter isOnline: Whether this device has all messages. Before, one may be unread that isn't here yet.
+    mutating func read(in channel: ChannelID, as user: UserID, isOnline: Bool, _ database: Database) throws {
         guard let state = try database.messageState(of: channel) else { return }
         if !isSet, let membership = try database.shownMembership(of: channel), let counters = try database.counters(of: channel) {
-            isSet = true
             if Unread.count(in: counters, for: membership) > 0 { readSeq = max(membership.readSeq, membership.historyFloor) }
+            isSet = isOnline || readSeq != nil
         }
         guard let next = readSeq?.addingWithSaturation(1), let part = state.position.part(holding: next) else { return }
         let sql = """
-            SELECT seq, sender, client_id FROM messages
+            SELECT sender, client_id FROM messages
             WHERE channel_id = ? AND seq BETWEEN ? AND ? AND is_own = 0 AND counts = 1 ORDER BY seq LIMIT 1
             """
-        let found: (seq: Seq, id: MessageItem.ID)? = try database.first(sql, [channel, next, part.upperBound]) {
-            (try $0.value(), MessageItem.ID(sender: try $0.value(), clientId: try $0.value()))
-        }
         // Without one, it was deleted for good, and so were all after it.
-        (firstSeq, first) = (found?.seq, found?.id)
+        first = try database.first(sql, [channel, next, part.upperBound]) {
+            MessageItem.ID(sender: try $0.value(), clientId: try $0.value())
+        }
     }
 }

@@ -4,14 +4,14 @@ public import RoostAPI
 
 /// The messages of a channel as a live collection, oldest first, the user's own that are on their way last (AM-30).
 ///
-/// It shows a part of the channel's messages that never has a hole: at first a page at its anchor. It grows by what arrives, ``loadOlder()``
-/// and ``loadNewer()``, and holds ``rowsMax`` messages at most, however far one scrolls: beyond that it lets go of messages at the end
-/// that is farther from the last call. While ``hasNewer`` is true, messages that arrive don't move it, and neither they nor those on their
-/// way are shown: ``newerCount`` tells of them, and ``loadNewer()`` and ``showNewest()`` lead to them. Of the user's messages and changes on
-/// their way in the channel the newest 300 are shown; ``Chat/outbox`` has all of them.
+/// It shows a part of the channel's messages without holes: at first a page at its anchor. It grows with arriving messages, ``loadOlder()``
+/// and ``loadNewer()``, and holds ``rowsMax`` messages at most, however far the user scrolls: beyond that it drops messages at the end that is
+/// farther from the last call. While ``hasNewer`` is true, arriving messages don't move it, and neither they nor those on their way are shown:
+/// ``newerCount`` tells of them, and ``loadNewer()`` and ``showNewest()`` lead to them. Of the user's messages and changes on their way in the
+/// channel, the newest 300 are shown; ``Chat/outbox`` has all of them.
 ///
-/// Where the messages at the anchor aren't on this device, they are fetched, and ``phase`` is `loading` until they are there. Without a
-/// connection the list shows the newest messages that this device has meanwhile. If the user may not see the anchor's message, or it was
+/// If the messages at the anchor aren't on this device, they are fetched, and ``phase`` is `loading` until they arrive. Without a connection,
+/// the list meanwhile shows the newest messages that this device has. If the user may not see the anchor's message, or it was
 /// deleted for good, the phase is `refused` with `not_found`; ``showNewest()`` goes on from there.
 @MainActor @Observable
 public final class MessageList {
@@ -36,7 +36,7 @@ public final class MessageList {
     /// How far the list has come: before it is loaded, empty means nothing.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the list shows what it was asked for. Where that isn't on this device, it takes a connection.
+    /// Returns once the list shows what it was asked for. If that isn't on this device, this waits for a connection.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -50,6 +50,10 @@ public final class MessageList {
     @ObservationIgnored private var mark = UnreadMark()
     /// The place that the list isn't at yet.
     @ObservationIgnored private var opening: MessageOpening?
+    /// Whether the list is where it was made, and goes to the first unread message if there turns out to be one.
+    @ObservationIgnored private var awaitsUnread: Bool
+    /// The first reading's place among the app's calls: reading the channel, say, comes after it if it was asked for after it.
+    @ObservationIgnored private var turn: CallOrder.Turn?
     /// What has to be fetched to get there.
     @ObservationIgnored private var missing: MessageLoad?
     @ObservationIgnored private var failures = 0
@@ -70,6 +74,8 @@ public final class MessageList {
         user = chat.user
         driver = chat.driver
         opening = MessageOpening(anchor)
+        awaitsUnread = anchor == .firstUnread
+        turn = chat.driver.order.take()
         self.pageSize = min(max(pageSize, 1), Limits.historyPage.max)
         window = MessageWindow(pageSize: self.pageSize)
         follower = Follower(chat.driver)
@@ -82,7 +88,7 @@ public final class MessageList {
             })
     }
 
-    /// The list after each change, with the difference to the one before; the first update inserts everything.
+    /// The list after each change, with the difference from the one before; the first update inserts everything.
     public var updates: ListUpdates<MessageItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released.
@@ -99,8 +105,8 @@ public final class MessageList {
     public func loadOlder() async throws {
         guard hasOlder else { return }
         if !window.hasOlderCached { try await driver.load(.older(than: window.place), in: channelId, limit: pageSize) }
-        // Whoever turns pages has another place in mind than the list began with; if there was none, it is still to be shown.
-        opening = nil
+        // Paging abandons the list's anchor. If there is nothing to page to, the list still goes there.
+        leaveOpening()
         await follower.work { try await self.read(.older) }
     }
 
@@ -113,32 +119,34 @@ public final class MessageList {
         if hasNewer, !window.hasNewerCached {
             try await driver.load(.newer(than: window.place), in: channelId, limit: pageSize)
         }
-        opening = nil
+        leaveOpening()
         await follower.work { try await self.read(.newer) }
     }
 
     /// Shows the newest page, and follows the newest messages from then on. Does nothing else if the list has them already.
     public func showNewest() async {
-        opening = nil
+        leaveOpening()
         await follower.work { try await self.read(.newest) }
     }
 
-    /// Tries a refused message of the user's again, or its refused changes. Does nothing for any other.
+    private func leaveOpening() { (opening, awaitsUnread) = (nil, false) }
+
+    /// Retries a refused message of the user's, or its refused changes. Does nothing for other messages.
     public func retry(_ clientId: ClientID) async {
         for row in outboxRows(of: clientId) { await driver.request(.retry(row)) }
     }
 
-    /// Gives up a message of the user's that is on its way, or its changes that are. What the server has taken meanwhile stays.
+    /// Discards a message of the user's that is on its way, or its changes that are. What the server has carried out meanwhile stays.
     public func discard(_ clientId: ClientID) async {
         for row in outboxRows(of: clientId) { await driver.request(.discard(row)) }
     }
 
-    /// Tries a row's message again if it was refused, or the user's refused changes of it, whoever sent it. Does nothing for any other.
+    /// Retries a row's message if it was refused, or the user's refused changes to it, whoever sent it. Does nothing for other rows.
     public func retry(_ item: MessageItem) async {
         for row in outboxRows(of: item) { await driver.request(.retry(row)) }
     }
 
-    /// Gives up a row's message that is on its way, or the user's changes of it, whoever sent it. What the server has taken meanwhile stays.
+    /// Discards a row's message that is on its way, or the user's changes to it, whoever sent it. What the server has carried out meanwhile stays.
     public func discard(_ item: MessageItem) async {
         for row in outboxRows(of: item) { await driver.request(.discard(row)) }
     }
@@ -170,6 +178,8 @@ public final class MessageList {
     }
 
     private func read(_ move: MessageWindow.Move) async throws {
+        await turn?.comes()
+        defer { turn = nil }
         let files = try await driver.files()
         // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
         if isOutboxChanged {
@@ -177,11 +187,13 @@ public final class MessageList {
             isOutboxChanged = false
         }
         let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)
-        let (known, knownMark, renamed) = (window, mark, renamed)
+        let (known, knownMark, renamed, awaitsUnread) = (window, mark, renamed, awaitsUnread)
         let read = try await files.store.read { database in
             var (window, mark) = (known, knownMark)
             try window.introduce(renamed, in: database)
-            try mark.read(in: channel, as: user, database)
+            try mark.read(in: channel, as: user, isOnline: status == .online, database)
+            let isUnreadFound = awaitsUnread && knownMark.readSeq == nil && mark.readSeq != nil
+            let asked = asked ?? (isUnreadFound ? .firstUnread : nil)
             var opening: MessageOpening?
             var step = try asked?.step(in: channel, mark, isOnline: status == .online, database) ?? .read(move)
             if case .read(let move) = step {

@@ -11,6 +11,7 @@ struct IncomingFrame: Decodable {
     var welcome: Welcome?
     var closing: ClosingFrame.Closing?
     var unwatched: UnwatchedFrame.Unwatched?
+    var readingEnded: ReadingEndedFrame.ReadingEnded?
     var event: IncomingEvent?
     /// Nil also for one that this version can't read.
     var signal: Signal?
@@ -40,7 +41,9 @@ struct IncomingFrame: Decodable {
         }
     }
 
-    private enum CodingKeys: String, CodingKey { case reply, error, welcome, closing, unwatched, event, message, signal }
+    private enum CodingKeys: String, CodingKey {
+        case reply, error, welcome, closing, unwatched, readingEnded, event, message, signal
+    }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -49,6 +52,7 @@ struct IncomingFrame: Decodable {
         welcome = try container.decodeIfPresent(Welcome.self, forKey: .welcome)
         closing = try container.decodeIfPresent(ClosingFrame.Closing.self, forKey: .closing)
         unwatched = try container.decodeIfPresent(UnwatchedFrame.Unwatched.self, forKey: .unwatched)
+        readingEnded = try container.decodeIfPresent(ReadingEndedFrame.ReadingEnded.self, forKey: .readingEnded)
         signal = container.contains(.signal) ? try? Signal(from: decoder) : nil
         event = container.contains(.event) || container.contains(.message) ? try IncomingEvent(from: decoder) : nil
     }
@@ -86,7 +90,7 @@ struct IncomingFrame: Decodable {
                 rows = LenientRows(plainly: &json, kinds)
                 return rows != nil
             case "message": return json.read(into: &message)
-            case "error", "welcome", "closing", "unwatched", "signal": return false
+            case "error", "welcome", "closing", "unwatched", "readingEnded", "signal": return false
             // Also `watching`, which says how an event was delivered.
             default: return json.pass() != nil
             }

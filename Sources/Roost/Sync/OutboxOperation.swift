@@ -134,6 +134,23 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether it goes before a message that waits for the end of its refusal: it is about the user's own membership, and says the same before the message
+    /// as after it.
+    var overtakesRefused: Bool {
+        switch self {
+        case .read, .unread, .mute, .unmute, .leave, .draft: true
+        default: false
+        }
+    }
+
+    /// Whether it means nothing once the user isn't a member any more.
+    var endsWithMembership: Bool {
+        switch self {
+        case .read, .draft: true
+        default: false
+        }
+    }
+
     /// The same change of a message whose id is known by now.
     func resolved(_ message: MessageID) -> OutboxOperation {
         switch self {

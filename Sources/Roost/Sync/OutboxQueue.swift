@@ -27,6 +27,8 @@ struct OutboxQueue: Hashable, Sendable {
     var withoutKey: Int64?
     /// Whether a refusal that may pass is being waited out.
     var isWaiting = false
+    /// Whether it is one of the first operation alone, which has an end.
+    var letsOthersPass = false
     /// Times that the server answered the first one with `internal_error`.
     var internalErrors = 0
     /// Retries in a row.
@@ -53,8 +55,14 @@ struct OutboxQueue: Hashable, Sendable {
 
     /// The operation to send next, unless one is under way.
     var next: OutboxItem? {
-        guard inFlight == nil, noting == nil, !isWaiting, let first = order.first, unwritten[first.id] == nil else { return nil }
-        return items[first.id]
+        guard inFlight == nil, noting == nil, let first = order.first else { return nil }
+        if isWaiting { return letsOthersPass ? overtaking : nil }
+        return unwritten[first.id] == nil ? items[first.id] : nil
+    }
+
+    /// What goes before a message that waits for the end of its refusal: a silence of hours isn't one for whoever reads, or leaves.
+    private var overtaking: OutboxItem? {
+        others.first { $0.operation.overtakesRefused && unwritten[$0.id] == nil && isInOrder($0.place) }
     }
 
     /// Puts an operation in its place, or another state of it.
@@ -79,6 +87,11 @@ struct OutboxQueue: Hashable, Sendable {
 
     mutating func remove(_ id: Int64) -> OutboxItem? {
         guard let item = items.removeValue(forKey: id) else { return nil }
+        if order.first?.id == id {
+            // The next one hasn't been refused yet.
+            retries = 0
+            internalErrors = 0
+        }
         removePlace(of: item)
         if let sent = item.operation.sent { messages[sent.clientId] = nil }
         removeChanges(item)
@@ -88,8 +101,6 @@ struct OutboxQueue: Hashable, Sendable {
         if inFlight == id { inFlight = nil }
         if noting == id { noting = nil }
         if withoutKey == id { withoutKey = nil }
-        retries = 0
-        internalErrors = 0
         return item
     }
 
@@ -137,9 +148,14 @@ struct OutboxQueue: Hashable, Sendable {
     }
 
     private mutating func removePlace(of item: OutboxItem) {
+        guard isInOrder(item.place) else { return }
         let index = index(of: item.place)
-        guard index < order.endIndex, order[index] == item.place else { return }
         if index == order.startIndex { order = order.dropFirst() } else { order.remove(at: index) }
+    }
+
+    private func isInOrder(_ place: OutboxPlace) -> Bool {
+        let index = index(of: place)
+        return index < order.endIndex && order[index] == place
     }
 
     private func index(of place: OutboxPlace) -> Int {

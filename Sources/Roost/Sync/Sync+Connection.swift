@@ -43,6 +43,7 @@ extension Sync {
         isFetchingToken = false
         emit(.cancelTimer(.token))
         self.token = token
+        wasTokenWelcomed = false
         if phase == .fetchingToken { open() }
     }
 
@@ -104,10 +105,17 @@ extension Sync {
         } else if let unwatched = frame.unwatched {
             endWatch(of: unwatched.channel)
             log(.notice, "\(unwatched.channel) isn't watched any more: the right to read it has ended.")
+        } else if let ended = frame.readingEnded {
+            endReading(ended.channel)
+            showOverlay(of: ended.channel)
         } else if let signal = frame.signal {
             guard isAuthenticated else { return }
             if let change = signal.users { take(change) } else { emit(.signal(signal)) }
         } else if let error = frame.error {
+            // Only before the welcome is an error the end of a connection: what ends a later one closes it.
+            guard !isAuthenticated else {
+                return log(.notice, "The server couldn't read a frame: \(error.code.rawValue): \(error.message)")
+            }
             refused(error)
         }
     }
@@ -118,6 +126,7 @@ extension Sync {
             return refused(RoostError(.unauthenticated, "The token is for \(welcome.user), not for \(user)."))
         }
         emit(.cancelTimer(.handshake))
+        wasTokenWelcomed = true
         // Whatever a server asked for patience for is over.
         retryAfter = nil
         role = welcome.role
@@ -162,13 +171,14 @@ extension Sync {
         }
     }
 
-    /// An expired or revoked token is an everyday thing: another one is fetched at once, unless the last was refused from the start.
+    /// An expired or revoked token is an everyday thing, also after a while without a connection: another one is fetched at once, unless the last was
+    /// refused from the start.
     private mutating func renewToken(_ error: RoostError) {
         token = nil
-        let wasWelcomed = isAuthenticated
+        let wasOnline = isAuthenticated
         endConnection(error)
-        guard wasWelcomed, attempts == 0 else {
-            return wait(because: WaitingReason(.server, error.message), refusal: wasWelcomed ? nil : error)
+        guard wasTokenWelcomed, !wasOnline || attempts == 0 else {
+            return wait(because: WaitingReason(.server, error.message), refusal: wasTokenWelcomed ? nil : error)
         }
         attempts += 1
         beginConnecting()
@@ -268,6 +278,8 @@ extension Sync {
         isBeingProbed = false
         held = []
         hasDroppedEvents = false
+        refreshing.formUnion(fetchedAfresh)
+        fetchedAfresh = []
         failCalls(RoostError(.notConnected, error.message))
         stopSending()
     }

@@ -41,6 +41,8 @@ extension Sync {
         case .leave:
             let same = pending(in: item.channel) { if case .leave = $0.operation { true } else { false } }
             guard same.allSatisfy(\.isRefused) else { return reply(token) }
+            // Behind this one the server would refuse a draft that is held back.
+            if let channel = item.channel { releaseDraft(in: channel) }
             keep(item, removing: same, for: token)
         case .draft(let draft): enqueue(item, draft, for: token)
         case .preferences(let update): enqueue(item, update, for: token)
@@ -271,6 +273,7 @@ extension Sync {
             for (channel, queue) in before {
                 if let id = queue.inFlight, queues[channel]?.items[id] != nil { queues[channel]?.inFlight = id }
                 queues[channel]?.isWaiting = queue.isWaiting
+                queues[channel]?.letsOthersPass = queue.letsOthersPass
                 queues[channel]?.retries = queue.retries
             }
             for channel in Set(before.keys).union(queues.keys).sorted(by: { $0?.rawValue ?? "" < $1?.rawValue ?? "" }) {

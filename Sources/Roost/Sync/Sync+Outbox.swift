@@ -1,3 +1,4 @@
+import Logging
 import RoostAPI
 
 /// Sending what the outbox holds: one operation at a time in each channel, in order, under the same name however often, until the server has
@@ -22,7 +23,7 @@ extension Sync {
         }
     }
 
-    /// Goes on from what the files hold, which other processes may have had. Nothing is under way.
+    /// Goes on from what the files hold, which other chats may have had, of this process or another. Nothing is under way.
     mutating func reopened(_ saved: SavedState, _ outbox: SavedOutbox) {
         guard phase == .idle else { return }
         let before = queues.values.flatMap { $0.items.values.compactMap(\.message) }
@@ -33,7 +34,7 @@ extension Sync {
         restoreQueues(outbox)
         let gone = before.filter { item(.message($0)) == nil }
         for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) {
-            let error = RoostError(.unavailable, "Another process had this user's files, and has sent the message or given it up.")
+            let error = RoostError(.unavailable, "Another chat had this user's files, and has sent the message or given it up.")
             emit(.settled(key, .failure(error)))
         }
         emit(.store(overlayWrites))
@@ -171,11 +172,17 @@ extension Sync {
         if error.isRetryable, internalErrors < settings.internalErrorsMax {
             return waitToRetry(in: channel, error.retryAfterMilliseconds.map(Self.wait))
         }
+        if item.operation.endsWithMembership, [.notMember, .banned, .notFound].contains(error.code) {
+            // Nobody has to decide what becomes of it.
+            log(.info, "\(type(of: item.operation.operation).name) isn't tried again: \(error.message)")
+            return remove(item)
+        }
         var item = item
         item.failure = error
         if settings.waitsForEndOfRefusal, let until = error.until, until < .forever {
             item.isWaiting = true
             put(item)
+            queues[channel]?.letsOthersPass = true
             // The end may come earlier: a moderator changes their mind.
             return waitToSend(
                 in: channel, Self.wait(milliseconds: until.milliseconds.subtractingWithSaturation(serverTime.milliseconds)))
@@ -190,11 +197,12 @@ extension Sync {
         }
     }
 
-    /// - Parameter delay: What the server asks for; nil for a wait that doubles from one retry to the next.
+    /// Waits for as long as the server asks, and longer from one retry to the next.
     mutating func waitToRetry(in channel: ChannelID?, _ delay: Duration? = nil) {
         let doubled = settings.backoff.lowerBound * (1 << min(queues[channel]?.retries ?? 0, 16))
         queues[channel]?.retries += 1
-        waitToSend(in: channel, delay ?? min(settings.backoff.upperBound, doubled))
+        queues[channel]?.letsOthersPass = false
+        waitToSend(in: channel, max(min(settings.backoff.upperBound, doubled), delay ?? .zero))
     }
 
     private mutating func waitToSend(in channel: ChannelID?, _ delay: Duration) {

@@ -50,7 +50,10 @@ extension Sync {
 
     mutating func readingBegan(_ channel: ChannelID, _ result: Result<[UInt8], RoostError>, for token: CallToken?) {
         guard case .failure(let error) = result else {
-            if let answer = try? ReplyResult<UnreadCount>.decode(result.get()) { noteReading(of: channel, upTo: answer.readSeq) }
+            // The answer to a resume may be older than this one, and come later.
+            if phase == .online, let answer = try? ReplyResult<UnreadCount>.decode(result.get()) {
+                noteReading(of: channel, upTo: answer.readSeq)
+            }
             // Of one that has ended meanwhile it may be the end that is told again.
             guard reading[channel] == nil else { return endRetrying(channel, with: .success([]), token) }
             if let token { emit(.reply(token, .success([]))) }

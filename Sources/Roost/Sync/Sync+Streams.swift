@@ -105,7 +105,7 @@ extension Sync {
 
     private mutating func resume() {
         let positions = saved.channels.filter { !refreshing.contains($0.key) }.map { ($0.key.rawValue, $0.value.cursor) }
-        refreshing = []
+        (refreshing, fetchedAfresh) = ([], refreshing)
         // While a page is stored, the server makes the next one.
         send(
             Resume(after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions)), for: .resume, ahead: true)
@@ -118,6 +118,7 @@ extension Sync {
         } catch {
             return lose(.server, "the answer to a resume couldn't be read: \(error)")
         }
+        fetchedAfresh = []
         let before = saved
         if page.user.seq > saved.userCursor { miss(nil, after: saved.userCursor) }
         for changes in page.channels {

@@ -71,6 +71,8 @@ struct Sync: Sendable {
     var status = Status.offline
     var connection: Int64 = 0
     var token: String?
+    /// Whether a server has let somebody in with that token.
+    var wasTokenWelcomed = false
     var isFetchingToken = false
     var attempts = 0
     var pingInterval = Duration.seconds(30)
@@ -90,6 +92,8 @@ struct Sync: Sendable {
     var idleResumes = 0
     /// Channels with a hole that can be fetched now: the next resume leaves their positions out, so that they come as to a fresh client.
     var refreshing: Set<ChannelID> = []
+    /// Those that the resume under way fetches afresh. They still are to be fetched if the connection ends before its answer.
+    var fetchedAfresh: Set<ChannelID> = []
 
     // Events.
     /// Where the streams were before what was missed: by channel, empty for the user's own alone. Nil for nothing.

@@ -64,7 +64,9 @@ extension SyncDriver {
         do {
             try environment.transport.validate(environment.url)
             try takeFilesBack()
-            _ = try await prepare()
+            let files = try await prepare()
+            // What waits in the outbox may have been sent or given up since by another chat of this process.
+            if files.isShared, machine?.phase == .idle { isReopened = true }
         } catch let error as RoostError {
             statuses.send(.failed(error))
             throw error

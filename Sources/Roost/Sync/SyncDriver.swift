@@ -56,7 +56,7 @@ actor SyncDriver {
         var stopCount: Int
     }
     var suspended: Suspended?
-    /// Whether the files were taken back, and the machine hasn't read them since: another process may have had them.
+    /// Whether the machine has to read the files again: another process may have had them, or another chat of this one.
     var isReopened = false
     /// Whether the user is logging out, or has: the app's requests are refused. Then, whether that is done: nothing is handled any more.
     private var isLoggingOut = false

@@ -88,12 +88,12 @@ import Testing
         }
         let history = general.history(limit: 3)
         // Two tasks of the main actor begin in their order, which the child of an `async let` doesn't.
-        let first = Task { try await history.load() }
+        let first = Task { try await history.loadOlder() }
         await Task.yield()
         let refused: RoostError.Code? =
             await {
                 do {
-                    _ = try await history.load()
+                    _ = try await history.loadOlder()
                     return nil
                 } catch {
                     return (error as? RoostError)?.code
@@ -102,25 +102,25 @@ import Testing
         #expect(try await first.value.map(\.text) == ["7", "6", "5"])
         #expect(refused == .queryInProgress)
         var rest: [String] = []
-        while history.hasMore { rest += try await history.load().map(\.text) }
+        while history.hasOlder { rest += try await history.loadOlder().map(\.text) }
         #expect(rest == ["4", "3", "2", "1"])
-        #expect(try await history.load().isEmpty)
-        #expect(try await general.history(newestFirst: false, kinds: [.custom]).load().map(\.text) == ["4"])
+        #expect(try await history.loadOlder().isEmpty)
+        #expect(try await general.history(newestFirst: false, kinds: [.custom]).loadOlder().map(\.text) == ["4"])
         let seven = try await ann.call(ListMessages(channel: "general", limit: 2)).messages.map(\.messageId)
         try await general.delete(seven)
         try await general.purge(seven[0])
         let list = general.messages()
         try await list.loaded()
         try await wait("one to be gone for good") { list.items.map(\.text) == ["1", "2", "3", "4", "5", ""] }
-        #expect(try await general.history().load().map(\.text) == ["", "5", "4", "3", "2", "1"])
-        let custom = try await general.history(kinds: [.custom]).load()[0].messageId
+        #expect(try await general.history().loadOlder().map(\.text) == ["", "5", "4", "3", "2", "1"])
+        let custom = try await general.history(kinds: [.custom]).loadOlder()[0].messageId
         try await general.updateMetaArrays(of: custom, create: ["a"], add: ["a": ["b"]])
         try await wait("the lists") { list.items[3].message?.metaArrays == ["a": ["b"]] }
         try await general.resetHistory()
         try await wait("nothing to be left") { list.items.isEmpty && general.lastMessage == nil && general.unreadCount == 0 }
         try await ann.outbox.loaded()
         try await wait("the server's answer") { ann.outbox.count == 0 }
-        #expect(try await general.history().load().isEmpty)
+        #expect(try await general.history().loadOlder().isEmpty)
         await ann.disconnect()
         try await server.stop()
     }
@@ -142,8 +142,8 @@ import Testing
         func texts(_ history: MessageHistory) async throws -> [String] {
             var all: [String] = []
             while history.hasNewer { all += try await history.loadNewer().map(\.text) }
-            while history.hasMore { all = try await history.load().map(\.text) + all }
-            #expect(try await history.load().isEmpty)
+            while history.hasOlder { all = try await history.loadOlder().map(\.text) + all }
+            #expect(try await history.loadOlder().isEmpty)
             #expect(try await history.loadNewer().isEmpty)
             return all
         }
@@ -169,15 +169,15 @@ import Testing
             as [MessageHistory.Place]
         {
             let history = general.history(from: place, limit: 4, newestFirst: false)
-            #expect(try await history.load().isEmpty)
+            #expect(try await history.loadOlder().isEmpty)
             #expect(try await texts(history) == everything, "\(place)")
         }
         let first = general.history(from: .beforeMessage(id), limit: 2, newestFirst: false)
-        #expect(try await first.load().map(\.text) == ["3", "4"])
+        #expect(try await first.loadOlder().map(\.text) == ["3", "4"])
         #expect(try await first.loadNewer().map(\.text) == ["5", "6"])
-        #expect(try await first.load().map(\.text) == ["1", "2"])
+        #expect(try await first.loadOlder().map(\.text) == ["1", "2"])
         let unknown = general.history(from: .afterMessage(MessageID(rawValue: 7)))
-        await #expect(throws: RoostError.self) { try await unknown.load() }
+        await #expect(throws: RoostError.self) { try await unknown.loadOlder() }
         await ann.disconnect()
         try await server.stop()
     }
@@ -225,6 +225,49 @@ import Testing
             try await wait("it to be unread") { channel.hasMention && channel.unreadCount == 2 }
             #expect(try await client.call(GetUnread(channel: "general")).hasMention)
         }
+        try await server.stop()
+    }
+
+    @Test(
+        "MN-16 R23 a mention is shown to nobody who may not read it, on the server, on a device that was there and on one that wasn't"
+    )
+    func unreadable() async throws {
+        let server = try await TestServer()
+        let (ann, bob, root) = (chat("ann", at: server), chat("bob", at: server), try await server.socket("root", role: .admin))
+        for client in [ann, bob] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let mine = bob.channel("general")
+        func read(_ audience: ChannelPolicy.Audience) async throws {
+            try await root.call(UpdateChannel(channel: "general", policy: PolicyChanges(read: audience)))
+        }
+        /// Waits for the device, and compares it with the server and with a device that begins now.
+        func expect(_ isMentioned: Bool, _ what: String) async throws {
+            try await wait("\(what)") { mine.hasMention == isMentioned }
+            #expect(try await bob.call(GetUnread(channel: "general")).hasMention == isMentioned, "\(what)")
+            let fresh = chat("bob", at: server)
+            try await fresh.connect()
+            let channel = fresh.channel("general")
+            try await channel.loaded()
+            #expect(channel.hasMention == isMentioned, "\(what), on a fresh device")
+            await fresh.disconnect()
+        }
+        let old = try await general.sendConfirmed(MessageDraft(text: "old"))
+        let sent = try await general.sendConfirmed(MessageDraft(text: "all of you", mentionees: [.channel]))
+        try await expect(true, "a mention")
+        try await read(.operators)
+        try await expect(false, "the end of the right")
+        try await general.edit(sent.messageId, mentionees: [])
+        try await expect(false, "the end of what can't be read")
+        try await general.edit(old.messageId, mentionees: [.channel])
+        try await expect(false, "another that can't be read")
+        try await read(.members)
+        try await expect(true, "the right again")
+        try await read(.operators)
+        try await general.edit(old.messageId, mentionees: [])
+        try await general.sendConfirmed(MessageDraft(text: "nobody"))
+        try await read(.members)
+        try await expect(false, "the right without a mention")
+        for client in [ann, bob] { await client.disconnect() }
         try await server.stop()
     }
 }

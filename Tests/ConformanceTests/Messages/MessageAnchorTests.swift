@@ -68,6 +68,58 @@ struct MessageAnchorTests {
         try await server.stop()
     }
 
+    @Test("AM-43 AM-45 a list that is made right before the channel is read marks what was unread then, each time")
+    func beforeReading() async throws {
+        let server = try await TestServer()
+        let (ann, _) = try await room(at: server)
+        let bob = chat("bob", at: server)
+        try await bob.connect()
+        let general = bob.channel("general")
+        try await general.loaded()
+        for number in 201...220 {
+            let list = general.messages(around: .firstUnread, pageSize: 20)
+            try await general.startReading()
+            try await list.loaded()
+            #expect(list.firstUnread?.clientId == (number == 201 ? "81" : ClientID("\(number - 1)")))
+            try await general.stopReading()
+            try await send("\(number)", ann)
+            try await wait("the message") { general.unreadCount == 1 }
+        }
+        await bob.disconnect()
+        try await server.stop()
+    }
+
+    @Test(
+        "AM-30 AM-43 a list that is made before this device has caught up goes to what turns out to be unread, unless the app has moved it"
+    )
+    func unreadFoundLater() async throws {
+        let server = try await TestServer()
+        let (ann, _) = try await room(at: server, 60)
+        let folder = TemporaryDirectory.make()
+        var bob = chat("bob", at: server, in: folder)
+        try await bob.connect()
+        _ = try await bob.call(MarkRead(channel: "general"))
+        try await wait("everything read") { bob.channel("general").unreadCount == 0 }
+        await bob.disconnect()
+        for number in 61...100 { try await send("\(number)", ann) }
+        bob = chat("bob", at: server, in: folder)
+        let general = bob.channel("general")
+        let list = general.messages(around: .firstUnread, pageSize: 20)
+        let moved = general.messages(around: .firstUnread, pageSize: 10)
+        for list in [list, moved] {
+            try await list.loaded()
+            #expect(list.firstUnread == nil && list.items.last?.text == "60")
+        }
+        try await moved.loadOlder()
+        try await bob.connect()
+        try await wait("the first unread message") { list.firstUnread?.clientId == "61" && list.items.contains { $0.text == "61" } }
+        #expect(list.items.map(\.text) == texts(51...70) && list.hasNewer)
+        try await wait("the newest message") { moved.items.last?.text == "100" }
+        #expect(moved.firstUnread?.clientId == "61")
+        await bob.disconnect()
+        try await server.stop()
+    }
+
     @Test(
         "AM-30 I6 a list around a message stays there while others arrive, tells of them, and shows what becomes of its own, live and after an absence"
     )

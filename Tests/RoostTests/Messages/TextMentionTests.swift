@@ -123,6 +123,9 @@ struct TextMentionTests {
 
     @Test("MN-07 MN-10 a composer suggests, inserts and keeps mentions while the text changes")
     func composer() {
+        // The accent belongs to the sign's character.
+        #expect(MentionComposer(text: "@\u{301}a").query(at: 1) == "")
+        #expect(MentionComposer(text: "@\u{301}a").query(at: 2) == nil)
         var composer = MentionComposer(text: "hi @be")
         #expect(composer.query(at: 6) == "be" && composer.query(at: 4) == "" && composer.query(at: 3) == nil)
         var cursor = composer.choose(UserSummary(userId: "ben", displayName: "Ben 😀"), at: 6)

@@ -87,6 +87,46 @@ struct ConnectionTests {
         #expect(client.sync.status == .refused(RoostError(.tokenRevoked, "Revoked.")))
     }
 
+    @Test("A token that has ended while there was no connection is replaced at once; the app isn't told to sign its user in again")
+    func expiredMeanwhile() async throws {
+        for word in ["token_expired", "token_revoked"] {
+            var client = try await Harness()
+            try await client.connectWithChannel()
+            try await client.feed(.stop)
+            client.forgetCalls()
+            try await client.feed(.start)
+            try await client.feed(.transport(client.sync.connection, .opened))
+            _ = client.take()
+            try await client.receive(text: #"{"error":{"code":"\#(word)","message":"Over."}}"#)
+            #expect(client.take().contains(.fetchToken) && client.sync.status == .connecting)
+            // The next one was never any good.
+            try await client.feed(.token("another"))
+            try await client.feed(.transport(client.sync.connection, .opened))
+            _ = client.take()
+            try await client.receive(text: #"{"error":{"code":"\#(word)","message":"Over."}}"#)
+            guard case .refused = client.sync.status else {
+                Issue.record("\(client.sync.status)")
+                continue
+            }
+            #expect(!client.take().contains(.fetchToken))
+        }
+    }
+
+    @Test("An error that is no answer ends a connection before its welcome, and none after it")
+    func errorFrame() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        let frame = #"{"error":{"code":"limit_exceeded","message":"Too many values."}}"#
+        try await client.receive(text: frame)
+        #expect(client.sync.status == .online && !client.take().contains(.close))
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.feed(.timer(.reconnect))
+        try await client.feed(.transport(client.sync.connection, .opened))
+        try await client.receive(text: frame)
+        #expect(client.sync.status == .refused(RoostError(.limitExceeded, "Too many values.")))
+    }
+
     @Test("A deactivated user's client stops, whichever word of it comes first, until the app connects anew")
     func deactivated() async throws {
         for isFrameFirst in [true, false] {

@@ -166,9 +166,9 @@ struct ExtremeNumberTests {
             let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
             try await chat.connect()
             let history = chat.channel("general").history(from: .before(Self.time))
-            #expect(try await history.load().isEmpty)
+            #expect(try await history.loadOlder().isEmpty)
             // The id of a message can't be negative, and the place after another one neither.
-            _ = try? await history.load()
+            _ = try? await history.loadOlder()
             _ = try? await history.loadNewer()
             await chat.disconnect()
         }

@@ -76,7 +76,7 @@ extension Database {
         try totals.apply(change, in: self)
         #expect(totals.total.unreadCount >= 0)
         _ = try (channelRow(Harness.channel, now: now)?.view.unreadCount, drafts(), waitingInvitations(), preferences(), overlays())
-        _ = try (members(of: Harness.channel, changedAfter: .min), profile(of: Harness.user), savedState())
+        _ = try (members(of: Harness.channel, changedAfter: .min), savedState())
     }
 
     private func lookAtMessages() throws {
@@ -87,7 +87,7 @@ extension Database {
             #expect(window.rows.count <= 3)
         }
         var mark = UnreadMark()
-        try mark.read(in: Harness.channel, as: Harness.user, self)
+        try mark.read(in: Harness.channel, as: Harness.user, isOnline: true, self)
         let openings =
             [.newest, .firstUnread, .message(MessageID(rawValue: 2))]
             + seqs.map { MessageOpening.time(Timestamp(milliseconds: $0)) }

@@ -75,6 +75,20 @@ struct HoleTests {
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5"] && client.calls.isEmpty)
     }
 
+    @Test("R12 a channel that is fetched afresh still is after the connection ended before the answer")
+    func lostAnswer() async throws {
+        var client = try await client()
+        try await client.receive(sent(message(6, "m6"), messages: 5))
+        #expect(client.resumes == [[:]])
+        _ = client.take()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        try await client.connect()
+        #expect(client.resumes == [[:]])
+        try await client.answer("stream.resume", with: resumption([whole(to: 6)]))
+        #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6"] && client.calls.isEmpty)
+    }
+
     @Test("R12 a hole is known after a restart, and a resume that brings messages after it has the channel come afresh")
     func restarted() async throws {
         var client = try await client().restarted()

@@ -51,6 +51,32 @@ struct ReadingRefusalTests {
         #expect(client.calls.isEmpty)
     }
 
+    @Test("AM-45 the answer to a resume may be older than that to the beginning of reading, and doesn't end it")
+    func whileCatchingUp() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.feed(.startReading(7, Self.channel))
+        try await client.answer("reading.start", with: done)
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        #expect(client.sync.reading[Self.channel] != nil && !client.calls.values.contains("reading.stop"))
+        #expect(try await client.unread() == 0)
+    }
+
+    @Test("AM-46 reading ends with the server's word, which comes also where no position moves, and the server is told of it")
+    func ended() async throws {
+        var client = try await client()
+        try await client.feed(.startReading(7, Self.channel))
+        try await client.answer("reading.start", with: done)
+        #expect(try await client.unread() == 0)
+        try await client.receive(ReadingEndedFrame(readingEnded: .init(channel: Self.channel)))
+        #expect(client.sync.reading[Self.channel] == nil)
+        #expect(client.calls.values.sorted() == ["reading.stop"])
+        #expect(try await client.unread() == 2)
+        // Once more is nothing.
+        try await client.receive(ReadingEndedFrame(readingEnded: .init(channel: Self.channel)))
+        #expect(client.calls.count == 1)
+    }
+
     @Test(
         "AM-45 A server that says when is asked then, and one that refuses for good ends the reading, as whoever began it is told")
     func refusedLater() async throws {

@@ -1,0 +1,127 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// What waits in the outbox, for how long, and what doesn't wait with it.
+@Suite("Outbox: waiting")
+struct OutboxWaitTests {
+    private static let channel = Harness.channel
+    private let read = OutboxOperation.read(MarkRead(channel: channel))
+    private let leave = OutboxOperation.leave(LeaveChannel(channel: channel))
+
+    private func draft(_ text: String) -> OutboxOperation { .draft(SetDraft(channel: Self.channel, text: text)) }
+
+    private func client() async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        return client
+    }
+
+    private func pauses(_ client: inout Harness) -> [Duration] {
+        client.take().compactMap { if case .startTimer(.outbox(Self.channel), let pause) = $0 { pause } else { nil } }
+    }
+
+    @Test("SB-34 R08 a message that the server can't store is refused in the end, however much the user types and reads meanwhile")
+    func internalErrors() async throws {
+        var client = try await client()
+        try await client.send("hi", clientId: "c1")
+        let error = RoostError(.internalError, "Something.")
+        for number in 1...client.sync.settings.internalErrorsMax {
+            try await client.refuse("message.send", with: error)
+            try await client.enqueue(draft("\(number)"))
+            try await client.enqueue(.mute(MuteNotifications(channel: Self.channel)))
+            try await client.feed(.timer(.outbox(Self.channel)))
+        }
+        let key = MessageKey(channel: Self.channel, clientId: "c1")
+        #expect(client.take().contains(.settled(key, .failure(error))))
+        #expect(client.calls.values.contains("channel.muteNotifications"))
+    }
+
+    @Test("R08 a busy server is asked ever later, at the earliest when it says")
+    func backoff() async throws {
+        var client = try await client()
+        try await client.send("hi", clientId: "c1")
+        for _ in 0..<4 {
+            try await client.refuse("message.send", with: RoostError(.overloaded, "Later.", retryAfterMilliseconds: 500))
+            try await client.feed(.timer(.outbox(Self.channel)))
+        }
+        #expect(pauses(&client) == [.milliseconds(500), .seconds(1), .seconds(2), .seconds(4)])
+        try await client.refuse("message.send", with: RoostError(.rateLimited, "Later.", retryAfterMilliseconds: 60_000))
+        #expect(pauses(&client) == [.seconds(60)])
+    }
+
+    @Test(
+        "R08 AM-43 while a message waits for the end of a silence, reading, drafts, muting and leaving don't wait with it, but edits do"
+    )
+    func overtaking() async throws {
+        var client = try await client()
+        let silenced = RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 7_200_000))
+        for id in ["c1", "c2"] as [ClientID] { try await client.send("hi", clientId: id) }
+        try await client.refuse("message.send", with: silenced)
+        #expect(pauses(&client) == [.seconds(3600)] && client.calls.isEmpty)
+        let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 2), text: "hello")
+        try await client.enqueue(.edit(edit, of: nil))
+        try await client.enqueue(read)
+        #expect(client.calls.values.sorted() == ["reading.mark"])
+        // One goes after the other.
+        try await client.enqueue(.mute(MuteNotifications(channel: Self.channel)))
+        try await client.enqueue(draft("what"))
+        try await client.feed(.timer(.draft(Self.channel)))
+        #expect(client.calls.count == 1)
+        try await client.answer("reading.mark", with: UnreadCount(channelId: Self.channel, unreadCount: 0, readSeq: 3))
+        #expect(client.calls.values.sorted() == ["channel.muteNotifications"])
+        try await client.answer("channel.muteNotifications", with: Done())
+        #expect(client.calls.values.sorted() == ["draft.set"])
+        try await client.enqueue(leave)
+        try await client.answer("draft.set", with: Done())
+        #expect(client.calls.values.sorted() == ["member.leave"])
+        try await client.answer("member.leave", with: Done())
+        // The messages wait as before.
+        #expect(client.calls.isEmpty && pauses(&client) == [])
+        try await client.feed(.timer(.outbox(Self.channel)))
+        #expect(client.inFlight == "c1")
+        try await client.refuse("message.send", with: RoostError(.notMember, "No."))
+        #expect(client.inFlight == "c2")
+    }
+
+    @Test("R08 what overtakes a waiting message and can't be taken now is tried again with it")
+    func overtakingRefused() async throws {
+        var client = try await client()
+        let silenced = RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 7_200_000))
+        try await client.send("hi", clientId: "c1")
+        try await client.refuse("message.send", with: silenced)
+        try await client.enqueue(read)
+        try await client.refuse("reading.mark", with: RoostError(.overloaded, "Later.", retryAfterMilliseconds: 500))
+        try await client.feed(.timer(.outbox(Self.channel)))
+        try await client.refuse("message.send", with: silenced)
+        #expect(client.calls.values.sorted() == ["reading.mark"])
+        // A new connection finds out whether the silence is over.
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        #expect(client.inFlight == "c1")
+    }
+
+    @Test("EM-35 R08 a draft that is held back goes before leaving, and what the server refuses after the membership is given up")
+    func left() async throws {
+        var client = try await client()
+        try await client.enqueue(draft("hey"))
+        try await client.enqueue(leave)
+        #expect(client.calls.values.sorted() == ["draft.set"])
+        try await client.answer("draft.set", with: Done())
+        #expect(client.calls.values.sorted() == ["member.leave"])
+        try await client.answer("member.leave", with: Done())
+        try await client.feed(.timer(.draft(Self.channel)))
+        #expect(try await client.outbox.count() == 0 && client.calls.isEmpty)
+        // Somebody else ends it.
+        for operation in [draft("hey"), read] { try await client.enqueue(operation) }
+        try await client.refuse("reading.mark", with: RoostError(.notMember, "No."))
+        try await client.feed(.timer(.draft(Self.channel)))
+        try await client.refuse("draft.set", with: RoostError(.notMember, "No."))
+        #expect(try await client.outbox.count() == 0 && client.calls.isEmpty)
+        #expect(try await client.store.read { try $0.overlays() } == [:])
+    }
+}
