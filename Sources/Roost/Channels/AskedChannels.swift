@@ -2,8 +2,9 @@ import RoostAPI
 
 /// Channels that only the server can find, page by page: those of others, deleted ones, and those with certain members.
 ///
-/// The pages are kept in memory, and requested again after each reconnect. In between, rows of channels that this device follows come from
-/// its store. Lists by members, of whom the store knows only a part, are requested again when a member joins or leaves.
+/// The pages are kept in memory, and requested again after each reconnect. Channels that this device follows come from its store: their rows,
+/// whether they match, and new ones that do. The pages are requested again for what the store can't tell: when a member joins or leaves,
+/// if the query names members, and when a channel begins to match that the store doesn't know enough of.
 @MainActor
 final class AskedChannels: ChannelSource {
     private let query: ChannelQuery
@@ -15,12 +16,18 @@ final class AskedChannels: ChannelSource {
     private var users: [UserID: UserSummary] = [:]
     private var nextCursor: String?
     private var isLoaded = false
-    private var askedFor: [ChannelID: AskedState] = [:]
+    /// The stored channels that matched when the server was last asked, each with whether the user was a member. One that begins to match, or
+    /// whose membership changed, is news that the server is asked about once.
+    private var matching: [ChannelID: Bool] = [:]
 
-    /// The state of a channel outside the list when it last caused a request to the server. One that came into the list has none.
-    private struct AskedState: Hashable {
-        var isMember: Bool
-        var isDeleted: Bool
+    /// A channel as the store has it.
+    private struct StoredChannel: Sendable {
+        let view: ChannelView
+        /// Nil if it doesn't match.
+        let match: StoredMatch?
+        let isFollowed: Bool
+
+        var id: ChannelID { view.channel.channelId }
     }
 
     /// - Parameter ask: Has ``connected()`` called in a moment, once for all that happens until then.
@@ -35,7 +42,7 @@ final class AskedChannels: ChannelSource {
         guard isLoaded else { return nil }
         let now = chat.driver.environment.now()
         let placed = views.values.map { (place: query.place(of: $0), view: $0) }
-        let sorted = placed.sorted { query.isReversed ? $1.place.isBefore($0.place) : $0.place.isBefore($1.place) }
+        let sorted = placed.sorted { isPlace($0.place, before: $1.place) }
         return sorted.map { ChannelItem($0.view, users, now: now) }
     }
 
@@ -43,37 +50,70 @@ final class AskedChannels: ChannelSource {
     var number: Int { 0 }
     var difference: ListUpdate<ChannelItem>? { nil }
     var isPartial: Bool { false }
+    var nextEnd: Timestamp? {
+        let now = chat.driver.environment.now()
+        return views.values.compactMap { $0.channel.nextEnd(after: now) }.min()
+    }
     var shownUsers: [UserID: Int64] { users.mapValues(\.version) }
+    private var namesUsers: Bool { query.exactUsers != nil || query.includingUsers != nil }
     var unreadCount: Int { Int(clamping: views.values.reduce(0) { $0 + Int64(query.place(of: $1).countedUnread) }) }
 
     func follow(_ change: StoreChange) async throws {
         // What changed before the first answer is part of it. Of a change of everything, only what it names counts: everything changes at
         // the beginning, and with another epoch, after which the server is asked.
         guard isLoaded else { return }
-        let ids = change.channels
-        let stored = try await chat.driver.files().store.read { database in
-            try ids.compactMap { id in
-                try database.channelView(id).map { (view: $0, isFollowed: try database.cursor(of: id) != nil) }
-            }
-        }
-        let namesUsers = query.exactUsers != nil || query.includingUsers != nil
         var mustAskAgain = namesUsers && !change.members.union(change.memberships).isEmpty
-        for (view, isFollowed) in stored {
-            let id = view.channel.channelId
-            guard views[id] != nil else {
-                // Another one may belong here now: one that was joined, left or deleted. The server is asked only once, since a membership
-                // also changes with every reading.
-                let asked = AskedState(isMember: view.membership?.state == .member, isDeleted: view.channel.deletedAt != nil)
-                if change.memberships.contains(id) || asked.isDeleted, askedFor[id] != asked {
-                    askedFor[id] = asked
-                    mustAskAgain = true
-                }
-                continue
-            }
-            if isFollowed || change.memberships.contains(id) { views[id] = holds(view) ? view : nil }
+        for channel in try await stored(change.channels) where channel.isFollowed || change.memberships.contains(channel.id) {
+            if show(channel) { mustAskAgain = true }
         }
         if mustAskAgain { ask() }
         try await introduce()
+    }
+
+    /// Shows a channel as it is stored, or removes it. Returns whether the server must be asked, which alone can tell whether it belongs here.
+    private func show(_ channel: StoredChannel) -> Bool {
+        let id = channel.id
+        guard let match = channel.match else {
+            (views[id], matching[id]) = (nil, nil)
+            return false
+        }
+        // The user may find each of their own channels. A filter by members, or a channel that the user has left, the server has to look at.
+        let isCertain = match.isMember && !namesUsers && isInPages(channel.view)
+        let isListed = views[id] != nil
+        if isListed || isCertain { views[id] = channel.view }
+        if match.isMember, isListed || isCertain {
+            matching[id] = true
+            return false
+        }
+        // The server would answer without operations on their way: it is asked when it has them, which is a change too.
+        guard matching[id] != match.isMember, !match.hasOverlay else { return false }
+        matching[id] = match.isMember
+        return true
+    }
+
+    /// Whether a channel's place is before the last row. Beyond it, only the server knows where the next page begins.
+    private func isInPages(_ view: ChannelView) -> Bool {
+        guard nextCursor != nil else { return true }
+        let place = query.place(of: view)
+        return views.values.contains { isPlace(place, before: query.place(of: $0)) }
+    }
+
+    private func isPlace(_ place: ChannelPlace, before other: ChannelPlace) -> Bool {
+        query.isReversed ? other.isBefore(place) : place.isBefore(other)
+    }
+
+    /// Reads channels from the store. Those that aren't there are left out.
+    private func stored(_ ids: Set<ChannelID>) async throws -> [StoredChannel] {
+        let query = query
+        return try await chat.driver.files().store.read { database in
+            try ids.compactMap { id in
+                try database.channelView(id).map { view in
+                    StoredChannel(
+                        view: view, match: try query.storedMatches(in: database, only: id).first,
+                        isFollowed: try database.cursor(of: id) != nil)
+                }
+            }
+        }
     }
 
     /// Reads the users whom the rows name. Those whom a page brought are stored before it is here.
@@ -84,35 +124,29 @@ final class AskedChannels: ChannelSource {
         }
     }
 
-    /// Returns whether a row that matched the query still does, as far as this device knows.
-    private func holds(_ view: ChannelView) -> Bool {
-        if view.channel.deletedAt != nil, query.includeDeleted != true { return false }
-        let isMember = view.membership?.state == .member
-        return switch query.membership ?? .member {
-        case .all: true
-        case .member: isMember
-        case .notMember: !isMember
-        }
-    }
-
     /// Asks for as many rows as are shown.
     func connected() async throws {
+        let query = query
+        // Read before, so that what changes while the server answers is news.
+        let matches = try await chat.driver.files().store.read { try query.storedMatches(in: $0) }
         (views, nextCursor) = try await rows(after: nil, atLeast: max(pageSize, views.count))
-        for id in views.keys { askedFor[id] = nil }
+        matching = [:]
+        for match in matches where !match.hasOverlay { matching[match.id] = match.isMember }
         try await introduce()
         isLoaded = true
     }
 
     func complete() async throws {}
+    /// ``items`` are as of the time when they are read.
+    func endStates() async throws {}
 
     /// The user has logged out: nobody is asked any more.
-    func forget() { (views, users, nextCursor, isLoaded) = ([:], [:], nil, true) }
+    func forget() { (views, users, matching, nextCursor, isLoaded) = ([:], [:], [:], nil, true) }
 
     func extend() async throws {
         guard let nextCursor else { return }
         let more = try await rows(after: nextCursor, atLeast: 1)
         views.merge(more.views) { _, new in new }
-        for id in more.views.keys { askedFor[id] = nil }
         self.nextCursor = more.nextCursor
         try await introduce()
     }
@@ -130,6 +164,10 @@ final class AskedChannels: ChannelSource {
             for view in answer.items { views[view.channel.channelId] = view }
             page.cursor = answer.nextCursor
             if page.cursor == nil || views.count >= count { break }
+        }
+        // The store is ahead of the server by the user's operations on their way.
+        for channel in try await stored(Set(views.keys)) where channel.isFollowed {
+            views[channel.id] = channel.match == nil ? nil : channel.view
         }
         return (views, page.cursor)
     }

@@ -6,15 +6,15 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
 
     /// The channel with its attributes and counters.
     public var channel: Channel { row.view.channel }
-    /// The user's membership, current or former; nil for a user who never was a member.
+    /// The user's membership, current or former; nil if they never were a member.
     public var membership: Membership? { row.view.membership }
     /// The user's invitation while it waits for an answer.
     public var invitation: Invitation? { row.view.invitation }
     /// The newest message on this device.
     public var lastMessage: Message? { row.view.lastMessage }
-    /// Who sent ``lastMessage``, as this device knows them: by the id alone until their name has come.
+    /// Who sent ``lastMessage``, as this device knows them: only by id until their name arrives.
     public var lastSender: UserSummary? { row.sender }
-    /// Who sent ``invitation``, likewise.
+    /// Who sent ``invitation``, in the same way.
     public var inviter: UserSummary? { row.inviter }
     /// Messages that the user hasn't read (AM-43); 0 for non-members.
     public var unreadCount: Int { row.view.unreadCount }
@@ -38,13 +38,5 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
         view.channel.updateTimedStates(now)
         func user(_ id: UserID?) -> UserSummary? { id.map { users[$0] ?? UserSummary(userId: $0) } }
         row = ChannelRow(view, sender: user(view.lastMessage?.sender), inviter: user(view.invitation?.inviter))
-    }
-}
-
-extension Channel {
-    /// Sets what follows from the times at which a silence and a rate limit end (AM-07, AM-08).
-    mutating func updateTimedStates(_ now: Timestamp) {
-        isMuted = mutedUntil.map { $0 > now } ?? false
-        isRateLimited = rateLimitedUntil.map { $0 > now } ?? false
     }
 }

@@ -1,19 +1,19 @@
 public import Observation
 public import RoostAPI
 
-/// Channels as a live collection: those that a query holds, in its order (AM-30, R08).
+/// Channels as a live collection: those that match a query, in its order (AM-30, R08).
 ///
 /// A list of the user's own channels comes from this device's store. It is complete and right offline too, and follows every event by
 /// moving the one row that it concerns. Lists that only the server can make come from it page by page, and again after each reconnect:
 /// channels of others (`membership` `all` or `notMember`), deleted ones (`includeDeleted`), and channels by their members (`exactUsers`,
-/// `includingUsers`), which are requested again whenever a member of one of the user's channels joins or leaves. Offline such a list shows
-/// its last rows.
+/// `includingUsers`), which are requested again whenever a member of one of the user's channels joins or leaves. In between, the user's own
+/// channels come into such a list, change and go as the filters say; those of others stay as they were. Offline it shows its last rows.
 @MainActor @Observable
 public final class ChannelList {
     /// The channels in the order of the query, as many pages as were loaded.
     public private(set) var items: [ChannelItem] = []
-    /// The sum of the unread messages over all channels of the list, those included that aren't loaded as rows from the store
-    /// (AM-44), without those that the user has muted (D-29). The first rows may be there before it: it is right once the list is loaded.
+    /// The unread messages of all channels of the list, including those that aren't loaded as rows from the store (AM-44), without those
+    /// that the user has muted (D-29). The first rows may be there before it: it is right once the list is loaded.
     public private(set) var totalUnreadCount = 0
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
@@ -26,8 +26,8 @@ public final class ChannelList {
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
-    /// The query of the list. After a change it shows the rows that it had, in the ``phase`` `loading`, until those of the new query are there;
-    /// observers get the difference. A query outside of its limits is refused: the rows stay as they are, and follow nothing until there is
+    /// The query of the list. After a change the list keeps its rows, in the ``phase`` `loading`, until those of the new query are there;
+    /// observers get the difference. A query that exceeds its limits is refused: the rows stay as they are, and aren't updated until there is
     /// another query.
     @ObservationIgnored public var query: ChannelQuery { didSet { if query != oldValue { ask() } } }
     @ObservationIgnored private let chat: Chat
@@ -38,6 +38,9 @@ public final class ChannelList {
     @ObservationIgnored private var isShown = false
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<ChannelItem>()
+    /// Waits for the next end of a silence or rate limit in the list.
+    @ObservationIgnored private var expiry: ObservationToken?
+    @ObservationIgnored private var awaitedEnd: Timestamp?
 
     init(_ query: ChannelQuery, pageSize: Int, in chat: Chat) {
         self.query = query
@@ -83,7 +86,7 @@ public final class ChannelList {
         }
     }
 
-    /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
+    /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
     public var updates: ListUpdates<ChannelItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
@@ -91,9 +94,9 @@ public final class ChannelList {
         observers.add(startingWith: isShown ? items : nil, callback)
     }
 
-    /// Adds a page of rows. Does nothing when there are none (SB-23).
+    /// Adds a page of rows. Does nothing if there are none (SB-23).
     ///
-    /// - Throws: `RoostError` as ``Chat/call(_:)`` does, where the server is asked.
+    /// - Throws: `RoostError` as ``Chat/call(_:)`` does, if the server is asked.
     public func loadMore() async throws {
         guard hasMore, let source else { return }
         try await follower.take { try await source.extend() }
@@ -138,6 +141,7 @@ public final class ChannelList {
         let difference = source.number == shown + 1 ? source.difference : nil
         shown = source.number
         follower.shows(source.shownUsers)
+        waitForEnd(source.nextEnd)
         defer { if !isPartial { follower.answered() } }
         show(items, difference)
     }
@@ -148,6 +152,19 @@ public final class ChannelList {
         isShown = true
         self.items = items
         observers.notify(items, after: before, difference)
+    }
+
+    /// A silence and a rate limit end without an event: the list shows it when the next of them does.
+    private func waitForEnd(_ end: Timestamp?) {
+        guard end != awaitedEnd else { return }
+        awaitedEnd = end
+        expiry = end.map { end in
+            chat.driver.environment.waiting(until: end) { [weak self] in
+                // The clock that was waited for and that of the day may differ a little: then it is waited for once more.
+                self?.awaitedEnd = nil
+                await self?.work(isQuestion: false) { try await $0.endStates() }
+            }
+        }
     }
 
     private func askSoon() {

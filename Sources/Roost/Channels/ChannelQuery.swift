@@ -26,7 +26,7 @@ extension QueryChannels {
             SELECT c.channel_id, c.ordinal, m.read_count, m.notifications_muted_until IS NOT NULL,
                    \(nameContains == nil ? "NULL" : "c.name_key"), \(placeColumn)
             FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
-            WHERE m.is_member = 1 AND c.is_deleted = 0 \(conditions.sql)
+            WHERE \(conditions.sql)
             """
         let part = nameContains.map { NameKey.of($0) }
         var places: [ChannelPlace] = []
@@ -34,11 +34,7 @@ extension QueryChannels {
             let id: ChannelID = try row.value()
             let (ordinal, readCount): (Int, Int) = (try row.value(), try row.value())
             let isMuted: Bool = try row.value()
-            if let part {
-                guard try !part.isEmpty && NameKey.holds(part, in: row.value()) else { return }
-            } else {
-                row.skip()
-            }
+            guard try Self.nameKey(in: &row, contains: part) else { return }
             places.append(try place(id, unreadCount: max(0, ordinal.subtractingWithSaturation(readCount)), isMuted: isMuted, &row))
         }
         return places
@@ -54,12 +50,41 @@ extension QueryChannels {
             let sql = """
                 SELECT c.channel_id FROM channels c INDEXED BY \(index)
                 CROSS JOIN memberships m ON m.channel_id = c.channel_id
-                WHERE m.is_member = 1 AND c.is_deleted = 0 \(group) \(conditions.sql)
+                WHERE \(conditions.sql) \(group)
                 ORDER BY \(placeColumn) \(direction), c.channel_id \(direction) LIMIT ?
                 """
             found += try database.values(sql, conditions.values + [count - found.count])
         }
         return found
+    }
+
+    /// The channels in the store that match the query, or one of them, as far as the store can tell: it has only some members of a channel, so that
+    /// filters by members (`exactUsers`, `includingUsers`) aren't checked, and it doesn't know which channels of others the user may find.
+    func storedMatches(in database: Database, only id: ChannelID? = nil) throws -> [StoredMatch] {
+        var conditions = storeConditions
+        if let id { conditions.add("c.channel_id = ?", id.rawValue) }
+        let sql = """
+            SELECT c.channel_id, COALESCE(m.is_member, 0), o.channel_id IS NOT NULL, \(nameContains == nil ? "NULL" : "c.name_key")
+            FROM channels c LEFT JOIN memberships m ON m.channel_id = c.channel_id
+            LEFT JOIN overlays o ON o.channel_id = c.channel_id
+            WHERE \(conditions.sql)
+            """
+        let part = nameContains.map { NameKey.of($0) }
+        var matches: [StoredMatch] = []
+        try database.each(sql, conditions.values) { row in
+            let match = StoredMatch(id: try row.value(), isMember: try row.value(), hasOverlay: try row.value())
+            if try Self.nameKey(in: &row, contains: part) { matches.append(match) }
+        }
+        return matches
+    }
+
+    /// Whether the name's key in the next column contains the key of a part; true without a part.
+    private static func nameKey(in row: inout CacheReader, contains part: String?) throws -> Bool {
+        guard let part else {
+            row.skip()
+            return true
+        }
+        return try !part.isEmpty && NameKey.holds(part, in: row.value())
     }
 
     /// The index with the order's column and the id.
@@ -122,6 +147,12 @@ extension QueryChannels {
     /// The filters as conditions on the store's rows. Names are compared apart.
     private var storeConditions: StoreConditions {
         var conditions = StoreConditions()
+        switch membership ?? .member {
+        case .member: conditions.add("m.is_member = 1")
+        case .notMember: conditions.add("COALESCE(m.is_member, 0) = 0")
+        case .all: break
+        }
+        if includeDeleted != true { conditions.add("c.is_deleted = 0") }
         if let types { conditions.add("c.type", in: types.map(\.rawValue)) }
         // An id may be written as `type:id` (ST-03).
         if let ids {
@@ -139,7 +170,10 @@ extension QueryChannels {
         if let createdAfter { conditions.add("c.created_at > ?", createdAfter) }
         if includeEmpty == false { conditions.add("c.message_count > 0") }
         if includeFrozen == false { conditions.add("c.is_frozen = 0") }
-        if unreadOnly == true { conditions.add("c.ordinal > m.read_count") }
+        // In a deleted channel nothing is unread.
+        if unreadOnly == true { conditions.add("c.ordinal > m.read_count AND c.is_deleted = 0") }
+        // The user hides only their own channels from themselves.
+        guard membership ?? .member == .member else { return conditions }
         let comesBack =
             "(m.hidden_state = 'hiddenAllowAutoUnhide' AND c.ordinal > m.hidden_ordinal AND m.notifications_muted_until IS NULL)"
         switch hidden ?? .unhiddenOnly {
@@ -153,9 +187,18 @@ extension QueryChannels {
     }
 }
 
+/// A channel in the store that matches a query, as far as the store can tell.
+struct StoredMatch: Sendable {
+    let id: ChannelID
+    /// Whether the user is a member, or was when the channel was deleted.
+    let isMember: Bool
+    /// Whether operations on their way change what is shown of it: the server may not have them yet.
+    let hasOverlay: Bool
+}
+
 /// Conditions that hold together. Values are bound, never written into the text.
 private struct StoreConditions {
-    private(set) var sql = ""
+    private(set) var sql = "TRUE"
     private(set) var values: [any CacheColumn] = []
 
     mutating func add(_ condition: String, _ values: any CacheColumn...) {

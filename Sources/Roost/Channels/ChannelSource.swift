@@ -19,6 +19,8 @@ protocol ChannelSource: AnyObject {
     var shownUsers: [UserID: Int64] { get }
     /// Whether ``complete()`` has something to do once the rows are shown.
     var isPartial: Bool { get }
+    /// When ``endStates()`` may have something to do: when the next silence or rate limit of a shown channel ends. Nil if none does.
+    var nextEnd: Timestamp? { get }
 
     /// Applies a change of the store.
     func follow(_ change: StoreChange) async throws
@@ -28,6 +30,8 @@ protocol ChannelSource: AnyObject {
     func extend() async throws
     /// Does what the first rows didn't have to wait for.
     func complete() async throws
+    /// Reads the rows again of channels whose silence or rate limit has ended since.
+    func endStates() async throws
 }
 
 /// The user's own channels, from this device's store: complete and right offline too.
@@ -44,6 +48,7 @@ final class StoredChannels: ChannelSource {
     private(set) var unreadCount = 0
     private(set) var isPartial = false
     private(set) var shownUsers: [UserID: Int64] = [:]
+    private(set) var nextEnd: Timestamp?
 
     init(_ query: ChannelQuery, pageSize: Int, driver: SyncDriver) {
         self.driver = driver
@@ -54,12 +59,14 @@ final class StoredChannels: ChannelSource {
     func connected() {}
     func extend() async throws { try await perform { try $0.extend(in: $1, now: $2) } }
     func complete() async throws { try await perform { try $0.complete(in: $1, now: $2) } }
+    func endStates() async throws { try await perform { try $0.endStates(in: $1, now: $2) } }
 
     private func perform(
         _ step: @escaping @Sendable (inout ListedChannels, Database, Timestamp) throws -> Void
     ) async throws {
         let now = driver.environment.now
-        (isPartial, difference) = (false, nil)
+        // If this fails, nobody waits for an end: the next change has all rows read again.
+        (isPartial, difference, nextEnd) = (false, nil, nil)
         number += 1
         let shown = try await driver.files().store.read { database in
             try self.list.withLockedValue { list in
@@ -72,7 +79,7 @@ final class StoredChannels: ChannelSource {
                 return list.shown
             }
         }
-        (items, difference) = (shown.items, shown.difference)
+        (items, difference, nextEnd) = (shown.items, shown.difference, shown.nextEnd)
         (hasMore, unreadCount, isPartial, shownUsers) = (shown.hasMore, shown.unreadCount, shown.isPartial, shown.users)
     }
 }

@@ -2,7 +2,7 @@ import Foundation
 public import RoostAPI
 
 extension Chat {
-    /// A channel as a live object. Each call makes a new one; keep it while it is shown. What is known of it is there once
+    /// A channel as a live object. Each call makes a new one; keep it while it is shown. It shows what this device knows once
     /// ``LiveChannel/loaded()`` returns.
     @MainActor public func channel(_ id: ChannelID) -> LiveChannel { LiveChannel(id, of: self) }
 
@@ -10,7 +10,7 @@ extension Chat {
     /// of the list. Each call makes a new one; keep it while it is shown.
     @MainActor public func channels() -> ChannelList { channels(matching: ChannelQuery(), pageSize: .max) }
 
-    /// The channels that a query holds as a live collection (AM-32, AM-33, SB-23 to SB-32, ST-09). Each call makes a new one; keep
+    /// The channels that match a query, as a live collection (AM-32, AM-33, SB-23 to SB-32, ST-09). Each call makes a new one; keep
     /// it while it is shown.
     ///
     /// - Parameters:
@@ -21,18 +21,18 @@ extension Chat {
         ChannelList(query, pageSize: pageSize, in: self)
     }
 
-    /// Fetches a channel without joining it, as a live object that has it already (AM-27, SB-25). A channel that the user isn't a member of
+    /// Fetches a channel without joining it, and returns it as a loaded live object (AM-27, SB-25). A channel that the user isn't a member of
     /// is shown as last fetched.
     ///
     /// - Parameter id: The channel's id, or `type:id` (ST-03). The live object has the channel's own.
-    /// - Throws: `RoostError` with `not_found` for a channel that isn't there, or that the user may not know of, and as
+    /// - Throws: `RoostError` with `not_found` for a channel that doesn't exist, or that the user may not know of, and as
     ///   ``call(_:)`` does.
     @MainActor public func getChannel(_ id: ChannelID) async throws -> LiveChannel {
         await loadedChannel(try await call(GetChannel(channel: id)).channel.channelId)
     }
 
-    /// Joins a channel, and gives it as a live object that has it already. Joining again changes nothing, so that it serves for fetching
-    /// too (AM-26).
+    /// Joins a channel, and returns it as a loaded live object. Joining again changes nothing, so this can also be used to fetch it
+    /// (AM-26).
     ///
     /// - Throws: `RoostError` with `not_found`, `invite_required` for a private channel, `banned`, `member_limit`, `channel_limit`,
     ///   `kind_forbids`, and as ``call(_:)`` does.
@@ -40,10 +40,10 @@ extension Chat {
         await loadedChannel(try await call(JoinChannel(channel: id)).channel.channelId)
     }
 
-    /// Creates a channel with all that one can have (AM-24, SB-08, SB-09). The user becomes its owner and first member (D-17).
+    /// Creates a channel with any of its attributes (AM-24, SB-08, SB-09). The user becomes its owner and first member (D-17).
     ///
-    /// When the connection is lost before the answer, it is sent again with the same idempotency key once there is a connection, so
-    /// that no second channel comes of it (SB-12). A draft without a key gets one.
+    /// If the connection is lost before the answer, the call is sent again after a reconnect with the same idempotency key, so it never
+    /// creates a second channel (SB-12). A draft without a key gets one.
     /// - Throws: `RoostError` with `already_exists` (AM-23), `not_found` for an unknown user, `kind_forbids` for something that the type
     ///   doesn't allow (AM-19), `member_limit`, `channel_limit`, and as ``call(_:)`` does.
     @MainActor @discardableResult public func createChannel(_ draft: CreateChannel) async throws -> LiveChannel {
@@ -60,14 +60,14 @@ extension Chat {
         return channel
     }
 
-    /// Creates a channel. See ``createChannel(_:)`` for all that one can have.
+    /// Creates a channel. See ``createChannel(_:)`` for more attributes.
     ///
     /// - Parameters:
     ///   - id: Unique for ever; the server makes one when it is nil (AM-13).
     ///   - type: What kind of channel it is, for good (AM-14).
     ///   - displayName: Its name, if it has one of its own.
     ///   - tags: To find channels by (AM-33).
-    ///   - metadata: Whatever the app keeps with it: an object.
+    ///   - metadata: The app's own data, an object.
     ///   - users: Members from the start, beside the user; at most `Limits.membersPerCall` (AM-24).
     @MainActor @discardableResult
     public func createChannel(
@@ -78,14 +78,14 @@ extension Chat {
             CreateChannel(channel: id, type: type, displayName: displayName, tags: tags, metadata: metadata, users: users))
     }
 
-    /// Gives the conversation with some users, which is created when there is none: the same users always have the same one
+    /// Returns the conversation with some users, and creates it if there is none: the same users always have the same one
     /// (AM-25).
     ///
     /// - Parameters:
     ///   - users: At least one, beside the user; at most `Limits.membersPerCall`.
-    ///   - displayName: Its name, if one is created that is to have one of its own.
-    ///   - tags: To find it by, if it is created (AM-33).
-    ///   - metadata: Whatever the app keeps with it, if it is created: an object.
+    ///   - displayName: Its name, if it is created and is to have its own.
+    ///   - tags: Tags to find it by, if it is created (AM-33).
+    ///   - metadata: The app's own data, an object, if it is created.
     /// - Throws: `RoostError` with `invalid_argument` without users (AM-24), `not_found` for an unknown one, and as ``call(_:)``
     ///   does.
     @MainActor @discardableResult

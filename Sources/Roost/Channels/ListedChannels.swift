@@ -3,7 +3,7 @@ import RoostAPI
 
 /// The user's own channels that a query holds, and the rows of those that are shown.
 ///
-/// A change moves and reads the rows that it concerns, and the difference to the rows before follows from that. Nothing else is looked at.
+/// A change moves and reads the rows that it concerns, and the difference from the rows before follows from that. Nothing else is looked at.
 struct ListedChannels: Sendable {
     /// What the main actor gets.
     struct Shown: Sendable {
@@ -14,6 +14,8 @@ struct ListedChannels: Sendable {
         var isPartial: Bool
         /// Users whom rows that were read show, each with the version that is known.
         var users: [UserID: Int64]
+        /// When a silence or rate limit of a shown channel ends next.
+        var nextEnd: Timestamp?
     }
 
     private let query: ChannelQuery
@@ -27,6 +29,8 @@ struct ListedChannels: Sendable {
     private var hasMore = false
     private var unreadCount = 0
     private var users: [UserID: Int64] = [:]
+    /// The earliest end of a silence or rate limit in all rows that were read since the last end. The row may be gone since.
+    private var nextEnd: Timestamp?
 
     /// So many rows are read before the places of all others are.
     private static let firstRowsMax = 200
@@ -40,12 +44,12 @@ struct ListedChannels: Sendable {
     var shown: Shown {
         Shown(
             items: items, difference: difference, hasMore: hasMore, unreadCount: unreadCount,
-            isPartial: items != nil && order == nil, users: users)
+            isPartial: items != nil && order == nil, users: users, nextEnd: nextEnd)
     }
 
     /// Has the next change read everything: the last one was broken off.
     mutating func reset() {
-        (order, items, difference) = (nil, nil, nil)
+        (order, items, difference, nextEnd) = (nil, nil, nil, nil)
     }
 
     mutating func apply(_ change: StoreChange, in database: Database, now: Timestamp) throws {
@@ -98,6 +102,21 @@ struct ListedChannels: Sendable {
         try readAll(keeping: { _ in false }, in: database, now: now)
     }
 
+    /// Reads the rows again of channels whose silence or rate limit has ended since they were read.
+    mutating func endStates(in database: Database, now: Timestamp) throws {
+        var ended = StoreChange()
+        nextEnd = nil
+        for item in items ?? [] {
+            if item.channel.hasEndedState(at: now) { ended.channels.insert(item.id) }
+            expect(item.channel.nextEnd(after: now))
+        }
+        try apply(ended, in: database, now: now)
+    }
+
+    private mutating func expect(_ end: Timestamp?) {
+        if let end { nextEnd = min(end, nextEnd ?? end) }
+    }
+
     // MARK: Reading
 
     /// Reads the first rows by an index. Returns false if there is none, or the list isn't paged.
@@ -130,6 +149,7 @@ struct ListedChannels: Sendable {
         for user in [row.sender, row.inviter] {
             if let user { users[user.userId] = user.version }
         }
+        expect(row.view.channel.nextEnd(after: now))
         return ChannelItem(row)
     }
 

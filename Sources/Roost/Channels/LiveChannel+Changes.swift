@@ -8,13 +8,13 @@ extension LiveChannel {
     ///   - avatarFileId: The id of a file of the app's own for its picture.
     ///   - coverUrl: The address of its cover.
     ///   - customType: The app's own word for what kind of channel it is.
-    ///   - data: A text of the app's.
+    ///   - data: A text of the app's own.
     ///   - tags: All of them, to find the channel by (AM-33).
     ///   - metadata: Replaces the whole object: the last writer wins (AM-36).
     ///   - ifMetadataVersion: Writes the metadata only if this is still its version.
     ///   - isDistinct: Whether it is the only channel of just these members.
     ///   - isPublic: Whether everybody may find and join it.
-    ///   - policy: The given parts of the channel's differences from its type.
+    ///   - policy: Changes the given parts of the channel's differences from its type.
     /// - Throws: `RoostError` with `not_permitted` unless the caller may change the channel, `conflict_version`, `already_exists` when
     ///   another channel is the distinct one of the same members, `immutable_field` for something that the type has fixed, and as
     ///   ``Chat/call(_:)`` does.
@@ -32,7 +32,7 @@ extension LiveChannel {
 
     /// Deletes the channel for everyone (AM-34). Deleting it again changes nothing.
     ///
-    /// - Throws: `RoostError` with `not_permitted` for those whom the channel's type doesn't name (``ChannelPolicy/delete``), whoever owns it, and as
+    /// - Throws: `RoostError` with `not_permitted` unless the channel's type names the user (``ChannelPolicy/delete``), even for its owner, and as
     ///   ``Chat/call(_:)`` does.
     public func destroy() async throws { _ = try await chat.call(DeleteChannel(channel: id)) }
 
@@ -48,7 +48,7 @@ extension LiveChannel {
 
     /// Silences the channel for its ordinary members (AM-07).
     ///
-    /// - Parameter duration: A part of a second counts as a whole one; nil for ever.
+    /// - Parameter duration: Rounded up to whole seconds; nil for ever.
     /// - Throws: As ``freeze()``; `invalid_argument` for a duration that isn't more than 0.
     public func silence(for duration: Duration? = nil) async throws {
         _ = try await chat.call(SilenceChannel(channel: id, seconds: duration?.wholeSeconds))
@@ -59,7 +59,7 @@ extension LiveChannel {
     /// - Throws: As ``freeze()``.
     public func unsilence() async throws { _ = try await chat.call(UnsilenceChannel(channel: id)) }
 
-    /// Sets how many messages of a window of time are delivered (AM-08).
+    /// Sets how many messages are delivered in a window of time (AM-08).
     ///
     /// - Parameters:
     ///   - messages: 1 to 1000 in each window.
@@ -77,7 +77,7 @@ extension LiveChannel {
     public func removeRateLimit() async throws { _ = try await chat.call(RemoveRateLimit(channel: id)) }
 
     /// Hides the channel from the user's own lists, on all the user's devices (SB-26, SB-27). It is on this device's disk and shown when this
-    /// returns, and is sent as soon as that is possible: ``Chat/outbox`` has it until then, or with the error if it is refused.
+    /// returns, and is sent as soon as possible: ``Chat/outbox`` has it until then, or with the error if it is refused.
     ///
     /// - Parameters:
     ///   - hidePreviousMessages: Whether the messages so far stay concealed when the channel comes back; they are deleted from this device.
@@ -93,11 +93,11 @@ extension LiveChannel {
     /// - Throws: As ``hide(hidePreviousMessages:allowAutoUnhide:)``.
     public func unhide() async throws { try await chat.driver.enqueue(.unhide(UnhideChannel(channel: id))) }
 
-    /// Mutes the channel for the user alone, on all of their devices (D-29): what arrives is counted on, and left out of ``Chat/unread`` and of the totals of
-    /// lists; a message doesn't bring the channel back if the user has hidden it. Others learn nothing of it.
+    /// Mutes the channel for the user alone, on all of their devices (D-29): messages still count in the channel, but not in ``Chat/unread`` and the totals
+    /// of lists, and they don't bring the channel back if the user has hidden it. Others aren't told.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible.
-    /// - Parameter duration: Rounded up to whole seconds; nil for until ``unmuteNotifications()``. It counts from when the server has it.
+    /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
+    /// - Parameter duration: Rounded up to whole seconds; nil until ``unmuteNotifications()``. It begins when the server gets it.
     /// - Throws: `RoostError` with `invalid_argument` for a duration that isn't more than 0, `unavailable` when this device can't store it.
     public func muteNotifications(for duration: Duration? = nil) async throws {
         let operation = MuteNotifications(channel: id, seconds: duration?.wholeSeconds)
@@ -105,12 +105,12 @@ extension LiveChannel {
         try await chat.driver.enqueue(.mute(operation))
     }
 
-    /// Ends what ``muteNotifications(for:)`` has begun: the channel counts again, with all that is unread. Does nothing if there is nothing to end.
+    /// Ends ``muteNotifications(for:)``: the channel counts again, with all its unread messages. Does nothing if it isn't muted.
     ///
     /// - Throws: As ``muteNotifications(for:)``.
     public func unmuteNotifications() async throws { try await chat.driver.enqueue(.unmute(UnmuteNotifications(channel: id))) }
 
-    /// Asks the server whether the user may do something here, and if not, which rule refuses and until when (AM-48).
+    /// Asks the server whether the user may do something here, and if not, which rule refuses it and until when (AM-48).
     ///
     /// - Throws: `RoostError` with `not_found`, and as ``Chat/call(_:)`` does.
     public func explain(_ permission: Permission) async throws -> PermissionExplanation {

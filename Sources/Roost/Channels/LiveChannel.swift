@@ -3,8 +3,8 @@ public import RoostAPI
 
 /// A channel as a live object: it shows what this device knows, and follows every change (AM-29).
 ///
-/// `channel` is nil until the channel is known here: one that the user is, was or is invited to be a member of, or that
-/// ``Chat/getChannel(_:)`` has fetched. Only a member's channel follows what happens in it.
+/// ``channel`` is nil until this device knows the channel: because the user is, was or is invited to be a member of it, or because
+/// ``Chat/getChannel(_:)`` has fetched it. It is kept up to date only while the user is a member.
 @MainActor @Observable
 public final class LiveChannel: Identifiable {
     /// The id by which the channel was requested.
@@ -19,13 +19,13 @@ public final class LiveChannel: Identifiable {
     public private(set) var currentUserMembership = ChannelMembership.none
     /// The newest message on this device.
     public private(set) var lastMessage: Message?
-    /// Who sent ``lastMessage``, as this device knows them: by the id alone until their name has come.
+    /// Who sent ``lastMessage``, as this device knows them: only by id until their name arrives.
     public private(set) var lastSender: UserSummary?
-    /// Who sent ``invitation``, likewise.
+    /// Who sent ``invitation``, in the same way.
     public private(set) var inviter: UserSummary?
     /// Messages that the user hasn't read (AM-43), exact at every moment.
     public private(set) var unreadCount = 0
-    /// Whether an unread message mentions the user, by name or with the whole channel (MN-16). Reading ends it.
+    /// Whether an unread message mentions the user, by name or with the whole channel (MN-16). Reading clears it.
     public private(set) var hasMention = false
     /// Whether the user hid the channel; a new message brings back one that was hidden until then (SB-29).
     public private(set) var hiddenState = HiddenState.unhidden
@@ -34,7 +34,7 @@ public final class LiveChannel: Identifiable {
     /// How far the channel has come: before it is loaded, nil means nothing.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store was asked. ``channel`` is nil then where the channel isn't known here.
+    /// Returns once the device's store has answered. ``channel`` is nil then if this device doesn't know the channel.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -79,8 +79,8 @@ public final class LiveChannel: Identifiable {
 
     /// Whether the user may do something here, without asking the server (AM-48).
     ///
-    /// This is what the server last sent, which it does after every change but one: a permission lost to a silence or a mute returns by the
-    /// clock, a moment after its end. ``explain(_:)`` asks the server, and gives the reason.
+    /// The server sends the permissions after every change but one: a permission lost to a silence or a mute returns by the clock, a moment
+    /// after its end. ``explain(_:)`` asks the server, and gives the reason.
     public func hasPermission(_ permission: Permission) -> Bool { ownCapabilities.contains(permission) }
 
     /// Every state of the channel from now on, the current one first.
@@ -148,15 +148,12 @@ public final class LiveChannel: Identifiable {
     private func waitForExpiry(in view: ChannelView?, now: Timestamp) {
         expiry = nil
         guard let next = Self.ends(in: view).filter({ $0 > now && $0 < .forever }).min() else { return }
-        let (clock, driver, id) = (chat.driver.environment.clock, chat.driver, id)
-        expiry = ObservationToken(
-            task: Task { [weak self] in
-                // A little later than this device's clock says, for the server's may be behind.
-                let wait = next.milliseconds.subtractingWithSaturation(now.milliseconds).addingWithSaturation(500)
-                try? await clock.sleep(for: .milliseconds(wait))
-                guard !Task.isCancelled else { return }
-                _ = try? await driver.call(GetChannel(channel: id))
-                await self?.follower.work { [weak self] in try await self?.reload() }
-            })
+        let (driver, id) = (chat.driver, id)
+        // A little later than this device's clock says, for the server's may be behind.
+        let moment = Timestamp(milliseconds: next.milliseconds + 500)
+        expiry = driver.environment.waiting(until: moment) { [weak self] in
+            _ = try? await driver.call(GetChannel(channel: id))
+            await self?.follower.work { [weak self] in try await self?.reload() }
+        }
     }
 }

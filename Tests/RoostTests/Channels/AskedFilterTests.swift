@@ -1,0 +1,250 @@
+import Foundation
+import Logging
+import RoostAPI
+import Synchronization
+import Testing
+
+@testable import Roost
+
+/// Lists from the server of channels that this device follows: the store has what most filters ask of them.
+@MainActor @Suite("Channels: filters of lists from the server", .timeLimit(.minutes(5)))
+struct AskedFilterTests {
+    private let clock = ManualClock()
+    /// What the server answers to `channel.query`.
+    private let page = ListedPage()
+    nonisolated private static let seen = membership(readSeq: 3, readCount: 2, channelSeq: 3, userSeq: 1)
+
+    /// A filter that `general` matches until a change, and again after another one.
+    struct Filter: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        let query: ChannelQuery
+        let away: [StoreWrite]
+        let back: [StoreWrite]
+    }
+
+    nonisolated private static func general(_ change: (inout Channel) -> Void = { _ in }) -> Channel {
+        var channel = channel(counters(3, messages: 2))
+        (channel.displayName, channel.tags) = ("Rome", ["travel"])
+        change(&channel)
+        return channel
+    }
+
+    nonisolated private static func reading(_ readCount: Int, _ hidden: HiddenState = .unhidden, userSeq: Seq) -> StoreWrite {
+        var changed = membership(readSeq: 3, readCount: readCount, hidden: hidden, channelSeq: 3, userSeq: userSeq)
+        changed.hiddenOrdinal = 2
+        return .membership(changed)
+    }
+
+    nonisolated static let filters: [Filter] = {
+        let message = StoreWrite.counters("general", counters(4, messages: 3))
+        var unread = ChannelQuery(includeDeleted: true)
+        unread.unreadOnly = true
+        let quiet = ChannelQuery(membership: .all, includeFrozen: false)
+        return [
+            Filter(
+                testDescription: "hidden until a message", query: ChannelQuery(includeDeleted: true),
+                away: [reading(2, .hiddenAllowAutoUnhide, userSeq: 2)], back: [message]),
+            Filter(
+                testDescription: "archived", query: ChannelQuery(includeDeleted: true),
+                away: [reading(2, .hiddenPreventAutoUnhide, userSeq: 2)], back: [reading(2, userSeq: 3)]),
+            Filter(
+                testDescription: "hidden ones", query: ChannelQuery(includeDeleted: true, hidden: .hiddenOnly),
+                away: [reading(2, userSeq: 3)], back: [reading(2, .hiddenPreventAutoUnhide, userSeq: 4)]),
+            Filter(testDescription: "unread", query: unread, away: [reading(2, userSeq: 3)], back: [message]),
+            Filter(
+                testDescription: "tags", query: ChannelQuery(membership: .all, includingTags: ["travel"]),
+                away: [.channel(general { $0.tags = ["food"] })], back: [.channel(general())]),
+            Filter(
+                testDescription: "name", query: ChannelQuery(membership: .all, nameContains: "rom"),
+                away: [.channel(general { $0.displayName = "Oslo" })], back: [.channel(general())]),
+            Filter(
+                testDescription: "frozen", query: quiet, away: [.channel(general { $0.isFrozen = true })],
+                back: [.channel(general())]),
+        ]
+    }()
+
+    private func chat() async throws -> (chat: Chat, server: ScriptedServer, store: Store) {
+        let server = ScriptedServer { [page] call in
+            call.operation == "channel.query" ? .result(page.value) : .nothing
+        }
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = server
+        configuration.clock = clock
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        try await chat.connect()
+        return (chat, server, try await chat.driver.prepare().store)
+    }
+
+    /// Has this device follow a channel, and the server answer with it.
+    private func follow(_ channel: Channel, _ membership: Membership = seen, in store: Store) async throws {
+        let position = Position(cursor: 3, windowStart: 4, messageCount: 2)
+        try await store.write([.channel(channel), .membership(membership), .position(channel.channelId, position)])
+        answer([ChannelView(channel: channel, membership: membership)])
+    }
+
+    private func answer(_ views: [ChannelView], nextCursor: String? = nil) {
+        page.value = Page(items: views, nextCursor: nextCursor)
+    }
+
+    /// Whether a list is going to ask the server in a moment.
+    private var isAboutToAsk: Bool { clock.ends.contains(.milliseconds(clock.timestamp.milliseconds + 250)) }
+
+    /// Has a list ask the server that is about to.
+    private func ask(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await until(sourceLocation: sourceLocation) { isAboutToAsk }
+        clock.advance(by: .milliseconds(250))
+    }
+
+    private func questions(to server: ScriptedServer) async -> Int {
+        await server.operations().count { $0 == "channel.query" }
+    }
+
+    @Test(
+        "AM-33 AM-34 SB-27 SB-30 R08 R09 A list from the server follows each filter of the user's own channels without asking",
+        arguments: filters)
+    func follows(filter: Filter) async throws {
+        let (chat, server, store) = try await chat()
+        var first = Self.seen
+        if filter.query.hidden == .hiddenOnly { first.hiddenState = .hiddenPreventAutoUnhide }
+        if filter.query.unreadOnly == true { first.readCount = 1 }
+        try await follow(Self.general(), first, in: store)
+        let list = chat.channels(matching: filter.query)
+        try await list.loaded()
+        #expect(list.items.map(\.id) == ["general"])
+        try await store.write(filter.away)
+        try await until { list.items.isEmpty }
+        try await store.write(filter.back)
+        try await until { list.items.map(\.id) == ["general"] }
+        await letOthersRun()
+        #expect(!isAboutToAsk)
+        #expect(await questions(to: server) == 1)
+        await chat.disconnect()
+    }
+
+    @Test(
+        "SB-26 SB-28 SB-30 R08 A channel leaves a list from the server when the user hides it, before the server has it, and comes back"
+    )
+    func hides() async throws {
+        let (chat, server, store) = try await chat()
+        try await follow(Self.general(), in: store)
+        let list = chat.channels(matching: ChannelQuery(includeDeleted: true))
+        try await list.loaded()
+        let live = chat.channel("general")
+        try await live.hide()
+        try await until { list.items.isEmpty }
+        let late = chat.channels(matching: ChannelQuery(includeDeleted: true))
+        try await late.loaded()
+        #expect(late.items.isEmpty)
+        try await live.unhide()
+        try await until { list.items.map(\.id) == ["general"] && late.items.map(\.id) == ["general"] }
+        await letOthersRun()
+        #expect(!isAboutToAsk)
+        #expect(await questions(to: server) == 2)
+        await chat.disconnect()
+    }
+
+    @Test("AM-34 R08 A followed channel that is deleted stays in a list of deleted ones too, and leaves the others")
+    func deleted() async throws {
+        let (chat, _, store) = try await chat()
+        try await follow(Self.general(), in: store)
+        let (all, present) = (
+            chat.channels(matching: ChannelQuery(includeDeleted: true)), chat.channels(matching: ChannelQuery(membership: .all))
+        )
+        try await all.loaded()
+        try await present.loaded()
+        #expect(all.items.count == 1 && present.items.count == 1)
+        try await store.write([.channel(Self.general { $0.deletedAt = Timestamp(milliseconds: 5) })])
+        try await until { present.items.isEmpty && all.items.first?.channel.deletedAt != nil }
+        await chat.disconnect()
+    }
+
+    @Test(
+        "SB-23 AM-33 R08 A channel that begins to match comes in before the last row; beyond it, the server is asked once"
+    )
+    func places() async throws {
+        let (chat, server, store) = try await chat()
+        try await follow(Self.general { $0.tags = [] }, in: store)
+        var other = channel(counters(1, messages: 0))
+        other.channelId = "other"
+        let last = ChannelView(channel: other, membership: nil)
+        answer([last], nextCursor: "1")
+        // Both were created at one moment. The higher id is the first of the newest.
+        let (newest, oldest) = (
+            chat.channels(matching: ChannelQuery(membership: .all, includingTags: ["travel"]), pageSize: 1),
+            chat.channels(matching: ChannelQuery(membership: .all, includingTags: ["travel"], order: .ascending), pageSize: 1)
+        )
+        try await newest.loaded()
+        try await oldest.loaded()
+        #expect(newest.items.map(\.id) == ["other"] && oldest.items.map(\.id) == ["other"])
+        #expect(await questions(to: server) == 2)
+        try await store.write([.channel(Self.general())])
+        try await until { oldest.items.map(\.id) == ["general", "other"] }
+        try await ask()
+        try await until { await questions(to: server) == 3 }
+        try await store.write([.counters("general", counters(5, messages: 3))])
+        try await until { oldest.items.first?.channel.counters.seq == 5 }
+        await letOthersRun()
+        #expect(!isAboutToAsk && newest.items.map(\.id) == ["other"])
+        #expect(await questions(to: server) == 3)
+        await chat.disconnect()
+    }
+
+    @Test(
+        "SB-27 SB-32 R08 A list by members is requested again when a message brings a hidden channel back"
+    )
+    func byMembers() async throws {
+        let (chat, server, store) = try await chat()
+        try await follow(Self.general(), in: store)
+        var query = ChannelQuery()
+        query.includingUsers = ["bob"]
+        let list = chat.channels(matching: query)
+        try await list.loaded()
+        #expect(list.items.map(\.id) == ["general"])
+        let shown = page.value.items
+        answer([])
+        try await store.write([Self.reading(2, .hiddenAllowAutoUnhide, userSeq: 2)])
+        try await until { list.items.isEmpty }
+        // The membership changed: such a list is asked for again.
+        try await ask()
+        try await until { await questions(to: server) == 2 }
+        await letOthersRun()
+        answer(shown)
+        try await store.write([.counters("general", counters(4, messages: 3))])
+        try await ask()
+        try await until { list.items.first?.channel.counters.seq == 4 }
+        #expect(await questions(to: server) == 3)
+        await chat.disconnect()
+    }
+
+    @Test(
+        "AM-33 R08 A list of all channels is requested again once the user has left one, which they may not find any more"
+    )
+    func left() async throws {
+        let (chat, _, store) = try await chat()
+        try await follow(Self.general(), in: store)
+        let list = chat.channels(matching: ChannelQuery(membership: .all))
+        try await list.loaded()
+        #expect(list.items.map(\.id) == ["general"])
+        answer([])
+        try await chat.channel("general").leave()
+        try await until { list.items.first?.membership?.state == MembershipState.none }
+        await letOthersRun()
+        #expect(!isAboutToAsk)
+        let left = membership(readSeq: 3, readCount: 2, state: .none, channelSeq: 3, userSeq: 2)
+        try await store.write([.overlay("general", nil), .membership(left), .leave("general")])
+        try await ask()
+        try await until { list.items.isEmpty }
+        await chat.disconnect()
+    }
+}
+
+/// A page that a test changes while a server answers with it.
+private final class ListedPage: Sendable {
+    private let page = Mutex(Page<ChannelView>(items: []))
+
+    var value: Page<ChannelView> {
+        get { page.withLock { $0 } }
+        set { page.withLock { $0 = newValue } }
+    }
+}

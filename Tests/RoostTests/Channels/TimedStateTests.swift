@@ -1,0 +1,138 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// A silence and a rate limit end by the clock: no event says so.
+@MainActor @Suite("Channels: ends of silences and rate limits in lists", .timeLimit(.minutes(5)))
+struct TimedStateTests {
+    private let clock = ManualClock()
+
+    private func chat(_ server: ScriptedServer = ScriptedServer { _ in .nothing }) -> Chat {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = server
+        configuration.clock = clock
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// A channel that is silenced and rate-limited until some seconds of the clock.
+    private func channel(_ id: ChannelID, silencedUntil silence: Int64? = nil, limitedUntil limit: Int64? = nil) -> Channel {
+        let start = Timestamp(milliseconds: 0)
+        var channel = Channel(
+            channelId: id, type: .community, counters: counters(1, messages: 0), createdBy: "bob", createdAt: start,
+            updatedAt: start)
+        channel.mutedUntil = silence.map { Timestamp(milliseconds: $0 * 1000) }
+        channel.rateLimitedUntil = limit.map { Timestamp(milliseconds: $0 * 1000) }
+        (channel.isMuted, channel.isRateLimited) = (silence != nil, limit != nil)
+        return channel
+    }
+
+    private func writes(_ channel: Channel) -> [StoreWrite] {
+        var own = membership(readSeq: 1, readCount: 0, userSeq: 1)
+        own.channelId = channel.channelId
+        return [.channel(channel), .membership(own)]
+    }
+
+    /// Moves the clock on once somebody sleeps until a second of it.
+    private func advance(to second: Int64, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await until(sourceLocation: sourceLocation) { clock.ends.contains(.seconds(second)) }
+        clock.advance(by: .milliseconds(second * 1000 - clock.timestamp.milliseconds))
+    }
+
+    /// The ids of channels that a list shows as silenced, and of those that it shows as rate-limited.
+    private func states(_ items: [ChannelItem]) -> [[ChannelID]] {
+        [items.filter(\.channel.isMuted).map(\.id), items.filter(\.channel.isRateLimited).map(\.id)]
+    }
+
+    @Test("AM-07 AM-08 AM-30 R08 A list from the store shows the end of each silence and rate limit, and says so, without an event")
+    func stored() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        try await store.write(writes(channel("a", silencedUntil: 10, limitedUntil: 20)) + writes(channel("b", limitedUntil: 15)))
+        let list = chat.channels()
+        try await list.loaded()
+        var updates: [ListUpdate<ChannelItem>] = []
+        let token = list.observe { updates.append($0) }
+        #expect(list.items.map(\.id) == ["b", "a"] && states(list.items) == [["a"], ["b", "a"]])
+
+        // One that begins later and ends earlier.
+        try await until { clock.ends.contains(.seconds(10)) }
+        try await store.write(writes(channel("c", silencedUntil: 5)))
+        try await until { updates.count == 2 }
+        try await advance(to: 5)
+        try await until { updates.count == 3 }
+        #expect(updates[2].updated == [0] && states(list.items) == [["a"], ["b", "a"]])
+
+        try await until { clock.ends.contains(.seconds(10)) }
+        clock.advance(by: .milliseconds(4999))
+        await letOthersRun()
+        #expect(updates.count == 3)
+        clock.advance(by: .milliseconds(1))
+        try await until { updates.count == 4 }
+        #expect(updates[3].updated == [2] && states(list.items) == [[], ["b", "a"]])
+        // This one ends before its time.
+        try await store.write([.channel(channel("b"))])
+        try await until { updates.count == 5 }
+        try await advance(to: 15)
+        try await advance(to: 20)
+        try await until { updates.count == 6 }
+        #expect(updates[5].updated == [2] && states(updates[5].items) == [[], []])
+        try await until { clock.ends.isEmpty }
+        token.invalidate()
+    }
+
+    @Test("AM-07 A silence without an end, and one that is over, have a list wait for nothing")
+    func endless() async throws {
+        let chat = chat()
+        var endless = channel("a", limitedUntil: -1)
+        endless.mutedUntil = .forever
+        try await chat.driver.prepare().store.write(writes(endless))
+        let list = chat.channels()
+        try await list.loaded()
+        await letOthersRun()
+        #expect(states(list.items) == [["a"], []] && clock.ends.isEmpty)
+    }
+
+    @Test("AM-07 AM-08 AM-33 R08 A list from the server shows the end of a silence and of a rate limit, and says so, unasked")
+    func asked() async throws {
+        let views = [channel("a", silencedUntil: 5), channel("b", limitedUntil: 7)].map {
+            ChannelView(channel: $0, membership: nil)
+        }
+        let server = ScriptedServer { call in
+            call.operation == "channel.query" ? .result(Page(items: views)) : .nothing
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        let list = chat.channels(matching: ChannelQuery(membership: .all))
+        try await list.loaded()
+        var updates: [ListUpdate<ChannelItem>] = []
+        let token = list.observe { updates.append($0) }
+        #expect(states(list.items) == [["a"], ["b"]])
+        try await advance(to: 5)
+        try await until { updates.count == 2 }
+        #expect(updates[1].updated == [1] && states(list.items) == [[], ["b"]])
+        try await advance(to: 7)
+        try await until { updates.count == 3 }
+        #expect(updates[2].updated == [0] && states(list.items) == [[], []])
+        #expect(await server.operations().count { $0 == "channel.query" } == 1)
+        token.invalidate()
+        await chat.disconnect()
+    }
+
+    @Test("AM-29 A list that waits for the end of a silence is freed once nobody has it")
+    func freed() async throws {
+        let chat = chat()
+        try await chat.driver.prepare().store.write(writes(channel("a", silencedUntil: 10)))
+        weak var freed: ChannelList?
+        do {
+            let list = chat.channels()
+            try await list.loaded()
+            try await until { clock.ends.contains(.seconds(10)) }
+            freed = list
+        }
+        try await until { freed == nil }
+    }
+}
