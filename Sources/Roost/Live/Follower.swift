@@ -29,7 +29,7 @@ final class Follower {
     @ObservationIgnored private var following: ObservationToken?
     @ObservationIgnored private var delayed: Task<Void, Never>?
     @ObservationIgnored private let turns = Turns()
-    /// Whether it is unavailable for want of a connection.
+    /// Whether it is unavailable because there is no connection.
     @ObservationIgnored private var isAway = false
     @ObservationIgnored private var away: (@MainActor () async -> Bool)?
     /// Has the server asked once more.
@@ -123,12 +123,11 @@ final class Follower {
     /// Asks once more in a while what the server couldn't answer now, as long as the connection lasts: the next one asks by itself.
     private func askAgain(after error: RoostError) {
         guard let connected, askingAgain == nil, driver.statuses.current == .online else { return }
-        // Whatever a server says, it is asked within the hour.
-        let pause = min(max(error.retryAfterMilliseconds ?? 0, 500 << min(failures, 7)), 3_600_000)
+        let pause = Duration.pause(after: error, failures: failures, first: 500)
         failures += 1
         let clock = driver.environment.clock
         askingAgain = Task { [weak self] in
-            try? await clock.sleep(for: .milliseconds(pause))
+            try? await clock.sleep(for: pause)
             guard !Task.isCancelled, let driver = self?.driver else { return }
             self?.askingAgain = nil
             if driver.statuses.current == .online { await connected() }
@@ -255,6 +254,19 @@ final class Follower {
         // Also whoever began to wait while a connection was being made that failed as the one before did.
         for continuation in waiting.values { continuation.resume() }
         waiting = [:]
+    }
+}
+
+extension Duration {
+    /// How long to wait before the server is asked again: as long as it says, and twice as long from one time to the next.
+    ///
+    /// - Parameters:
+    ///   - failures: How often in a row it was asked in vain before.
+    ///   - first: The first wait, in milliseconds.
+    static func pause(after error: any Error, failures: Int, first: Int64) -> Duration {
+        let asked = (error as? RoostError)?.retryAfterMilliseconds ?? 0
+        // Whatever a server says, it is asked within the hour.
+        return .milliseconds(min(max(asked, first << min(failures, 7)), 3_600_000))
     }
 }
 

@@ -305,12 +305,12 @@ public final class MessageList {
         } catch let error as RoostError where !error.isRetryable {
             if opening == place { follower.refused(error) }
         } catch {
-            tryAgain()
+            tryAgain(after: error)
         }
     }
 
-    private func tryAgain() {
-        let delay = Duration.milliseconds(250 << min(failures, 7))
+    private func tryAgain(after error: any Error) {
+        let delay = Duration.pause(after: error, failures: failures, first: 250)
         failures += 1
         let clock = driver.environment.clock
         Task { [weak self] in

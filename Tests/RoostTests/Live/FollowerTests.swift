@@ -102,4 +102,15 @@ struct FollowerTests {
         follower.soon { continuation.yield(4) }
         #expect(await calls.next() == 4)
     }
+
+    @Test("AM-30 A server that couldn't answer is asked when it says, and ever later, within the hour")
+    func pauses() {
+        func pause(_ milliseconds: Int64?, _ failures: Int) -> Duration {
+            let error = RoostError(.overloaded, "Later.", retryAfterMilliseconds: milliseconds)
+            return .pause(after: error, failures: failures, first: 250)
+        }
+        #expect([pause(nil, 0), pause(nil, 1), pause(nil, 100)] == [.milliseconds(250), .milliseconds(500), .seconds(32)])
+        #expect([pause(60_000, 0), pause(100, 3), pause(.max, 0)] == [.seconds(60), .seconds(2), .seconds(3600)])
+        #expect(Duration.pause(after: CancellationError(), failures: 1, first: 500) == .seconds(1))
+    }
 }

@@ -54,7 +54,7 @@ struct LeakTests {
 
         init(_ history: MessageHistory) {
             token = nil
-            reader = Task { _ = try? await history.load() }
+            reader = Task { _ = try? await history.loadOlder() }
         }
     }
 

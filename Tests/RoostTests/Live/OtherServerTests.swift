@@ -47,7 +47,11 @@ struct OtherServerTests {
         #expect(outbox.entries.map(\.state) == [.forAnotherServer, .forAnotherServer] && outbox.isForAnotherServer)
         try await chat.connect()
         try await chat.setSharing(typing: false)
-        if isDiscarding { await outbox.discardForAnotherServer() } else { await outbox.sendToThisServer() }
+        if isDiscarding {
+            await outbox.discardOperationsForAnotherServer()
+        } else {
+            await outbox.sendOperationsForAnotherServer()
+        }
         for await entries in outbox.updates where entries.isEmpty { break }
         #expect(!outbox.isForAnotherServer && outbox.count == 0)
         let sent = await server.operations().filter { $0 != "stream.resume" }
