@@ -1,12 +1,55 @@
 import ArgumentParser
+import Foundation
 import RoostServer
 
-/// The program: the command line, after a look for a slip that its parser has no word for.
+/// The program: the command line, with what its parser has no word for done here.
 @main
 enum Program {
     static func main() async {
-        if let slip = RoostCommand.slip(in: Array(CommandLine.arguments.dropFirst())) { RoostCommand.exit(withError: slip) }
-        await RoostCommand.main()
+        let words = NegativeNumbers.attached(Array(CommandLine.arguments.dropFirst()))
+        if let mistake = RoostCommand.slip(in: words) { mistake.exit() }
+        var command: any ParsableCommand
+        do { command = try await RoostCommand.asyncParseAsRoot(words) } catch { RoostCommand.exit(withError: error) }
+        do {
+            if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+        } catch let error as ValidationError {
+            // The parser knows the command of what it refuses itself. Of what a command refuses while it runs, it would show the root's help.
+            CommandMistake(message: error.message, command: RoostCommand.place(of: type(of: command)) ?? "roost").exit()
+        } catch {
+            RoostCommand.exit(withError: error)
+        }
+    }
+}
+
+/// A mistake in a command, told with where its help is, and exit code 64.
+struct CommandMistake: Hashable {
+    let message: String
+    /// `roost members`
+    let command: String
+
+    func exit() -> Never {
+        Output.note("Error: \(message)\n  See '\(command) --help' for more information.")
+        Foundation.exit(EX_USAGE)
+    }
+}
+
+/// Negative numbers after an option. The parser takes `-1` for an option of its own and says that the value is missing.
+enum NegativeNumbers {
+    /// Returns the words with `--option -1` as `--option=-1`, up to a `--`.
+    static func attached(_ words: [String]) -> [String] {
+        // What a shell asks for while one types stays as it is.
+        guard words.first?.hasPrefix("---") != true else { return words }
+        var result: [String] = []
+        for (index, word) in words.enumerated() {
+            if word == "--" { return result + words[index...] }
+            if let option = result.last, option.hasPrefix("--"), !option.contains("="), word.wholeMatch(of: /-[0-9]+[smhd]?/) != nil
+            {
+                result[result.count - 1] = "\(option)=\(word)"
+            } else {
+                result.append(word)
+            }
+        }
+        return result
     }
 }
 
@@ -30,7 +73,7 @@ struct RoostCommand: AsyncParsableCommand {
 
 extension RoostCommand {
     /// Returns the refusal of a misspelt subcommand, with the one that is meant; nil for everything else. The parser suggests options only.
-    static func slip(in words: [String]) -> ValidationError? {
+    static func slip(in words: [String]) -> CommandMistake? {
         var command: any ParsableCommand.Type = Self.self
         var place = "roost"
         for word in words {
@@ -42,10 +85,17 @@ extension RoostCommand {
             } else {
                 let names = subcommands.filter { $0.configuration.shouldDisplay }.map { name(of: $0) }
                 guard let meant = names.nearest(to: word) else { return nil }
-                return ValidationError("There is no command '\(place) \(word.safe())'. Did you mean '\(place) \(meant)'?")
+                return CommandMistake(
+                    message: "There is no command '\(place) \(word.safe())'. Did you mean '\(place) \(meant)'?", command: place)
             }
         }
         return nil
+    }
+
+    /// Returns a command as it is typed: `roost members add`. Nil for one that isn't a part of this.
+    static func place(of command: any ParsableCommand.Type, in root: any ParsableCommand.Type = Self.self) -> String? {
+        if command == root { return name(of: root) }
+        return root.configuration.subcommands.lazy.compactMap { place(of: command, in: $0) }.first.map { "\(name(of: root)) \($0)" }
     }
 
     /// A command without a name of its own has its type's, which is one word.

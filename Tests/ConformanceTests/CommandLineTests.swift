@@ -28,9 +28,16 @@ import Testing
                     "tags x",
                     "you are owner", "unread 0",
                 ],
-                ["bob is a member now", "cat is a member now", "zed refused: There is no such user. (not_found)"],
+                ["bob is a member now", "cat is a member now"],
                 ["bob has the role now"], ["cat isn't a member any more", "dan isn't a member"],
             ])
+        // A single one who is refused is told on standard error, as a refusal of the whole is; JSON has it in its place.
+        let refused = try await CommandRun.roost("members add team cat zed --as ann", on: server)
+        #expect(
+            [refused.errors, refused.output] == ["zed  refused: There is no such user. (not_found)\n", "cat  is a member now\n"])
+        let json = try await CommandRun.roost("members add team zed --as ann --json", on: server)
+        #expect(json.status == 1 && json.errors == "" && json.output.contains("not_found"))
+        _ = try await CommandRun.roost("members remove team cat --as ann", on: server)
         let page = try await CommandRun.roost("members list team --as bob --json", on: server)
         let members = try JSONDecoder().decode(Page<MemberEntry>.self, from: Data(page.output.utf8)).items.map(\.member)
         #expect(members.map { "\($0.userId) \($0.role)" } == ["ann owner", "bob operator"])
@@ -57,6 +64,27 @@ import Testing
         try await server.stop()
     }
 
+    @Test("lists of channels and members have a column for states, beside the name")
+    func states() async throws {
+        let server = try await TestServer()
+        try await people("bob", on: server)
+        for words in [
+            "create team --name The_Team", "create talk --type conversation --user bob", "freeze team", "silence team --for ever",
+        ] {
+            let run = try await CommandRun.roost("channels \(words) --as ann", on: server)
+            #expect(run.status == 0, "\(run.errors)")
+        }
+        let channels = try await CommandRun.roost("channels list --as ann --sort name", on: server).lines
+        #expect(
+            channels == [
+                "channel type members unread last message name state", "talk conversation 2 0 - - distinct",
+                "team community 1 0 - The Team frozen, silenced for ever",
+            ])
+        let members = try await CommandRun.roost("members list team --as ann", on: server).lines
+        #expect(members.first == "user role online since name state" && members.last?.hasSuffix(" -") == true)
+        try await server.stop()
+    }
+
     @Test("R21 exit codes: 0 done, 1 refused with the code on standard error, 64 for a mistake in the command")
     func exitCodes() async throws {
         let server = try await TestServer()
@@ -70,10 +98,11 @@ import Testing
         #expect(
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
                 "0 ", "1 Error: A channel with this id exists. (already_exists)",
-                "1 Error: The channel is private: you need an invitation. (invite_required)", "1 ",
+                "1 Error: The channel is private: you need an invitation. (invite_required)",
+                "1 zed  refused: There is no such user. (not_found)",
                 "64 Error: Nothing to change: give at least one attribute, like --name.",
                 "1 Error: The token is not valid. (unauthenticated)",
-                "1 Error: No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",
+                "64 Error: No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",
                 "64 Error: There is no command 'roost chanels'. Did you mean 'roost channels'?",
                 "64 Error: There is no command 'roost channels lst'. Did you mean 'roost channels list'?",
             ])
@@ -175,6 +204,27 @@ import Testing
         try await server.stop()
     }
 
+    @Test("A chat goes into a conversation, which nobody joins, as the member that the user is")
+    func conversations() async throws {
+        let server = try await TestServer()
+        try await people("bob", on: server)
+        let lines = ["/create talk --type conversation bob", "hi", "/join team", "/join talk"]
+        let made = try await CommandRun.roost("chat team --as ann", on: server, input: lines.joined(separator: "\n"))
+        #expect(made.status == 0, "\(made.errors)")
+        #expect(
+            made.lines.map { $0.replacing(#/^\[\d\d:\d\d\] /#, with: "") } == [
+                "you are in #talk: conversation, 2 members", "ann: hi", "you are in #team: community, 1 member",
+                "you are in #talk: conversation, 2 members", "ann: hi",
+            ])
+        for option in ["", " --join"] {
+            let run = try await CommandRun.roost("chat talk --as bob --plain\(option)", on: server)
+            #expect(run.status == 0 && run.output.hasSuffix("ann: hi\n"), "\(run.errors)")
+        }
+        let other = try await CommandRun.roost("chat talk --as cat --plain --join", on: server)
+        #expect(other.status == 1 && other.errors.hasSuffix("(not_found)\n"))
+        try await server.stop()
+    }
+
     @Test("a plain chat tells each mistake and refusal in a line, goes on, and ends with exit code 1")
     func plainMistakes() async throws {
         let server = try await TestServer()
@@ -193,7 +243,11 @@ import Testing
     @Test("a plain chat without a server says which address it tries")
     func plainChatWithoutServer() async throws {
         let isTold = try await CommandRun.hasError(
-            "No connection to http://127.0.0.1:1: nothing answers at 127.0.0.1, port 1: Connection refused; trying again in 1 s.\n",
+            """
+            No connection to http://127.0.0.1:1: nothing answers at 127.0.0.1, port 1: Connection refused; trying again in 1 s.
+            Start a server with roost serve, or name its address with --url.
+
+            """,
             from: "roost",
             ["chat", "team", "--as", "bob", "--plain", "--token", "t", "--url", "http://127.0.0.1:1"])
         #expect(isTold)

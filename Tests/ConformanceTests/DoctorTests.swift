@@ -92,6 +92,39 @@ import Testing
         #expect(found.count == 1 && found.first?.hasPrefix("fail token keys: The file of keys DATA/token-keys.json can't") == true)
     }
 
+    @Test(
+        "a server on another directory isn't taken for this one's, also on a copy of it, and neither is there one without a directory"
+    )
+    func otherDirectory() async throws {
+        let (server, other) = (try await WatchedServer.start(), try await used())
+        let copy = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+        for name in ["roost.sqlite", "roost.lock", "token-secret"] {
+            try FileManager.default.copyItem(at: server.directory.appending(path: name), to: copy.appending(path: name))
+        }
+        for directory in [other, copy, URL(filePath: "/nowhere/roost-data")] {
+            let (status, findings) = try await doctor(directory, port: server.port)
+            let finding = try #require(findings.first { $0.check == "server" })
+            #expect(status == 1 && finding.result == "fail" && finding.found.hasSuffix("doesn't run on \(directory.path)"))
+            #expect(!findings.contains { $0.check == "connections" }, "what it does is no matter of this directory")
+        }
+        let (_, findings) = try await doctor(server.directory, port: server.port)
+        #expect(findings.first { $0.check == "server" }?.result == "ok")
+        #expect(
+            try await problems(URL(filePath: "/nowhere/roost-data")) == ["warn data directory: DATA doesn't exist"])
+        await server.stop()
+    }
+
+    @Test("what is found is followed by the advice after one full stop")
+    func fullStops() async throws {
+        let directory = try await used()
+        let secret = directory.appending(path: "token-secret")
+        try Data("short".utf8).write(to: secret)
+        try setMode(0o600, of: secret)
+        let run = try await CommandRun.roost(arguments: ["doctor", "--data", directory.path, "--url", "http://127.0.0.1:1"])
+        #expect(run.output.contains("in base 64. Restore it from a backup") && !run.output.contains(".."))
+    }
+
     @Test("a missing or empty piece of the directory is found before a server starts on it")
     func missing() async throws {
         let directory = try await used()

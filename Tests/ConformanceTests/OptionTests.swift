@@ -135,7 +135,9 @@ import Testing
         let error = await #expect(throws: Definitions.Unusable.self) {
             _ = try await TestServer { $0.channelTypes = URL(filePath: "/nowhere/types.json") }
         }
-        #expect(error?.description == "The channel types of /nowhere/types.json can't be used: it can't be read.")
+        #expect(
+            error?.description
+                == "The channel types of /nowhere/types.json can't be used: it can't be read: No such file or directory.")
     }
 
     // MARK: Who is online

@@ -81,6 +81,8 @@ import Testing
     func service() async throws {
         let server = try await TestServer()
         let page = try await server.request("GET", "/")
+        // Not "joins a conversation", which is the type of channel that nobody joins.
+        #expect(page.body.contains("<code>roost chat general --as ann</code> opens a\nchannel."))
         #expect(page.headers["content-type"] == "text/html; charset=utf-8" && page.body.contains("/openapi.json"))
         let description = try await server.request("GET", "/openapi.json").decoded(JSONValue.self)
         guard case .object(let paths) = description["paths"] else { throw Missed("paths") }

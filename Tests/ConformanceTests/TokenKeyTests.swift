@@ -114,12 +114,13 @@ import Testing
         #expect(listed.map(\.kid) == ["token-secret", kid] && listed.map(\.signs) == [true, false])
         // A key that is added doesn't sign yet.
         #expect(try await roost("token ann").split(separator: ".")[0] == old.split(separator: ".")[0])
-        _ = try await roost("keys use \(kid)")
+        #expect(try await roost("keys use \(kid)") == "roost token signs with \(kid) now.")
         let new = try await roost("token ann")
         try await Self.wait(server, until: 200, for: new)
         #expect(try await server.request("GET", "/v1/me", token: old).status == 200)
         // The old one ends for good, without a restart.
-        _ = try await roost("keys remove token-secret")
+        let removed = try await roost("keys remove token-secret --for-good")
+        #expect(removed == "token-secret is removed for good: tokens without kid are refused.")
         try await Self.wait(server, until: 401, for: old)
         #expect(try await server.request("GET", "/v1/me", token: new).status == 200)
 

@@ -14,7 +14,10 @@ import Testing
             ("keys ad", "There is no command 'roost keys ad'. Did you mean 'roost keys add'?"),
         ])
     func slips(words: String, message: String) {
-        #expect(RoostCommand.slip(in: words.split(separator: " ").map(String.init))?.message == message)
+        let slip = RoostCommand.slip(in: words.split(separator: " ").map(String.init))
+        #expect(slip?.message == message)
+        // The help that is named is the one of the command whose part is misspelt.
+        #expect(slip.map { message.contains("'\($0.command) ") } == true)
     }
 
     @Test(
@@ -25,6 +28,29 @@ import Testing
         ])
     func others(words: String) {
         #expect(RoostCommand.slip(in: words.split(separator: " ").map(String.init))?.message == nil)
+    }
+
+    @Test("a command is told by the words that it is typed with")
+    func places() {
+        let places = [RoostCommand.self, Serve.self, Members.Add.self, Keys.List.self, Config.Show.self].map {
+            RoostCommand.place(of: $0)
+        }
+        #expect(places == ["roost", "roost serve", "roost members add", "roost keys list", "roost config show"])
+    }
+
+    @Test(
+        "a negative number after an option is its value",
+        arguments: [
+            ("channels create c --max-members -1", "channels create c --max-members=-1"),
+            ("channels silence c --for -1 --as ann", "channels silence c --for=-1 --as ann"),
+            ("messages list c --limit -20", "messages list c --limit=-20"), ("token ann --expires -5m", "token ann --expires=-5m"),
+            ("messages list c --limit=3 -1", "messages list c --limit=3 -1"), ("help -1", "help -1"),
+            ("members add c -- --for -1", "members add c -- --for -1"),
+            ("---completion x -- --for -1", "---completion x -- --for -1"),
+            ("token ann -h", "token ann -h"),
+        ])
+    func negativeNumbers(typed: String, read: String) {
+        #expect(NegativeNumbers.attached(typed.split(separator: " ").map(String.init)).joined(separator: " ") == read)
     }
 
     @Test("every command has the name by which the parser knows it")

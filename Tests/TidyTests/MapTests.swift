@@ -150,7 +150,7 @@ struct MapTests {
             "invitations": "Members", "members": "Members", "memberships": "Members", "messages": "Messages",
             "opened_channels": "Messages", "operations": "Store", "outbox": "Store", "outbox_state": "Store", "overlays": "Store",
             "own_deletions": "Messages", "drafts": "Messages",
-            "positions": "Store", "preferences": "Users", "profile": "Users", "purged": "Messages", "state": "Store",
+            "positions": "Store", "preferences": "Users", "purged": "Messages", "state": "Store",
             "users": "Users",
         ],
         readsOfOthers: [

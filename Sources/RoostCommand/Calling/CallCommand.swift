@@ -18,10 +18,14 @@ struct CallCommand: AsyncParsableCommand {
         discussion: """
             roost call message.send channel=general clientId=1 text='Good morning' --as ann
             roost call channel.update channel=general policy.send=operators tags=news,today --as ann
-            roost call channel.query 'metadata={"floor":3}' limit=5 --as ann
+            roost call channel.query membership=all 'includingTags=["news"]' limit=5 --as ann
+            roost call message.send channel=general clientId=2 text='Hi @bob' 'mentionees=[{"type":"user","users":["bob"]}]' --as ann
 
             A field of an object is named with it, or the object is JSON. A list is JSON, or has commas between its values; given again, it gets \
-            further ones. What the operation doesn't know is refused before the server is asked.
+            further ones. A list of objects is JSON. What the operation doesn't know is refused before the server is asked.
+
+            Calls are made over HTTP. Operations about one connection, such as channel.watch and reading.start, need a WebSocket and are refused: \
+            not_connected.
 
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
             Exit code 1 when the server refuses, or the operation's own limits do; the refusal and its code are printed to standard error. \
@@ -99,13 +103,22 @@ enum CallHelp {
     }
 
     static func lines(of operation: OperationGuide) -> [String] {
-        let rows = operation.fields().map { field in
+        let rows = operation.fields().filter { !isRefused($0.path, by: operation) }.map { field in
             [field.path + (field.isRequired ? "" : "?"), field.type, field.limits]
         }
+        let lists = operation.schema.fields.compactMap { CallExample.ofObjects($0.name, $0.schema) }
         let head = [operation.summary, "", "\(operation.route), with the permission \(operation.permission.rawValue)", ""]
         let fields = rows.isEmpty ? ["It has no fields."] : Output.table([["field", "type", "limits"]] + rows)
         let note = rows.contains { $0[0].hasSuffix("?") } ? ["", "A field with ? can be left out."] : []
-        return head + fields + note + ["", "Answer: \(answer(operation.response))"]
+        let examples = lists.isEmpty ? [] : ["", "A list of objects is JSON:"] + lists.map { "  \($0)" }
+        return head + fields + note + examples + ["", "Answer: \(answer(operation.response))"]
+    }
+
+    /// Fields of an object in a field that the operation refuses always. The schema has them, since the object is another operation.
+    static let refusedFields = ["channel.watch": ["create.channel", "create.idempotencyKey"]]
+
+    static func isRefused(_ path: String, by operation: OperationGuide) -> Bool {
+        refusedFields[operation.name]?.contains(path) == true
     }
 
     private static func answer(_ schema: Schema) -> String {
@@ -128,6 +141,7 @@ enum CallCompletions {
     static func fields(_ words: [String], _ prefix: String) -> [String] {
         guard let operation = words.lazy.compactMap(OperationGuide.named).first else { return [] }
         let fields = operation.schema.fields.flatMap { paths(of: $0, path: $0.name) }
+            .filter { !CallHelp.isRefused($0.path, by: operation) }
         if prefix.contains("=") {
             return fields.flatMap { path, schema in values(of: schema).map { "\(path)=\($0)" } }.filter { $0.hasPrefix(prefix) }
         }

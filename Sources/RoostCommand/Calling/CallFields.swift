@@ -100,6 +100,14 @@ struct CallFields {
         case .enumeration(let cases):
             guard cases.contains(text) else { throw wrong(name, "one of: \(cases.joined(separator: ", "))", text) }
             return .string(text)
+        case .array(let element) where !element.isTypedAsText:
+            // A comma stands in such values too, so that only JSON tells where one ends.
+            switch Self.json(text) {
+            case .array(let values)?: return .array(values)
+            case .object(let fields)?: return .array([.object(fields)])
+            default:
+                throw wrong(name, "a JSON list of objects, like \(CallExample.word(name, schema))", text)
+            }
         case .array(let element):
             guard !text.hasPrefix("[") else {
                 guard case .array(let values)? = Self.json(text) else {
@@ -132,6 +140,46 @@ struct CallFields {
     }
 
     private static func json(_ text: String) -> JSONValue? { try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)) }
+}
+
+extension Schema {
+    /// Whether a value is typed as it is, and not as JSON.
+    fileprivate var isTypedAsText: Bool {
+        switch self {
+        case .object, .map, .any, .array: false
+        case .string, .integer, .number, .boolean, .enumeration: true
+        }
+    }
+}
+
+/// Examples of values, made from their shape.
+enum CallExample {
+    /// A field as it is typed in a shell: `'mentionees=[{"type":"user","users":["bob"]}]'`.
+    static func word(_ name: String, _ schema: Schema) -> String {
+        let json = (try? JSONWriter.bytes(of: value(schema))).map { String(decoding: $0, as: UTF8.self) } ?? "…"
+        return "'\(name)=\(json)'"
+    }
+
+    /// How a list of objects is typed; nil for other fields.
+    static func ofObjects(_ name: String, _ schema: Schema) -> String? {
+        guard case .array(let element) = schema, !element.isTypedAsText else { return nil }
+        return word(name, schema)
+    }
+
+    private static func value(_ schema: Schema, named name: String = "") -> JSONValue {
+        switch schema {
+        case .string: .string(name.hasPrefix("user") ? "bob" : "…")
+        case .integer: 1
+        case .number: 1.5
+        case .boolean: true
+        case .enumeration(let cases): .string(cases.first ?? "…")
+        case .array(let element): .array([value(element, named: name)])
+        case .map(let element): ["…": value(element)]
+        case .object(_, let fields):
+            .object(Dictionary(uniqueKeysWithValues: fields.map { ($0.name, value($0.schema, named: $0.name)) }))
+        case .any: [:]
+        }
+    }
 }
 
 extension [String] {

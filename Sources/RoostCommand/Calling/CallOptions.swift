@@ -33,7 +33,7 @@ struct AskingOptions: ParsableArguments {
     private func callServer(at url: URL) async throws -> (CallServer, secretDirectory: URL?) {
         if let token = server.givenToken {
             guard !admin else {
-                throw Failure("--admin makes an admin's token from the data directory; a given token is used as it is.")
+                throw ValidationError("--admin makes an admin's token from the data directory; a given token is used as it is.")
             }
             // The server refuses text that isn't a token at all.
             guard let user, let owner = TokenOwner(token), owner.user != user else {
@@ -44,7 +44,7 @@ struct AskingOptions: ParsableArguments {
             }
             return (CallServer(url, token: token, actsAs: user), nil)
         }
-        guard let user else { throw Failure.noToken }
+        guard let user else { throw ServerOptions.noToken }
         let mint = try server.mint()
         let token = try await mint.token(for: user, role: admin ? .admin : .user)
         return (CallServer(url, token: token, actsAs: nil), mint.directory)
@@ -63,15 +63,20 @@ struct CallOptions: ParsableArguments {
         if json { try Output.json(answer) } else { Output.lines(lines()) }
     }
 
-    /// Prints what was done for each of several users. Exit code 1 when one was refused.
+    /// Prints what was done for each of several users, refusals on standard error. Exit code 1 when one was refused.
     func show(_ results: MemberResults) throws {
-        try show(results, MemberText.lines(of: results))
-        if results.results.contains(where: { $0.outcome == .refused }) { throw ExitCode(1) }
+        let refused = results.results.filter { $0.outcome == .refused }
+        try show(results, MemberText.lines(of: results.results.filter { $0.outcome != .refused }))
+        guard !refused.isEmpty else { return }
+        // The JSON has the refusals in it.
+        if !json { for line in MemberText.lines(of: refused) { Output.note(line) } }
+        throw ExitCode(1)
     }
 }
 
-extension Failure {
-    static let noToken = Failure("No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.")
+extension ServerOptions {
+    static let noToken = ValidationError(
+        "No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.")
 }
 
 extension RoostError {

@@ -14,12 +14,14 @@ struct ServerOptions: ParsableArguments {
     var givenToken: String? { token ?? ProcessInfo.processInfo.variable("ROOST_TOKEN") }
 
     func address() throws -> URL {
-        guard let url = URL(string: url ?? ProcessInfo.processInfo.variable("ROOST_URL") ?? "http://127.0.0.1:8080"),
-            ["http", "https", "ws", "wss"].contains(url.scheme), url.host() != nil
-        else {
-            throw Failure("--url must be like http://127.0.0.1:8080 or https://chat.example.com.")
+        let variable = ProcessInfo.processInfo.variable("ROOST_URL")
+        let text = url ?? variable ?? "http://127.0.0.1:8080"
+        guard let address = URL(string: text), ["http", "https", "ws", "wss"].contains(address.scheme), address.host() != nil else {
+            let requirement = "must be like http://127.0.0.1:8080 or https://chat.example.com; it is '\(text.safe())'."
+            guard url != nil else { throw Failure("ROOST_URL \(requirement)") }
+            throw ValidationError("--url \(requirement)")
         }
-        return url
+        return address
     }
 
     /// Returns the mint that makes tokens with the secret of the server's data directory.

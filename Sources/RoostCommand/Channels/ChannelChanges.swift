@@ -13,10 +13,11 @@ extension Channels {
         @Argument(help: "The channel's id, which never changes. Generated if left out.") var channel: ChannelID?
         @Option(help: "The channel's type: see roost channels types.") var type: ChannelType = .community
         @Option(help: "A member from the start. Give it again for more.") var user: [UserID] = []
-        @Option(help: "A member from the start who becomes an operator.") var `operator`: [UserID] = []
+        @Option(help: ArgumentHelp("A member from the start who becomes an operator. Give it again for more.", valueName: "user"))
+        var `operator`: [UserID] = []
         @Flag(help: "At most one channel for these members.") var distinct = false
         @Flag(help: "Don't store its messages.") var ephemeral = false
-        @Option(help: "An idempotency key: used again within a day, it shows the channel that was created with it.") var key:
+        @Option(help: "An idempotency key: used again within 7 days, it shows the channel that was created with it.") var key:
             String?
         @OptionGroup var attributes: AttributeOptions
         @OptionGroup var options: CallOptions
@@ -74,11 +75,19 @@ struct AttributeOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The address of a picture.", valueName: "address")) var cover: String?
     @Option(help: ArgumentHelp("A JSON object of the app's own: '{\"floor\": 3}'.", valueName: "json")) var metadata: JSONArgument?
     @Option(help: ArgumentHelp("Maximum number of members.", valueName: "number")) var maxMembers: Int?
-    @Flag(help: "Whether everyone finds and joins it, or members find it and invite others. (default: as its type says)")
+    @Flag(
+        help:
+            "Whether everyone finds and joins it, or members find it and invite others. Without either a new channel is as its type says, and one that is there stays as it is."
+    )
     var access: Access?
 
     enum Access: String, EnumerableFlag {
         case `public`, `private`
+    }
+
+    func validate() throws {
+        guard let maxMembers, !(1...Limits.membersPerChannel).contains(maxMembers) else { return }
+        throw ValidationError("--max-members must be from 1 to \(Limits.membersPerChannel); it is \(maxMembers).")
     }
 
     /// The attributes that are texts. An uploaded file and data have no option.

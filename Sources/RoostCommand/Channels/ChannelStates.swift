@@ -23,7 +23,9 @@ extension Channels {
         @Option(
             name: .customLong("for"),
             help: ArgumentHelp(
-                "How long: seconds, or like 90s, 45m, 12h, 30d. (default: until it is unsilenced)", valueName: "time"))
+                "How long: seconds, or like 90s, 45m, 12h, 30d; ever, or -1, until it is unsilenced. (default: ever)",
+                valueName: "time"),
+            transform: Lifetime.readOrEver)
         var duration: Lifetime?
         @OptionGroup var target: ChannelTarget
         var call: SilenceChannel { SilenceChannel(channel: target.channel, seconds: duration?.seconds) }

@@ -8,11 +8,11 @@ enum ChannelText {
         let rows = views.map { view in
             [
                 view.channel.channelId.rawValue.safe(), view.channel.type.rawValue, "\(view.channel.counters.memberCount)",
-                "\(view.unreadCount)", lastMessage(of: view, names),
-                ([view.channel.displayName?.safe() ?? "-"] + states(of: view)).joined(separator: ", "),
+                "\(view.unreadCount)", lastMessage(of: view, names), view.channel.displayName?.safe() ?? "-",
+                states(of: view).joined(separator: ", "),
             ]
         }
-        return Output.table([["channel", "type", "members", "unread", "last message", "name"]] + rows)
+        return Output.table([["channel", "type", "members", "unread", "last message", "name", "state"]] + rows)
     }
 
     private static func lastMessage(of view: ChannelView, _ names: UserNames) -> String {

@@ -22,7 +22,8 @@ struct Channels: AsyncParsableCommand {
         var membership: MembershipFilter = .member
         @Option(help: "Only this type. Give it again for more.") var type: [ChannelType] = []
         @Option(help: "Only with this tag. Give it again to match any of several.") var tag: [String] = []
-        @Option(help: "Only channels without this tag.") var withoutTag: [String] = []
+        @Option(help: "Only channels without this tag. Give it again for channels without any of several.") var withoutTag:
+            [String] = []
         @Option(help: "Only channels whose name contains this.") var name: String?
         @Option(help: "Only with this member. Give it again for more, all of whom are in it.") var user: [UserID] = []
         @Option(help: "Which hidden ones. (default: unhiddenOnly)") var hidden: HiddenFilter?

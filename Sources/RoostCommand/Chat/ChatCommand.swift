@@ -19,7 +19,7 @@ struct ChatCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: "The channel's id. It is created if it doesn't exist.") var channel: String
-    @Option(name: .customLong("as"), help: "The id of the user who chats.") var user: String
+    @Option(name: .customLong("as"), help: ArgumentHelp("The id of the user who chats.", valueName: "user")) var user: String
     @OptionGroup var server: ServerOptions
     @Option(help: "Where the client keeps messages for offline use. On a screen, a folder of your home; in a pipe, memory.")
     var store: String?
@@ -45,15 +45,14 @@ struct ChatCommand: AsyncParsableCommand {
         let chat = Chat(
             url: url, user: user,
             configuration: .init(storage: files.directory.map(Chat.Storage.directory) ?? .inMemory, logger: logger),
-            token: try tokenProvider(for: user))
+            token: try await tokenProvider(for: user))
         let room = await Room(channel, in: chat, createsChannel: !join)
         if isPlain { try await PlainChat(room, at: url).run() } else { try await ScreenChat(room).run() }
         await chat.disconnect()
     }
 
-    private func tokenProvider(for user: UserID) throws -> @Sendable () async throws -> String {
+    private func tokenProvider(for user: UserID) async throws -> @Sendable () async throws -> String {
         if let token = server.givenToken { return { token } }
-        let mint = try server.mint()
-        return { try await mint.token(for: user) }
+        return try await server.mint().provider(for: user)
     }
 }

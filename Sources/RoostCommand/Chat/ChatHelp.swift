@@ -15,6 +15,12 @@ enum ChatHelp {
         /// Whether it works with lines too, not only on a screen.
         var isForLines = true
 
+        /// The output of /help with its name.
+        var help: String {
+            let other = aliases.isEmpty ? "" : "; \(aliases.map { "/" + $0 }.joined(separator: " and ")) too"
+            return "\(usage): \(what)\(other)\(isForLines ? "" : "; on a screen only")"
+        }
+
         /// `/invite USER … [-- WELCOME]`
         var usage: String { "/" + name.rawValue + (arguments.isEmpty ? "" : " " + arguments) }
     }
@@ -46,22 +52,34 @@ enum ChatHelp {
         Command(name: .goto, arguments: "TIME | MESSAGE", what: "show what was written then; End goes back", isForLines: false),
         Command(name: .older, what: "load older messages, as PageUp does", isForLines: false),
         Command(name: .quit, aliases: ["q", "exit"], what: "end this chat"),
-        Command(name: .help, aliases: ["?"], what: "these lines"),
+        Command(name: .help, aliases: ["?"], arguments: "[COMMAND]", what: "these lines, or what a command does"),
     ]
 
     static func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name || $0.aliases.contains(name) } }
 
-    /// The output of /help on a screen.
-    static let screenLines =
-        table(commands.filter { $0.name != .help && $0.name != .discard }) + [
-            "PageUp, PageDown, ↑, ↓ scroll; Ctrl-U, -W, -K delete; Ctrl-L redraws",
-            "Tab completes a name after @: a mention",
-        ]
+    /// The output of /help with a command's name.
+    static func lines(of name: ChatCommandName) -> [String] { commands.filter { $0.name == name }.map(\.help) }
+
+    /// The output of /help on a screen of a width.
+    static func screenLines(width: Int) -> [String] {
+        table(commands.filter { $0.name != .discard }, width: width)
+            + [
+                "PageUp, PageDown, ↑, ↓ scroll; Ctrl-U, -W, -K delete; Ctrl-L redraws",
+                "Tab completes a name after @: a mention",
+            ].flatMap { $0.wrapped(to: width) }
+    }
 
     /// The output of /help without a screen.
-    static let plainLines = table(commands.filter { $0.isForLines && $0.name != .help })
+    static let plainLines = table(commands.filter { $0.isForLines }, width: .max)
 
-    private static func table(_ commands: [Command]) -> [String] {
-        Output.table(commands.map { [$0.usage, $0.what] } + [["//TEXT", "a message that begins with a slash"]])
+    /// The commands in two columns. A text that is too wide goes on below its beginning.
+    private static func table(_ commands: [Command], width: Int) -> [String] {
+        let rows = commands.map { ($0.usage, $0.what) } + [("//TEXT", "a message that begins with a slash")]
+        let indent = (rows.map(\.0.columnWidth).max() ?? 0) + 2
+        guard width > indent + 20 else { return rows.flatMap { "\($0.0): \($0.1)".wrapped(to: width) } }
+        return rows.flatMap { usage, what in
+            what.wrapped(to: width - indent).enumerated().map { number, line in (number == 0 ? usage : "").padded(to: indent) + line
+            }
+        }
     }
 }

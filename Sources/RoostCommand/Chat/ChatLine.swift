@@ -5,7 +5,9 @@ import RoostAPI
 /// A typed line: a message, or a command.
 enum ChatLine: Hashable {
     case message(String)
-    case quit, help
+    case quit
+    /// With the command to explain; nil for all of them.
+    case help(ChatCommandName?)
     /// For the messages that are shown.
     case scrollback(ScrollbackCommand)
     /// A command for the channel and its members.
@@ -42,7 +44,7 @@ enum ChatLine: Hashable {
         let line: ChatLine
         switch name {
         case .quit: line = .quit
-        case .help: line = .help
+        case .help: line = .help(try words.commandIfAny())
         case .older: line = .scrollback(.older)
         case .delete: line = .scrollback(.delete)
         case .retry: line = .scrollback(.retry)
@@ -181,6 +183,15 @@ private struct Words {
             throw Wrong(reason: "a time is like 2026-03-02 or 2026-03-02T09:05:00Z")
         }
         return .time(time.timestamp)
+    }
+
+    /// The name of a command, with or without its slash.
+    mutating func commandIfAny() throws(Wrong) -> ChatCommandName? {
+        guard !words.isEmpty else { return nil }
+        let word = words.removeFirst()
+        let name = (word.hasPrefix("/") ? String(word.dropFirst()) : word).lowercased()
+        guard let command = ChatHelp.command(name) else { throw Wrong(reason: "\(word.safe()) isn't a command") }
+        return command.name
     }
 
     mutating func secondsIfAny() throws(Wrong) -> Int? {

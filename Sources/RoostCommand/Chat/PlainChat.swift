@@ -14,6 +14,8 @@ final class PlainChat {
     /// Sent messages that aren't on the server's disk yet.
     private var waiting: Set<ClientID> = []
     private var refusals = 0
+    /// Whether the user knows what to do without a server: there has been one, or it was printed.
+    private var isAdvised = false
 
     /// - Parameter address: The server's, to be told while there is no connection.
     init(_ room: Room, at address: URL) {
@@ -28,10 +30,7 @@ final class PlainChat {
     private static func list(of room: Room) -> MessageList { room.channel.messages(pageSize: historyLength) }
 
     func run() async throws {
-        let address = address
-        let status = room.chat.connection.observe { status in
-            if let text = Self.describe(status, at: address) { Output.note(text) }
-        }
+        let status = room.chat.connection.observe { [weak self] status in self?.tell(status) }
         defer { status.invalidate() }
 
         try await enter()
@@ -48,7 +47,7 @@ final class PlainChat {
         switch ChatLine(line) {
         case .message(let text): await send(text)
         case .quit: return false
-        case .help: Output.lines(ChatHelp.plainLines)
+        case .help(let name): Output.lines(name.map(ChatHelp.lines(of:)) ?? ChatHelp.plainLines)
         case .scrollback: refuse("that works on a screen only")
         case .refused(let reason): refuse(reason)
         case .room(let command):
@@ -175,6 +174,13 @@ final class PlainChat {
     private func refuse(_ reason: String) {
         refusals += 1
         Output.note(reason)
+    }
+
+    private func tell(_ status: ConnectionStatus) {
+        guard let text = Self.describe(status, at: address) else { return }
+        Output.note(text)
+        if status.isWithoutServer, !isAdvised { Output.note(StatusLine.noServer) }
+        if status.isWithoutServer || status == .online { isAdvised = true }
     }
 
     private static func describe(_ status: ConnectionStatus, at address: URL) -> String? {

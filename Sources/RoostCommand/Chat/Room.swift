@@ -22,12 +22,12 @@ final class Room {
         return room
     }
 
-    /// Joins the channel, or makes it.
+    /// Goes into the channel, joining or making it first if need be.
     ///
     /// - Returns: Whether it had to be made.
     func enter() async throws -> Bool {
         do {
-            try await channel.join()
+            _ = try await joined(channel.id)
             return false
         } catch let error as RoostError where error.code == .notFound && createsChannel {
             do {
@@ -35,10 +35,23 @@ final class Room {
                 return true
             } catch let error as RoostError where error.code == .alreadyExists {
                 // Somebody else made it meanwhile.
-                try await channel.join()
+                _ = try await joined(channel.id)
                 return false
             }
         }
+    }
+
+    /// Returns a channel that the user is a member of, joining it if they aren't one yet.
+    ///
+    /// A member doesn't join: the server refuses that for types that nobody joins, such as `conversation`.
+    func joined(_ id: ChannelID) async throws -> ChannelView {
+        do {
+            let view = try await chat.call(GetChannel(channel: id))
+            if view.membership?.state == .member { return view }
+        } catch let error as RoostError where !error.isRetryable {
+            // Some channels can be joined by their id and are shown to members only: the answer to joining counts.
+        }
+        return try await chat.call(JoinChannel(channel: id))
     }
 
     /// Returns a user's name: their display name if it is known, otherwise their id.

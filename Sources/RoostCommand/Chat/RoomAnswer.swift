@@ -17,12 +17,13 @@ extension Room {
     /// - Throws: A `RoostError` when the server refuses.
     func carryOut(_ command: RoomCommand) async throws -> RoomAnswer {
         switch command {
-        case .join(let id): entered(try await chat.call(JoinChannel(channel: id)))
+        case .join(let id): entered(try await joined(id))
         case .create(let id, let type, let users):
             entered(try await chat.call(CreateChannel(channel: id, type: type, users: users.isEmpty ? nil : users)))
         case .invite(let users, let welcome):
             RoomAnswer(
-                MemberText.lines(of: try await chat.call(InviteMembers(channel: channel.id, users: users, welcome: welcome))))
+                MemberText.lines(
+                    of: try await chat.call(InviteMembers(channel: channel.id, users: users, welcome: welcome)).results))
         case .invitations: try await invitations()
         case .accept(let id):
             try await withInvitation(into: id, "/accept") { entered(try await self.chat.call(AcceptInvitation(channel: $0))) }

@@ -11,11 +11,9 @@ struct DefinitionsCheck {
             try Definitions.examine(file: file)
             return [Finding("channel types", .ok, "\(file.path) can be used")]
         } catch {
-            let found = "\(error)".safe()
             return [
                 Finding(
-                    "channel types", .fail, found.hasSuffix(".") ? String(found.dropLast()) : found,
-                    advice: "The server doesn't start with it: fix the file")
+                    "channel types", .fail, "\(error)".safe(), advice: "The server doesn't start with it: fix the file")
             ]
         }
     }

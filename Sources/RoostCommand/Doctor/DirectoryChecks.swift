@@ -11,8 +11,11 @@ struct DirectoryChecks {
         guard manager.fileExists(atPath: directory.path, isDirectory: &isDirectory) else {
             // Its future parent shows the state of the disk.
             let parent = directory.deletingLastPathComponent()
-            return [Finding("data directory", .ok, "\(directory.path) doesn't exist yet: the first roost serve creates it")]
-                + disk(parent)
+            return [
+                Finding(
+                    "data directory", .warn, "\(directory.path) doesn't exist",
+                    advice: "The first roost serve creates it. If a server has run, name its directory with --data")
+            ] + disk(parent)
         }
         guard isDirectory.boolValue else {
             return [
@@ -24,6 +27,8 @@ struct DirectoryChecks {
         let ring = await tokenKeys()
         return [access(), secret(), ring].compactMap { $0 } + disk(directory)
     }
+
+    private static let ownerAdvice = "Run this as the user who runs the server: it is readable for them alone"
 
     private func access() -> Finding {
         let path = directory.path
@@ -52,8 +57,11 @@ struct DirectoryChecks {
             return isFirst ? Finding("secret", .ok, "none yet: the first roost serve creates it") : nil
         }
         do { _ = try file.read() } catch {
+            guard Foundation.access(path, R_OK) == 0 else {
+                return Finding("secret", .fail, "\(path) can't be read", advice: Self.ownerAdvice)
+            }
             return Finding(
-                "secret", .fail, "\(error)",
+                "secret", .fail, (error as? SecretFile.Unusable).map { "\($0.path) \($0.reason)" } ?? "\(error)",
                 advice: "Restore it from a backup, or copy another node's. Without a copy, and on SQLite only: move it away, "
                     + "then roost serve --accept-data-loss. The new one ends all tokens")
         }

@@ -21,7 +21,9 @@ struct Doctor: AsyncParsableCommand {
         findings += FileChecks(directory: settings.dataDirectory, isDatabaseHere: settings.server.database == nil).findings()
         findings += DefinitionsCheck(settings: settings).findings()
         findings += ClusterChecks(settings: settings).findings()
-        findings += await ServerCheck(address: address).findings()
+        findings += await ServerCheck(
+            address: address, directory: settings.dataDirectory, isDatabaseHere: settings.server.database == nil
+        ).findings()
         if json {
             try Output.json(findings)
         } else {
@@ -48,7 +50,8 @@ struct Finding: Encodable {
     init(_ check: String, _ result: Result, _ found: String, advice: String? = nil) {
         self.check = check
         self.result = result
-        self.found = found
+        // A failure's own words are whole sentences, and the line goes on with the advice behind a full stop of its own.
+        self.found = advice != nil && found.hasSuffix(".") ? String(found.dropLast()) : found
         self.advice = advice
     }
 }

@@ -107,6 +107,9 @@ struct FileChecks {
 
     // MARK: What a running server has open
 
+    /// Whether a server runs on the directory.
+    var isServed: Bool { holder() != nil }
+
     /// Compares the files that the serving process has open with those that are here now.
     private func openFiles() -> Finding? {
         guard let process = holder() else { return nil }

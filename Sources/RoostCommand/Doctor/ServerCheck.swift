@@ -1,10 +1,15 @@
 import Foundation
 import NIOCore
 import NIOPosix
+import RoostAPI
+import RoostServer
 
-/// Whether a server answers at an address.
+/// Whether the server of a directory answers at an address.
 struct ServerCheck {
     let address: String
+    let directory: URL
+    /// Whether the database is a file in the directory, which one server has open.
+    let isDatabaseHere: Bool
 
     func findings() async -> [Finding] {
         guard let url = URL(string: address), url.scheme == "http", let host = url.host() else {
@@ -30,8 +35,48 @@ struct ServerCheck {
                 Finding("server", .fail, "\(address) is alive but not ready", advice: "It starts or stops: look again in a moment")
             ]
         }
-        let metrics = await Self.get("/metrics", host: host, port: port).map { MetricsCheck($0.body).findings() } ?? []
-        return [Finding("server", .ok, "\(address) is ready, version \(version)")] + metrics
+        let (found, place) = ("\(address) is ready, version \(version)", directory.path)
+        let server: Finding
+        switch await isServerOfDirectory(host: host, port: port) {
+        case true?: server = Finding("server", .ok, found)
+        case false?:
+            // What that one does is no matter of this directory.
+            return [
+                Finding(
+                    "server", .fail, "the server at \(address), version \(version), doesn't run on \(place)",
+                    advice: "Name its directory with --data, or the address of this directory's server with --url")
+            ]
+        case nil:
+            server = Finding(
+                "server", .warn, "\(found); whether it runs on \(place) isn't known",
+                advice: "Run this as the user who runs the server")
+        }
+        return [server] + (await Self.get("/metrics", host: host, port: port).map { MetricsCheck($0.body).findings() } ?? [])
+    }
+
+    /// Whether the server runs on this directory; nil if that can't be found out.
+    ///
+    /// It is asked with a token that has expired. Only a server with the directory's keys says that it has; another one says that the token isn't
+    /// valid. Neither does anything more with it.
+    private func isServerOfDirectory(host: String, port: Int) async -> Bool? {
+        let secret = SecretFile(directory: directory).url.path
+        guard access(secret, F_OK) == 0 || errno != ENOENT else { return false }
+        // A copy of the directory has the same keys. On this machine the lock tells which one is served.
+        let isHere = ["127.0.0.1", "localhost", "[::1]", "::1"].contains(host)
+        let hasReadableLock = access(directory.appending(path: "roost.lock").path, R_OK) == 0 || errno == ENOENT
+        if isHere, isDatabaseHere, hasReadableLock, !FileChecks(directory: directory, isDatabaseHere: true).isServed {
+            return false
+        }
+        let mint = TokenMint(directory: directory)
+        guard let token = try? await mint.token(for: "doctor", expiresAt: Date(timeIntervalSinceNow: -60)),
+            let answer = await Self.get("/v1/me", host: host, port: port, token: token),
+            let problem = try? JSONDecoder().decode(Problem.self, from: Data(answer.body.utf8))
+        else { return nil }
+        switch problem.refusal.code {
+        case .tokenExpired: return true
+        case .unauthenticated: return false
+        default: return nil
+        }
     }
 
     private static func version(in document: String) -> String? {
@@ -43,7 +88,7 @@ struct ServerCheck {
     }
 
     /// One small request. It has no library of its own: the answer is read until the server closes.
-    private static func get(_ path: String, host: String, port: Int) async -> (status: Int, body: String)? {
+    private static func get(_ path: String, host: String, port: Int, token: String? = nil) async -> (status: Int, body: String)? {
         do {
             let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup).connectTimeout(.seconds(3))
                 .connect(host: host, port: port) { channel in
@@ -55,7 +100,8 @@ struct ServerCheck {
             defer { timeout.cancel() }
             var answer = ByteBuffer()
             try await channel.executeThenClose { inbound, outbound in
-                let request = "GET \(path) HTTP/1.1\r\nHost: \(host):\(port)\r\nConnection: close\r\n\r\n"
+                let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
+                let request = "GET \(path) HTTP/1.1\r\nHost: \(host):\(port)\r\n\(authorization)Connection: close\r\n\r\n"
                 try await outbound.write(ByteBuffer(string: request))
                 for try await piece in inbound { answer.writeImmutableBuffer(piece) }
             }

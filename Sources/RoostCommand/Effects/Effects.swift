@@ -49,12 +49,18 @@ struct Effects: AsyncParsableCommand {
         func run() async throws {
             try await options.run { connection in
                 guard let kind else { return try await retryAll(through: connection) }
+                let dead = try await Self.deadEffects(through: connection)
+                guard dead.contains(where: { $0.kind == kind && $0.key == key }) else {
+                    // The server says no more of an effect that isn't dead than that it is there.
+                    let name = key.isEmpty ? kind.safe() : "\(kind.safe()) with the key \(key.safe())"
+                    throw Failure("There is no dead effect \(name). See roost effects list. (not_found)")
+                }
                 let done = try await connection.call(RetryEffect(kind: kind, key: key))
                 try options.show(done, ["Retrying the effect."])
             }
         }
 
-        private func retryAll(through connection: CallConnection) async throws {
+        private static func deadEffects(through connection: CallConnection) async throws -> [DeadEffect] {
             var dead: [DeadEffect] = []
             var list = ListDeadEffects(limit: Limits.effectPage.max)
             repeat {
@@ -62,6 +68,11 @@ struct Effects: AsyncParsableCommand {
                 dead += page.items
                 list.cursor = page.nextCursor
             } while list.cursor != nil
+            return dead
+        }
+
+        private func retryAll(through connection: CallConnection) async throws {
+            let dead = try await Self.deadEffects(through: connection)
             for effect in dead {
                 do {
                     _ = try await connection.call(RetryEffect(kind: effect.kind, key: effect.key))

@@ -8,11 +8,11 @@ enum MemberText {
         let rows = entries.map { entry in
             [
                 entry.member.userId.rawValue.safe(), entry.member.role.rawValue, online(entry),
-                MessageTime.moment(of: entry.member.joinedAt.date),
-                ([entry.user?.displayName?.safe() ?? "-"] + states(of: entry)).joined(separator: ", "),
+                MessageTime.moment(of: entry.member.joinedAt.date), entry.user?.displayName?.safe() ?? "-",
+                states(of: entry).joined(separator: ", "),
             ]
         }
-        return Output.table([["user", "role", "online", "since", "name"]] + rows)
+        return Output.table([["user", "role", "online", "since", "name", "state"]] + rows)
     }
 
     private static func online(_ entry: MemberEntry) -> String {
@@ -26,8 +26,8 @@ enum MemberText {
     }
 
     /// Returns the result for each user, one line each.
-    static func lines(of results: MemberResults) -> [String] {
-        Output.table(results.results.map { [$0.userId.rawValue.safe(), text(of: $0)] })
+    static func lines(of results: [MemberResult]) -> [String] {
+        Output.table(results.map { [$0.userId.rawValue.safe(), text(of: $0)] })
     }
 
     private static func text(of result: MemberResult) -> String {

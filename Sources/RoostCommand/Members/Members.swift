@@ -9,7 +9,7 @@ struct Members: AsyncParsableCommand {
         discussion: """
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
             Exit code 1 when the server refuses; the refusal and its code are printed to standard error. Where several users are given, each has a line of \
-            its own, and one that is refused makes the exit code 1.
+            its own, on standard error if it was refused, and one that is refused makes the exit code 1.
             """,
         subcommands: [
             List.self, Search.self, Add.self, Remove.self, Role.self, Invite.self, Withdraw.self, Invitations.self, Accept.self,

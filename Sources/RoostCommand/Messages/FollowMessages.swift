@@ -28,7 +28,7 @@ extension Messages {
         }
 
         func run() async throws {
-            let chat = try asking.chat()
+            let chat = try await asking.chat()
             // News only says that there is something: what it is, is asked for after the last place, so that nothing is missed.
             var news = chat.events.makeAsyncIterator()
             do {
@@ -92,8 +92,8 @@ extension Messages {
 
 extension AskingOptions {
     /// A client of the caller's that keeps nothing.
-    func chat() throws -> Chat {
-        let (owner, token) = try tokenProvider()
+    func chat() async throws -> Chat {
+        let (owner, token) = try await tokenProvider()
         var configuration = Chat.Configuration(
             storage: .inMemory, device: nil, logger: Logger(label: "roost.messages", factory: StandardErrorLog.init(label:)))
         configuration.logger.logLevel = .error
@@ -101,7 +101,7 @@ extension AskingOptions {
     }
 
     /// The caller, and what gives their tokens.
-    private func tokenProvider() throws -> (UserID, @Sendable () async throws -> String) {
+    private func tokenProvider() async throws -> (UserID, @Sendable () async throws -> String) {
         if let token = server.givenToken {
             guard let owner = TokenOwner(token)?.user ?? user else { throw Failure("The token is not valid. (unauthenticated)") }
             guard user == nil || user == owner else {
@@ -109,8 +109,7 @@ extension AskingOptions {
             }
             return (owner, { token })
         }
-        guard let user else { throw Failure.noToken }
-        let (mint, role) = (try server.mint(), admin ? AppRole.admin : .user)
-        return (user, { try await mint.token(for: user, role: role) })
+        guard let user else { throw ServerOptions.noToken }
+        return (user, try await server.mint().provider(for: user, role: admin ? .admin : .user))
     }
 }

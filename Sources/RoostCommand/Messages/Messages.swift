@@ -11,7 +11,7 @@ struct Messages: AsyncParsableCommand {
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
             Exit code 1 when the server refuses; the refusal and its code are printed to standard error.
 
-            Lists print a message as a line: its id, its seq, its time, its sender and its text. With --json they print the answer as the \
+            Lists print a message as a line: its id, its seq, its time, its sender's id and its text. With --json they print the answer as the \
             protocol has it.
             """,
         subcommands: [
@@ -28,9 +28,12 @@ struct Messages: AsyncParsableCommand {
         @Option(help: ArgumentHelp("Messages after a seq.", valueName: "seq")) var after: Seq?
         @Option(help: ArgumentHelp("Messages on both sides of a message, which is among them.", valueName: "id")) var around:
             MessageID?
-        @Option(help: ArgumentHelp("Messages sent before a time.", valueName: "time")) var beforeTime: TimeArgument?
-        @Option(help: ArgumentHelp("Messages sent after a time.", valueName: "time")) var afterTime: TimeArgument?
-        @Option(help: ArgumentHelp("Messages on both sides of a time.", valueName: "time")) var aroundTime: TimeArgument?
+        @Option(help: ArgumentHelp("Messages sent before a time.", valueName: "time"), transform: TimeArgument.read)
+        var beforeTime: TimeArgument?
+        @Option(help: ArgumentHelp("Messages sent after a time.", valueName: "time"), transform: TimeArgument.read)
+        var afterTime: TimeArgument?
+        @Option(help: ArgumentHelp("Messages on both sides of a time.", valueName: "time"), transform: TimeArgument.read)
+        var aroundTime: TimeArgument?
         @Option(help: "Only of this kind. Give it again for more.") var kind: [MessageKind] = []
         @Option(help: "Only with this custom type.") var customType: String?
         @Option(help: ArgumentHelp("Only of this user. Give it again for more.", valueName: "user")) var sender: [UserID] = []
@@ -45,7 +48,7 @@ struct Messages: AsyncParsableCommand {
                         channel: channel, before: before, after: after, aroundMessage: around, beforeTime: beforeTime?.timestamp,
                         afterTime: afterTime?.timestamp, aroundTime: aroundTime?.timestamp, limit: limit, kinds: kind.orNil,
                         customType: customType, senders: sender.orNil, reverse: reverse ? true : nil))
-                try options.show(page, MessageText.table(page.messages, UserNames(page.users)))
+                try options.show(page, MessageText.table(page.messages))
                 guard !options.json else { return }
                 if page.messages.isEmpty { Output.note("No such messages.") }
                 let places = (page.from ?? page.messages.map(\.seq).min(), page.to ?? page.messages.map(\.seq).max())
@@ -66,7 +69,7 @@ struct Messages: AsyncParsableCommand {
         func run() async throws {
             try await options.run { connection in
                 let edited = try await connection.call(EditMessage(channel: channel, message: message, text: text))
-                try options.show(edited, MessageText.table([edited], UserNames(nil)))
+                try options.show(edited, MessageText.table([edited]))
             }
         }
     }
@@ -118,7 +121,7 @@ struct Messages: AsyncParsableCommand {
         func run() async throws {
             try await options.run { connection in
                 let back = try await connection.call(UndeleteMessage(channel: channel, message: message))
-                try options.show(back, MessageText.table([back], UserNames(nil)))
+                try options.show(back, MessageText.table([back]))
             }
         }
     }
@@ -159,9 +162,8 @@ struct Messages: AsyncParsableCommand {
         func run() async throws {
             try await options.run { connection in
                 let found = try await page.read(through: connection) { ListMentions(limit: $0, cursor: $1) }
-                let names = UserNames(found.users)
                 try page.show(found, with: options, none: "Nobody has mentioned you.") {
-                    MessageText.table($0, names, hasChannel: true)
+                    MessageText.table($0, hasChannel: true)
                 }
             }
         }
@@ -179,14 +181,13 @@ struct Messages: AsyncParsableCommand {
 
 /// Messages as lines. What others wrote is made safe for a terminal.
 enum MessageText {
-    static func table(_ messages: [Message], _ names: UserNames, hasChannel: Bool = false) -> [String] {
+    /// A list in columns. The sender is an id, which commands take: the answer to a sent message has no names.
+    static func table(_ messages: [Message], hasChannel: Bool = false) -> [String] {
         Output.table(
             messages.map { message in
                 [
                     "\(message.messageId)", "\(message.seq)", MessageTime.moment(of: message.createdAt.date),
-                    hasChannel
-                        ? "\(message.channelId.rawValue.safe())  \(names.name(of: message.sender))"
-                        : names.name(of: message.sender),
+                    (hasChannel ? "\(message.channelId.rawValue.safe())  " : "") + message.sender.rawValue.safe(),
                     text(of: message),
                 ]
             })
@@ -211,8 +212,16 @@ enum MessageText {
 }
 
 /// A time on the command line: RFC 3339, or a day.
-struct TimeArgument: ExpressibleByArgument {
+struct TimeArgument {
     let timestamp: Timestamp
+
+    /// Reads what was typed for an option.
+    ///
+    /// - Throws: `ValidationError` with the format.
+    static func read(_ text: String) throws -> TimeArgument {
+        if let time = TimeArgument(argument: text) { return time }
+        throw ValidationError("a time is like 2026-03-01T12:30:05.250Z, or a day like 2026-03-01")
+    }
 
     init?(argument: String) {
         let style = Date.ISO8601FormatStyle()

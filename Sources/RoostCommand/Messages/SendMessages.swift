@@ -56,7 +56,7 @@ extension Messages {
                 text: text, customType: customType, metadata: metadata?.value, parentId: parent, mentionees: mentionees.orNil,
                 isSilent: silent)
             let sent = try await connection.call(SendMessage(channel: channel, clientId: clientId, content: content))
-            try options.show(sent, MessageText.table([sent], UserNames(nil)))
+            try options.show(sent, MessageText.table([sent]))
             for user in sent.droppedMentions ?? [] {
                 Output.note("\(user.rawValue.safe()) isn't mentioned: no member who may read it.")
             }

@@ -94,6 +94,10 @@ struct ServerRun {
     /// Makes the data directory, for its owner only, and sees whether it can be written.
     private func prepareDirectory() throws {
         let path = settings.dataDirectory.path
+        var isDirectory: ObjCBool = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue {
+            throw Failure("The data directory \(path) isn't a directory. Give another one with --data.")
+        }
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

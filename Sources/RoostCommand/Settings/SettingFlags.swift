@@ -74,6 +74,8 @@ extension Setting {
             case .flag: "true or false"
             case .seconds: "seconds"
             }
+        // The demo has a directory of its own.
+        let standard = name == Setting.data.name ? "\(standard); for roost demo: \(Demo.standardData)" : "\(standard)"
         return ArgumentHelp("\(help) Default: \(standard). Environment: \(environmentName).", valueName: valueName)
     }
 }

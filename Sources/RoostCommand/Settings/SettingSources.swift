@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Foundation
+import RoostServer
 
 /// The sources of settings, the strongest first: flags, the environment, the configuration file.
 ///
@@ -92,14 +93,12 @@ struct SettingSources {
 
     /// Adds a JSON file, as the weakest source.
     mutating func add(file path: String) async throws {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw Failure("The configuration file \(path) can't be read.")
-        }
-        guard let object = try? JSONSerialization.jsonObject(with: data), let keys = (object as? [String: Any])?.keys else {
-            throw Failure("The configuration file \(path) isn't a JSON object.")
+        let keys: [String]
+        do { keys = try StrictFile.object(in: URL(filePath: path)).keys.sorted() } catch {
+            throw Failure("The configuration file \(path) can't be used: \(error)".safe())
         }
         let known = Setting.all.map(\.name)
-        for key in keys.sorted() where !known.contains(key) {
+        for key in keys where !known.contains(key) {
             throw Failure("\(path): the key \(key) is unknown. \(Setting.suggestion(for: key, among: known))")
         }
         let location = ConfigReader(provider: InMemoryProvider(values: ["filePath": ConfigValue(.string(path), isSecret: false)]))

@@ -54,15 +54,39 @@ struct Keys: AsyncParsableCommand {
         @Argument(help: "The key's name; \(TokenKeyRing.tokenSecretName) for the secret of tokens without kid.") var kid: String
         @OptionGroup var directory: Directory
 
-        func run() async throws { try await directory.ring().reportingFailures { try await $0.use(kid) } }
+        func run() async throws {
+            try await directory.ring().reportingFailures { try await $0.use(kid) }
+            Output.line("roost token signs with \(kid.safe()) now.")
+        }
     }
 
     struct Remove: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Remove a key: its tokens are refused from then on.")
+        static let configuration = CommandConfiguration(
+            abstract: "Remove a key: its tokens are refused from then on.",
+            discussion: """
+                A removed key can't be brought back. For \(TokenKeyRing.tokenSecretName) that holds for good: the data directory's secret then \
+                signs and checks tokens never again, and --for-good is required.
+                """)
         @Argument(help: "The key's name; \(TokenKeyRing.tokenSecretName) for the secret of tokens without kid.") var kid: String
+        @Flag(help: "Required to remove \(TokenKeyRing.tokenSecretName).") var forGood = false
         @OptionGroup var directory: Directory
 
-        func run() async throws { try await directory.ring().reportingFailures { try await $0.remove(kid) } }
+        private var isTokenSecret: Bool { kid == TokenKeyRing.tokenSecretName }
+
+        func validate() throws {
+            guard !isTokenSecret || forGood else {
+                throw ValidationError(
+                    "Removing \(kid) can't be undone: all tokens without kid are refused from then on. Add --for-good to do it.")
+            }
+        }
+
+        func run() async throws {
+            try await directory.ring().reportingFailures { try await $0.remove(kid) }
+            Output.line(
+                isTokenSecret
+                    ? "\(kid) is removed for good: tokens without kid are refused."
+                    : "\(kid.safe()) is removed: its tokens are refused.")
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 
 /// How long something lasts, as people write it: `3600`, `90s`, `45m`, `12h`, `30d`.
-struct Lifetime: ExpressibleByArgument {
+struct Lifetime {
     let seconds: Int
 
     init?(argument: String) {
@@ -13,5 +13,21 @@ struct Lifetime: ExpressibleByArgument {
         seconds = product
     }
 
-    var defaultValueDescription: String { "\(seconds / 86_400)d" }
+    /// Reads what was typed for an option.
+    ///
+    /// - Throws: `ValidationError` with the format.
+    static func read(_ text: String) throws -> Lifetime {
+        if let lifetime = Lifetime(argument: text) { return lifetime }
+        throw ValidationError("a time is like 3600, which is seconds, 90s, 45m, 12h or 30d")
+    }
+
+    /// The same, or `ever` and -1 for no end, which is -1 in the protocol.
+    static func readOrEver(_ text: String) throws -> Lifetime {
+        if text == "ever" { return Lifetime(seconds: -1) }
+        let lifetime = try? read(text)
+        if let lifetime, lifetime.seconds >= 1 || text == "-1" { return lifetime }
+        throw ValidationError("a time is 1 second or more, like 3600, 90s, 45m, 12h or 30d, or ever")
+    }
+
+    init(seconds: Int) { self.seconds = seconds }
 }

@@ -18,7 +18,9 @@ struct Token: AsyncParsableCommand {
         help: ArgumentHelp("The user's role in the app: see above. (default: user)", valueName: "role"), transform: Self.role
     )
     var role = AppRole.user
-    @Option(help: ArgumentHelp("How long the token is good: seconds, or like 90s, 45m, 12h, 30d. (default: 1d)", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("How long the token is good: seconds, or like 90s, 45m, 12h, 30d. (default: 1d)", valueName: "time"),
+        transform: Lifetime.read)
     var expires: Lifetime?
     @Option(help: "The display name that the user gets when this token is the first to name them.") var name: String?
     @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?

@@ -21,13 +21,20 @@ struct TokenMint: Sendable {
         do {
             let keys = try await TokenKeys(directory: directory)
             return try await keys.sign(.init(user: user, role: role, displayName: displayName, expiresAt: expiresAt, id: id))
-        } catch let error as SecretFile.Unusable {
-            throw Failure("\(error) Run this as the user who runs the server: it is readable for them alone.")
         } catch let error as RoostError {
             throw Failure(error.message)
         } catch {
             throw Failure("\(error)")
         }
+    }
+
+    /// A token provider for a client. One token is made at once: a secret that can't be used ends the command, where the client would ask for a
+    /// token again and again.
+    ///
+    /// - Throws: As ``token(for:role:displayName:expiresAt:id:)``.
+    func provider(for user: UserID, role: AppRole = .user) async throws -> @Sendable () async throws -> String {
+        _ = try await token(for: user, role: role)
+        return { try await token(for: user, role: role) }
     }
 
     /// - Throws: A ``Failure`` for a directory in which no server has run.

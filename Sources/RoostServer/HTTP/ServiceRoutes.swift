@@ -83,8 +83,8 @@ enum FrontPage {
         <li><code>/v1/socket</code>: the same operations and the live events, over a WebSocket</li>
         <li><a href="/livez">/livez</a>, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>: for monitoring</li>
         </ul>
-        <p>On the machine where it runs: <code>roost token ann</code> makes a token, <code>roost chat general --as ann</code> joins a
-        conversation. The guides are in the <code>docs</code> folder of the project: begin with <code>README.md</code>, and with
+        <p>On the machine where it runs: <code>roost token ann</code> makes a token, <code>roost chat general --as ann</code> opens a
+        channel. The guides are in the <code>docs</code> folder of the project: begin with <code>README.md</code>, and with
         <code>docs/protocol.md</code> to write a client.</p>
         </body>
         </html>

@@ -42,20 +42,8 @@ public struct Definitions: Sendable {
 
     private static func entries(of file: URL) throws -> [Entry] {
         func refusal(_ place: String, _ reason: String) -> Unusable { Unusable(path: file.path, place: place, reason: reason) }
-        guard let data = try? Data(contentsOf: file) else { throw refusal("", "it can't be read.") }
-        guard data.count <= Limits.bodySizeBytes else { throw refusal("", "it has a limit of \(Limits.bodySizeBytes) bytes.") }
         let lists: [String: JSONValue]
-        do {
-            try JSONScan(Array(data)).requireExact()
-            guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: data) else {
-                throw refusal("", "it must be a JSON object.")
-            }
-            lists = fields
-        } catch let error as Unusable {
-            throw error
-        } catch {
-            throw refusal("", RoostError(decoding: error).message)
-        }
+        do { lists = try StrictFile.object(in: file) } catch { throw refusal("", "\(error)") }
         let kinds: [(list: String, operation: any Handled.Type, name: String)] = [
             ("types", PutChannelType.self, "type"), ("roles", PutRole.self, "role"),
         ]

@@ -24,7 +24,7 @@ public struct SecretFile: Sendable {
     /// Writes the file as a whole, and waits until it and its name are on disk: tokens are signed with it from now on.
     func write(_ text: String) throws {
         func refusal(_ what: String) -> Unusable {
-            Unusable(path: url.path, reason: "\(what): \(String(cString: strerror(errno)))")
+            Unusable(path: url.path, reason: "\(what): \(String(cString: strerror(errno)))", advice: nil)
         }
         let new = url.appendingPathExtension("new").path
         let bytes = Array(text.utf8)
@@ -46,30 +46,39 @@ public struct SecretFile: Sendable {
         guard let mode = DataFiles.mode(of: url.path) else { return }
         guard mode & 0o077 == 0 else {
             throw Unusable(
-                path: url.path,
-                reason: "has mode \(String(mode, radix: 8)), so that others can open it. Type: chmod 600 \(url.path)")
+                path: url.path, reason: "has mode \(String(mode, radix: 8)), so that others can open it",
+                advice: "Type: chmod 600 \(url.path)")
         }
     }
 
     /// Reads the secret of a server that has run before.
     public func read() throws -> Data {
-        guard let text = try? String(contentsOf: url, encoding: .utf8) else {
-            throw Unusable(path: url.path, reason: "can't be read")
+        let data: Data
+        do { data = try Data(contentsOf: url) } catch {
+            throw Unusable(
+                path: url.path, reason: "can't be read: \(SystemError.reason(of: error))",
+                advice: "Run this as the user who runs the server: it is readable for them alone")
         }
-        return try Self.secret(in: text, path: url.path)
+        return try Self.secret(in: String(decoding: data, as: UTF8.self), path: url.path)
     }
 
     /// Returns the secret in a file's text.
     static func secret(in text: String, path: String) throws -> Data {
         guard let secret = Data(base64Encoded: text.trimmingCharacters(in: .whitespacesAndNewlines)),
             secret.count >= TokenKeys.secretSizeBytesMin
-        else { throw Unusable(path: path, reason: "doesn't hold at least \(TokenKeys.secretSizeBytesMin) bytes in base 64") }
+        else {
+            throw Unusable(
+                path: path, reason: "doesn't hold at least \(TokenKeys.secretSizeBytesMin) bytes in base 64",
+                advice: "Put the right one back, from a backup or another node: another secret would end all tokens")
+        }
         return secret
     }
 
     public struct Unusable: Error, CustomStringConvertible {
         public let path: String
         public let reason: String
-        public var description: String { "The token secret \(path) \(reason)." }
+        /// What to do about it, without a full stop; nil where the reason says it.
+        public let advice: String?
+        public var description: String { "The token secret \(path) \(reason)." + (advice.map { " \($0)." } ?? "") }
     }
 }

@@ -77,7 +77,7 @@ struct TokenKeyFiles: Sendable {
         var description: String {
             "The token secret was retired, and \(path) doesn't say so: its tokens would be valid again. "
                 + "Put token-keys.json back from a backup or from another node. If there is no copy, retire the secret again with new keys: "
-                + "roost keys add KID, roost keys use KID, roost keys remove token-secret."
+                + "roost keys add KID, roost keys use KID, roost keys remove token-secret --for-good."
         }
     }
 

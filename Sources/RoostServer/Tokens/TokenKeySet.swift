@@ -78,9 +78,7 @@ extension TokenKeySet {
         let path = file.resolvingSymlinksInPath().path
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         do {
-            guard let size = (attributes?[.size] as? NSNumber)?.intValue, size <= sizeBytesMax,
-                attributes?[.type] as? FileAttributeType == .typeRegular, let data = FileManager.default.contents(atPath: path)
-            else { throw Unusable("it can't be read, or has more than \(sizeBytesMax) bytes") }
+            let data = try contents(of: path, attributes)
             set = try await TokenKeySet(data)
         } catch {
             throw Unusable("The file of keys \(file.path) can't be used: \(error).")
@@ -94,5 +92,16 @@ extension TokenKeySet {
                     + "Type: chmod \(forbidden == 0o077 ? "600" : "644") \(file.path)")
         }
         return set
+    }
+
+    private static func contents(of path: String, _ attributes: [FileAttributeKey: Any]?) throws(Unusable) -> Data {
+        // Without attributes, reading says why.
+        guard attributes?[.type] as? FileAttributeType ?? .typeRegular == .typeRegular else { throw Unusable("it isn't a file") }
+        guard (attributes?[.size] as? NSNumber)?.intValue ?? 0 <= sizeBytesMax else {
+            throw Unusable("it has more than \(sizeBytesMax) bytes")
+        }
+        do { return try Data(contentsOf: URL(filePath: path)) } catch {
+            throw Unusable("it can't be read: \(SystemError.reason(of: error))")
+        }
     }
 }

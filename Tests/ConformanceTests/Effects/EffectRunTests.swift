@@ -214,6 +214,12 @@ import Testing
         }
         let gone = try await roost("retry test.outside one")
         #expect(gone.status == 1 && gone.errors.contains("not_found"))
+        // One that is there and isn't dead isn't retried either.
+        try await server.perform { context in
+            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 3_600_000))
+        }
+        let alive = try await roost("retry test.outside later")
+        #expect(alive.status == 1 && alive.errors.contains("There is no dead effect test.outside with the key later."))
         #expect(try await roost("retry").status == 64)
         #expect(try await roost("retry --all").lines == ["Retrying 2 effects."])
         try await Polling.value {

@@ -5,13 +5,67 @@ import Testing
 
 /// `roost chat` on a terminal: what stands on the screen.
 @Suite struct ChatScreenTests {
-    private func screen(of user: UserID, in channel: String = "team", on server: TestServer) throws -> TerminalScreen {
+    private func screen(
+        of user: UserID, in channel: String = "team", on server: TestServer, width: Int = 100
+    ) throws -> TerminalScreen {
         try TerminalScreen(
             ["chat", channel, "--as", user.rawValue],
             environment: [
                 "ROOST_URL": server.url.absoluteString, "ROOST_DATA": server.directory.path,
                 "XDG_DATA_HOME": TemporaryDirectory.make().path,
-            ])
+            ], width: width)
+    }
+
+    @Test("/help is read from its beginning to its end in 80 columns and 24 lines, and a conversation is entered")
+    func help() async throws {
+        let server = try await TestServer()
+        _ = try await server.socket("bob")
+        let ann = try screen(of: "ann", on: server, width: 80)
+        try await ann.wait(for: "● online")
+        ann.type("/help\r")
+        try await ann.wait(for: "/list [hidden]")
+        try await ann.wait(for: "lines 1 to 19 of")
+        ann.type("\u{1B}[6~")
+        try await ann.wait("the end of the help") { lines in
+            lines.contains { $0.contains("a mention") } && !lines.contains { $0.contains("/list [hidden]") }
+        }
+        ann.type("\u{1B}[A")
+        try await ann.wait("a line less") { lines in !lines.contains { $0.contains("Tab completes") } }
+        ann.type("\u{1B}[5~\u{1B}[5~")
+        try await ann.wait(for: "/list [hidden]")
+        // Any other key closes it, and is typed.
+        ann.type("/")
+        try await ann.wait("the input alone") { lines in
+            lines.last == "> /" && !lines.contains { $0.contains("/list [hidden]") }
+        }
+        ann.type("help join\r")
+        try await ann.wait(for: "/join ID: go into a channel")
+        ann.type("/create talk --type conversation bob\r")
+        try await ann.wait(for: "you are in #talk: conversation, 2 members")
+        try await ann.wait(for: "#talk · 2 members")
+        ann.type("/join team\r")
+        try await ann.wait(for: "you are in #team: community, 1 member")
+        ann.type("/join talk\r")
+        try await ann.wait(for: "you are in #talk: conversation, 2 members")
+        #expect(!ann.lines.contains { $0.contains("kind_forbids") })
+        ann.type("/quit\r")
+        try await ann.end()
+        try await server.stop()
+    }
+
+    @Test("without a server the screen says why and what to do, in 80 columns")
+    func withoutServer() async throws {
+        let bob = try TerminalScreen(
+            ["chat", "team", "--as", "bob", "--token", "t", "--url", "http://127.0.0.1:1"],
+            environment: ["XDG_STATE_HOME": TemporaryDirectory.make().path], width: 80)
+        try await bob.wait("the reason and the advice") { lines in
+            lines.contains {
+                $0.hasSuffix("nothing answers at 127.0.0.1, port 1: Connection refused") || $0.hasSuffix("Connection refused)")
+            }
+                && lines.contains("Start a server with roost serve, or name its address with --url.")
+        }
+        bob.type("\u{03}")
+        try await bob.end()
     }
 
     @Test("MN-09 MN-10 SB-33 SB-58 SB-59 §8.5 edits, kinds, deletions and mentions are seen, and Tab completes a mention")

@@ -87,10 +87,14 @@ import Testing
         #expect(
             shown.errors == "There are older ones: --before \(all[2].seq)\nThere are newer ones: --after \(all[3].seq)\n")
         let mistake = try await run("list team --after-time yesterday --as bob", server)
-        #expect(mistake.status == 64)
+        #expect(mistake.status == 64 && mistake.errors.contains("a time is like 2026-03-01T12:30:05.250Z"))
+
+        // The sender is an id everywhere, also of somebody who has a name.
+        try await server.socket("ann").call(UpdateMe(displayName: "Ann A."))
+        #expect(try await run("list team --limit 1 --as bob", server).output.hasSuffix("  ann  9\n"))
 
         let edited = try await run("edit team \(id) five --as ann", server)
-        #expect(edited.output.hasSuffix("five  (edited)\n"))
+        #expect(edited.output.hasSuffix("  ann  five  (edited)\n"))
         let others = try await run("delete team \(all[0].messageId) \(id) --as bob", server)
         #expect(others.status == 1 && others.errors.hasSuffix("(not_message_owner)\n"))
         let deleted = try await run("delete team \(all[0].messageId) \(id) --as ann", server)

@@ -59,7 +59,7 @@ import Testing
         let reopened = tablet.channel("general").messages()
         try await reopened.loaded()
         #expect(reopened.items.map(\.text) == ["", "", "marker"])
-        #expect(try await third.channel("general").history().load().map(\.text) == ["marker", "", ""])
+        #expect(try await third.channel("general").history().loadOlder().map(\.text) == ["marker", "", ""])
         for chat in [ann, phone, third] { await chat.disconnect() }
         try await server.stop()
     }

@@ -36,6 +36,11 @@ struct CallFieldsTests {
             try json("channel.update", "channel=general", "policy.send=operators", "policy.maxMembers=5"),
             try json("channel.update", "channel=general", #"policy={"send":"operators"}"#, "policy.maxMembers=5"),
             try json("channel.update", "channel=general", "metadata.floor=3", "metadata.name=west wing", "metadata.open=true"),
+            try json(
+                "message.send", "channel=general", "clientId=7", "text=a", #"mentionees={"type":"user","users":["bob","cat"]}"#),
+            try json(
+                "message.send", "channel=general", "clientId=7", "text=a", #"mentionees=[{"type":"channel"}]"#,
+                #"mentionees={"type":"user"}"#),
             try json("stream.resume", "after=4", "channels.my.own=5", "channels.general=9"),
         ]
         let expected = [
@@ -46,6 +51,8 @@ struct CallFieldsTests {
             #"{"channel":"general","policy":{"maxMembers":5,"send":"operators"}}"#,
             #"{"channel":"general","policy":{"maxMembers":5,"send":"operators"}}"#,
             #"{"channel":"general","metadata":{"floor":3,"name":"west wing","open":true}}"#,
+            #"{"channel":"general","clientId":"7","mentionees":[{"type":"user","users":["bob","cat"]}],"text":"a"}"#,
+            #"{"channel":"general","clientId":"7","mentionees":[{"type":"channel"},{"type":"user"}],"text":"a"}"#,
             #"{"after":4,"channels":{"general":9,"my.own":5}}"#,
         ]
         #expect(found == expected)
@@ -67,7 +74,10 @@ struct CallFieldsTests {
             try mistake("channel.update", "channel=general", "displayName=a", "displayName=b"),
             try mistake("channel.update", "channel=general", "displayName.first=a"),
             try mistake("channel.query", "types=[1"),
+            try mistake("message.send", "channel=general", "clientId=7", "text=a", "mentionees=bob,cat"),
+            try mistake("message.send", "channel=general", "clientId=7", "text=a", #"mentionees={"type":"user","#),
         ]
+        let mentionees = #"'mentionees=[{"type":"user","users":["bob"]}]'"#
         let policy = PolicyName.allCases.map(\.rawValue).joined(separator: ", ")
         let send = """
             channel, clientId, text, kind, customType, data, metadata, tags, parentId, mentionees, metaArrays, pushOption, targetLanguages, \
@@ -87,6 +97,8 @@ struct CallFieldsTests {
             "metadata must be a JSON object, like '{\"floor\": 3}'; it is '[1]'.",
             "displayName is given twice.", "displayName is text, and has no field first.",
             "types must be a JSON array, or values with commas between; it is '[1'.",
+            "mentionees must be a JSON list of objects, like \(mentionees); it is 'bob,cat'.",
+            "mentionees must be a JSON list of objects, like \(mentionees); it is '{\"type\":\"user\",'.",
         ]
         #expect(found == expected)
     }

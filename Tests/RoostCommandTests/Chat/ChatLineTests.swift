@@ -40,7 +40,8 @@ struct ChatLineTests {
             ("/goto 7254210384203776123", .scrollback(.goto(.message(MessageID(rawValue: 7_254_210_384_203_776_123))))),
             ("/goto 2026-03-02", .scrollback(.goto(.time(Timestamp(milliseconds: 1_772_409_600_000))))),
             ("/goto 2026-03-02T02:00:00+02:00", .scrollback(.goto(.time(Timestamp(milliseconds: 1_772_409_600_000))))),
-            ("/help", .help), ("/?", .help), ("/quit", .quit), ("/q", .quit), ("/exit", .quit),
+            ("/help", .help(nil)), ("/?", .help(nil)), ("/help join", .help(.join)), ("/help /Q", .help(.quit)), ("/quit", .quit),
+            ("/q", .quit), ("/exit", .quit),
         ] as [(String, ChatLine)])
     func commands(typed: String, meaning: ChatLine) {
         #expect(ChatLine(typed) == meaning)
@@ -73,7 +74,8 @@ struct ChatLineTests {
             ("/leave now", "Unexpected argument: now. Usage: /leave"),
             ("/hide --archived", "--archived isn't an option here: /hide [--archive] [--clear]"),
             ("/list all", "Unexpected argument: all. Usage: /list [hidden]"),
-            ("/help me", "Unexpected argument: me. Usage: /help"),
+            ("/help me", "me isn't a command: /help [COMMAND]"),
+            ("/help join me", "Unexpected argument: me. Usage: /help [COMMAND]"),
         ])
     func mistakes(typed: String, reason: String) {
         #expect(ChatLine(typed) == .refused(reason))

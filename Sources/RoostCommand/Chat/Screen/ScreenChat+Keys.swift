@@ -7,8 +7,9 @@ extension ScreenChat {
     ///
     /// - Returns: Whether to go on.
     func press(_ key: Key) -> Bool {
-        state.panel = []
         let page = max(1, RawTerminal.size.height - 4)
+        if scrollPanel(by: key, page: page) { return true }
+        state.panel = Panel()
         switch key {
         case .interrupt: return false
         case .endOfInput: return !state.editor.text.isEmpty
@@ -23,6 +24,25 @@ extension ScreenChat {
         default:
             state.editor.apply(key)
             tellTyping()
+        }
+        return true
+    }
+
+    /// Scrolls a panel that is longer than its place, by the keys that scroll the messages otherwise. Redrawing leaves it as it is.
+    ///
+    /// - Returns: Whether the key was for the panel.
+    private func scrollPanel(by key: Key, page: Int) -> Bool {
+        guard !state.panel.lines.isEmpty else { return false }
+        if key == .redraw { return true }
+        let size = RawTerminal.size
+        guard ScreenLayout(width: size.width).isScrollable(state.panel, height: size.height) else { return false }
+        switch key {
+        // Two lines less than the panel has: the last tells which part this is, and one line is shown on both pages.
+        case .pageUp: state.panel.scroll -= max(1, page - 2)
+        case .pageDown: state.panel.scroll += max(1, page - 2)
+        case .up: state.panel.scroll -= 1
+        case .down: state.panel.scroll += 1
+        default: return false
         }
         return true
     }
@@ -62,7 +82,8 @@ extension ScreenChat {
         switch ChatLine(line) {
         case .quit: return false
         case .message(let text): send(text, mentioning: text == line)
-        case .help: state.panel = ChatHelp.screenLines
+        case .help(nil): state.panel = Panel(ChatHelp.screenLines(width: RawTerminal.size.width))
+        case .help(let name?): state.tell(ChatHelp.lines(of: name), width: RawTerminal.size.width)
         case .scrollback(let command): carryOut(command)
         case .room(let command):
             let room = room

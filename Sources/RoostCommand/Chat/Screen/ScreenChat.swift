@@ -39,6 +39,8 @@ final class ScreenChat {
     /// meanwhile gets the marker.
     private var isFollowing = false
     private var isRead = true
+    /// Whether the user knows what to do without a server: there has been one, or the screen has said it.
+    private var isAdvised = false
     /// Whether the user last was a member, so that a removal is shown.
     private var isMember = false
     private var observations: [ObservationToken] = []
@@ -83,7 +85,7 @@ final class ScreenChat {
     private func draw(on terminal: inout RawTerminal) {
         let size = RawTerminal.size
         let frame = ScreenLayout(width: size.width).frame(of: state, height: size.height, now: .now)
-        state.scroll = frame.scroll
+        (state.scroll, state.panel.scroll) = (frame.scroll, frame.panelScroll)
         terminal.show(frame.lines, cursorColumn: frame.cursorColumn)
     }
 
@@ -171,6 +173,14 @@ final class ScreenChat {
         if state.status == .online, status != .online {
             isFollowing = false
             if state.isAtBottom { state.marker = nil }
+        }
+        let advice = Panel([StatusLine.noServer])
+        if status.isWithoutServer, !isAdvised {
+            isAdvised = true
+            state.panel = advice
+        } else if status == .online {
+            isAdvised = true
+            if state.panel == advice { state.panel = Panel() }
         }
         state.status = status
         // Nobody tells who comes and goes now.

@@ -8,6 +8,8 @@ struct ScreenFrame: Hashable {
     var cursorColumn: Int
     /// The scroll that was possible: less than requested if the scrollback is shorter.
     var scroll: Int
+    /// The same for the panel.
+    var panelScroll: Int
     /// Whether the oldest message is in view.
     var showsOldest: Bool
 }
@@ -20,20 +22,37 @@ struct ScreenLayout {
     /// - Parameter now: For the seconds until the next attempt to connect.
     func frame(of state: ScreenState, height: Int, now: Date) -> ScreenFrame {
         let room = max(1, height - 3)
-        let panel = panel(state.panel, height: max(1, room - 1))
+        let (panel, panelScroll) = panel(state.panel, height: Self.panelHeight(height))
         let (visible, scroll, showsOldest) = scrollback(state, height: room - panel.count)
         let body = visible + panel
         let filler = Array(repeating: "", count: max(0, room - body.count))
         let input = state.editor.visible(in: max(2, width - 3))
         return ScreenFrame(
             lines: [header(state)] + filler + body + [StatusLine.text(state, now: now, width: width), "> " + input.text],
-            cursorColumn: min(width - 1, 2 + input.column), scroll: scroll, showsOldest: showsOldest)
+            cursorColumn: min(width - 1, 2 + input.column), scroll: scroll, panelScroll: panelScroll, showsOldest: showsOldest)
     }
 
-    /// Returns the output of a command. Lines that don't fit are counted, so that nobody mistakes a part for the whole.
-    private func panel(_ lines: [String], height: Int) -> [String] {
-        let shown = lines.count <= height ? lines : lines.prefix(height - 1) + ["… and \(lines.count - height + 1) lines more"]
-        return shown.map { Style.bold.applied(to: $0.truncated(to: width)) }
+    // MARK: The panel
+
+    private static func panelHeight(_ height: Int) -> Int { max(1, height - 4) }
+
+    /// Whether a panel is longer than its place.
+    func isScrollable(_ panel: Panel, height: Int) -> Bool { wrapped(panel).count > Self.panelHeight(height) }
+
+    private func wrapped(_ panel: Panel) -> [String] { panel.lines.flatMap { $0.wrapped(to: width) } }
+
+    /// Returns the output of a command. Of one that doesn't fit the last line tells which part this is, so that nobody mistakes it for the whole.
+    private func panel(_ panel: Panel, height: Int) -> (lines: [String], scroll: Int) {
+        let lines = wrapped(panel)
+        guard lines.count > height else { return (lines.map(Style.bold.applied(to:)), 0) }
+        // The lowest of screens has a single line for it.
+        let count = max(1, height - 1)
+        let scroll = min(max(0, panel.scroll), lines.count - count)
+        let shown = lines[scroll..<scroll + count]
+        let place =
+            "lines \(scroll + 1) to \(scroll + shown.count) of \(lines.count): PageDown, PageUp, ↓ and ↑ scroll; another key closes"
+        let rest = height > count ? [Style.dim.applied(to: place.truncated(to: width))] : []
+        return (shown.map(Style.bold.applied(to:)) + rest, scroll)
     }
 
     private func header(_ state: ScreenState) -> String {

@@ -2,6 +2,15 @@ import Foundation
 import Roost
 import RoostAPI
 
+/// Several lines of output.
+struct Panel: Hashable {
+    var lines: [String] = []
+    /// Lines above the first that is shown.
+    var scroll = 0
+
+    init(_ lines: [String] = []) { self.lines = lines }
+}
+
 /// Everything that the screen of a chat shows. Drawing it is ``ScreenLayout``'s work.
 struct ScreenState {
     struct Row: Hashable, Identifiable {
@@ -45,8 +54,8 @@ struct ScreenState {
     var status = ConnectionStatus.offline
     /// One line about the result of the last command.
     var notice: String?
-    /// The output of a command, shown over the newest messages until the next key.
-    var panel: [String] = []
+    /// The output of a command, shown over the newest messages until the next key that doesn't scroll it.
+    var panel = Panel()
     var editor = LineEditor()
 
     init(channel: ChannelID) { self.channel = channel }
@@ -61,7 +70,7 @@ struct ScreenState {
         if let line = lines.first, lines.count == 1, line.columnWidth <= width - StatusLine.connectionWidth {
             notice = line
         } else {
-            panel = lines.flatMap { $0.wrapped(to: width) }
+            panel = Panel(lines)
         }
     }
 

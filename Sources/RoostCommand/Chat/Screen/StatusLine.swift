@@ -8,7 +8,7 @@ enum StatusLine {
     static let connectionWidth = 11
 
     static func text(_ state: ScreenState, now: Date, width: Int) -> String {
-        var parts = [connection(state, now: now)]
+        var parts = [connection(state, now: now, width: width)]
         if state.pendingCount > 0 { parts.append("\(state.pendingCount) unsent message\(state.pendingCount == 1 ? "" : "s")") }
         if !state.isAtBottom { parts.append("scrolled up; press End to return") }
         if let typing = typing(state) { parts.append(typing) }
@@ -27,17 +27,36 @@ enum StatusLine {
         }
     }
 
-    private static func connection(_ state: ScreenState, now: Date) -> String {
+    private static func connection(_ state: ScreenState, now: Date, width: Int) -> String {
         switch state.status {
         case .online: "● online"
         case .connecting: "○ connecting …"
         case .offline: "○ offline; your messages wait"
         case .waiting(let until, let reason):
-            "○ reconnecting in \(max(0, Int(until.date.timeIntervalSince(now).rounded(.up)))) s; your messages wait (\(reason.message.safe()))"
+            waiting(seconds: max(0, Int(until.date.timeIntervalSince(now).rounded(.up))), reason.message.safe(), width: width)
         case .refused(let error): "✗ the server refuses the token: \(error.summaryLine)"
         case .failed(let error): "✗ can't connect: \(error.summaryLine)"
         }
     }
+}
+
+extension StatusLine {
+    /// The longest text that fits: the reason matters more than what is said beside it.
+    private static func waiting(seconds: Int, _ reason: String, width: Int) -> String {
+        let texts = [
+            "○ reconnecting in \(seconds) s; your messages wait (\(reason))", "○ reconnecting in \(seconds) s (\(reason))",
+            "○ retry in \(seconds) s: \(reason)",
+        ]
+        return texts.first { $0.columnWidth <= width } ?? texts[texts.count - 1]
+    }
+
+    /// What to do where no server was found, which is said once.
+    static let noServer = "Start a server with roost serve, or name its address with --url."
+}
+
+extension ConnectionStatus {
+    /// Whether it waits because nothing answers at the address.
+    var isWithoutServer: Bool { if case .waiting(_, let reason) = self { reason.cause == .network } else { false } }
 }
 
 /// How a piece of a line looks.

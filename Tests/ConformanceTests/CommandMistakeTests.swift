@@ -1,0 +1,99 @@
+import Foundation
+import RoostTestSupport
+import Testing
+
+/// Mistakes in commands and in files that commands read, without a server: the exit code, what is wrong, and what to do.
+@Suite struct CommandMistakeTests {
+    private func roost(_ words: String, in directory: URL? = nil) async throws -> CommandRun {
+        let words = words.split(separator: " ").map { String($0).replacing("DIR", with: directory?.path ?? "/nowhere") }
+        return try await CommandRun.roost(arguments: words)
+    }
+
+    private func start(of text: String) -> String { text.split(separator: "\n").first.map(String.init) ?? "" }
+
+    @Test(
+        "R21 a mistake in a command has exit code 64, and names the help of that command",
+        arguments: [
+            ("messages send general hi", "messages send", "No token. Give one with --token"),
+            ("messages send general hi --as ann --url 127.0.0.1:8080", "messages send", "it is '127.0.0.1:8080'."),
+            ("chat general --as ann --url 127.0.0.1:8080 --plain", "chat", "--url must be like"),
+            ("serve --port 99999", "serve", "port is '99999'"),
+            ("serve --history-for-new-members maybe", "serve", "it must be true or false"),
+            ("token ann --expires 31d --data DIR", "token", "--expires must be from 1 second"),
+            ("token ann --expires soon", "token", "a time is like 3600"),
+            ("restore x --data y --secret X --new-secret", "restore", "--secret and --new-secret exclude each other."),
+            ("messages lst", "messages", "Did you mean 'roost messages list'?"),
+            ("messages list team --after-time 12:00 --as ann", "messages list", "a time is like 2026-03-01T12:30:05.250Z"),
+            ("channels create --max-members -1 --as ann", "channels create", "--max-members must be from 1 to"),
+            ("channels silence team --for 0 --as ann", "channels silence", "for '--for <time>': a time is 1 second or more"),
+            ("channels silence team --for -2 --as ann", "channels silence", "or ever"),
+            ("keys remove token-secret --data DIR", "keys remove", "Add --for-good"),
+        ])
+    func commands(words: String, command: String, message: String) async throws {
+        let run = try await roost(words)
+        #expect(run.status == 64 && start(of: run.errors).contains(message), "\(run.errors)")
+        #expect(run.errors.hasSuffix("  See 'roost \(command) --help' for more information.\n"), "\(run.errors)")
+    }
+
+    @Test(
+        "a configuration file is read strictly, and one that can't be read tells why",
+        arguments: [
+            (#"{"port":8095,"port":8096}"#, "port is given more than once."),
+            (#"{"port":8095,}"#, "This is not JSON: unexpected input at byte 13."), (#"[1]"#, "it must be a JSON object."),
+            (nil, "it can't be read: No such file or directory."),
+        ] as [(String?, String)])
+    func configuration(text: String?, reason: String) async throws {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let file = directory.appending(path: "settings.json")
+        try text.map { try Data($0.utf8).write(to: file) }
+        let run = try await roost("config show --config DIR/settings.json", in: directory)
+        #expect([run.errors, run.output] == ["Error: The configuration file \(file.path) can't be used: \(reason)\n", ""])
+        #expect(run.status == 1)
+    }
+
+    @Test("a file that a server is to read and that isn't there, or isn't what it has to be, tells why")
+    func files() async throws {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try Data().write(to: directory.appending(path: "file"))
+        var errors: [String] = []
+        for words in ["--data DIR/file", "--data DIR/d --channel-types DIR/none", "--data DIR/d --token-keys DIR/none"] {
+            let run = try await roost("serve --port 0 " + words, in: directory)
+            errors.append("\(run.status) \(start(of: run.errors).replacing(directory.path, with: "DIR"))")
+        }
+        #expect(
+            errors == [
+                "1 Error: The data directory DIR/file isn't a directory. Give another one with --data.",
+                "1 Error: The channel types of DIR/none can't be used: it can't be read: No such file or directory.",
+                "1 Error: The file of keys DIR/none can't be used: it can't be read: No such file or directory.",
+            ])
+    }
+
+    @Test("a token secret that can't be used ends every command that needs it, also a chat, and says what to do")
+    func secret() async throws {
+        let server = try await TestServer()
+        try await server.stop()
+        let directory = server.directory
+        let secret = directory.appending(path: "token-secret")
+        try Data("short\n".utf8).write(to: secret)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret.path)
+        let malformed = """
+            Error: The token secret \(secret.path) doesn't hold at least 32 bytes in base 64. Put the right one back, from a backup or another node: \
+            another secret would end all tokens.
+
+            """
+        for words in [
+            "token ann --data DIR", "chat team --as ann --plain --data DIR", "messages follow team --as ann --data DIR",
+            "serve --port 0 --data DIR",
+        ] {
+            let run = try await roost(words, in: directory)
+            #expect(run.status == 1 && run.errors.hasSuffix(malformed), "\(words): \(run.errors)")
+        }
+        // Root reads every file: one that is a directory can't be read by anybody.
+        try FileManager.default.removeItem(at: secret)
+        try FileManager.default.createDirectory(at: secret, withIntermediateDirectories: true)
+        let run = try await roost("chat team --as ann --plain --data DIR", in: directory)
+        #expect(run.status == 1 && run.errors.contains("can't be read: Is a directory. Run this as the user"), "\(run.errors)")
+    }
+}
