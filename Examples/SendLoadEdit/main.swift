@@ -37,13 +37,13 @@ Walk.expect(place.items.map(\.text).first == "1" && !place.hasNewer, "and goes o
 
 // A query with a place of its own: one page at a time, and with filters.
 let history = bobsLog.history(limit: 4)
-var pages = [try await history.load().map(\.text)]
-let (one, other) = (Task { try await history.load() }, Task { try await history.load() })
+var pages = [try await history.loadOlder().map(\.text)]
+let (one, other) = (Task { try await history.loadOlder() }, Task { try await history.loadOlder() })
 let results = [await one.result, await other.result]
 for case .success(let page) in results { pages.append(page.map(\.text)) }
 Walk.expect(pages == [["", "9", "8", "7"], ["6", "5", "4", "3"]], "a history goes back page by page, one at a time")
 let polls = bobsLog.history(kinds: [.custom], customType: "poll")
-Walk.expect(try await polls.load().map(\.data) == [announcement.data], "and finds messages by kind and custom type")
+Walk.expect(try await polls.loadOlder().map(\.data) == [announcement.data], "and finds messages by kind and custom type")
 
 // Editing, and lists of texts that people add to.
 let bobsList = bobsLog.messages()

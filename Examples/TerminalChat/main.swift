@@ -103,7 +103,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
             case ("/outbox", _): for entry in chat.outbox.entries { print("· \(entry.operation): \(entry.state)") }
             case ("/retry", _): for entry in refused { await chat.outbox.retry(entry) }
             case ("/discard", _): for entry in refused { await chat.outbox.discard(entry) }
-            case ("/send-here", _): await chat.outbox.sendToThisServer()
+            case ("/send-here", _): await chat.outbox.sendOperationsForAnotherServer()
             case (let word, _) where word.hasPrefix("/"):
                 print("· /older /newer /read /edit TEXT /delete /hide /leave /list NAME")
                 print("· /outbox /retry /discard /send-here /quit")

@@ -3,7 +3,7 @@ public import Logging
 import RoostAPI
 
 extension Chat {
-    /// Where a client keeps its files: a folder for each user and server, with what it knows, and the messages on their way.
+    /// Where a client keeps its files: a folder for each user and server, with its data and its queued operations.
     public enum Storage: Hashable, Sendable {
         /// The app's own folder where the system has such files: in `Application Support` on Apple's systems, in `$XDG_DATA_HOME` or
         /// `~/.local/share` on Linux. The app's name there is its bundle identifier, or the name of the program if it has none.
@@ -11,11 +11,11 @@ extension Chat {
         /// This directory, which is made if it isn't there. One process at a time has a user's files in it; others may read them with
         /// ``StoredChat``.
         case directory(URL)
-        /// The same, for a directory that an app shares with its extensions, as that of an App Group. iOS ends an app that holds a lock there in the
-        /// background (`0xdead10cc`), so the client lets go of the files: until the app is back it is offline, other processes may have the
-        /// files, and sending throws `unavailable`.
+        /// The same, for a directory that an app shares with its extensions, such as an App Group's. iOS terminates an app that holds a lock there in
+        /// the background (`0xdead10cc`), so the client releases the files: until the app is back, the client is offline, other processes may
+        /// take the files, and sending throws `unavailable`.
         case shared(URL)
-        /// Nothing is written: messages on their way are lost with the process, and each start fetches everything.
+        /// Nothing is written: queued messages are lost with the process, and each start fetches everything.
         case inMemory
 
         /// Whether other processes have the files when the app is in the background.
@@ -44,26 +44,26 @@ extension Chat {
     public struct Configuration: Sendable {
         /// Where the client's files are.
         public var storage: Storage = .standard
-        /// What the user's list of devices says of this one (``Chat/devices()``). Nil leaves it out of the list.
+        /// How this device appears in the user's list of devices (``Chat/devices()``). If nil, it isn't listed.
         public var device: DeviceInfo? = .current
-        /// The size that the cache is brought under when it is opened. The oldest messages go, first those of channels whose messages
-        /// weren't shown or weren't for longest; the newest 100 of each channel stay.
+        /// The size that the cache is trimmed to when it is opened. The oldest messages are deleted, first those of channels that were never
+        /// shown or haven't been for longest; the newest 100 of each channel stay.
         public var cacheSizeBytesMax: Int = 256 << 20
-        /// Called with what is wrong with this device's files while the client goes on, on any thread: an outbox that had to be set aside is
-        /// something that the user should know. Nil for nobody; the log has it too.
+        /// Called, on any thread, with problems with this device's files that don't stop the client. Tell the user if an outbox had to be set
+        /// aside. If nil, problems are only logged.
         public var onStorageProblem: (@Sendable (StorageProblem) -> Void)?
-        /// Whether the client looks by itself when the app comes to the foreground or the device has another network, where the system tells:
-        /// ``Chat/nudge()`` is for an app that does it itself.
+        /// Whether the client checks its connection by itself when the app comes to the foreground or the network changes, on systems that
+        /// report this. An app that turns it off calls ``Chat/nudge()``.
         public var followsSystem: Bool = true
         /// The log for failures. It never contains tokens or messages.
         public var logger: Logger = Logger(label: "roost")
-        /// The bounds of the wait between two attempts to connect. Each wait is drawn evenly from 0 to a time that doubles between
-        /// them.
+        /// The bounds of the wait between attempts to connect. Each wait is random, from 0 to a time that doubles with each attempt, from the
+        /// lower bound to the upper one.
         public var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
         /// How long a call waits for its answer.
         public var callTimeout: Duration = .seconds(30)
-        /// Whether a channel's operations wait while the first of them is refused until a time, as in a channel that is silenced for an hour: it
-        /// is sent again then, and the order stays. Otherwise it counts as refused, and the next one goes.
+        /// Whether an operation that is refused for a time, as in a channel that is silenced for an hour, holds up its channel's queue and is
+        /// sent again afterwards, which keeps the order. Otherwise it counts as refused, and the next one is sent.
         public var waitsForEndOfRefusal: Bool = true
         /// The transport of the frames.
         public var transport: any Transport = Configuration.standardTransport
@@ -92,7 +92,7 @@ extension Chat {
             self.clock = clock
         }
 
-        /// A socket of the client's own; on watchOS, which keeps apps away from sockets, URLSession's.
+        /// `WebSocketTransport`; on watchOS, which doesn't let apps open sockets, `URLSessionTransport`.
         public static var standardTransport: any Transport {
             #if os(watchOS)
             URLSessionTransport()

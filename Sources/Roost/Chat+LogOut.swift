@@ -4,18 +4,18 @@ public import RoostAPI
 extension Chat {
     /// Ends the chat and deletes the user's files from this device.
     ///
-    /// The chat is over then: live objects are empty, and calls throw `unauthenticated`. For another user, or for the same one again, make
-    /// another chat. The server isn't told, and the user's tokens stay valid until they expire.
+    /// Afterwards live objects are empty, and calls throw `unauthenticated`. To sign in again, as the same user or another, make another chat.
+    /// The server isn't told, and the user's tokens stay valid until they expire.
     /// - Parameter discardingUnsent: Whether messages and other changes that haven't reached the server, or that it refused, are deleted too.
-    /// - Throws: ``UnsentOperations`` if there are any that aren't to be discarded, and `RoostError` with `unavailable` if another chat of this
-    ///   process or another process has the files open, or they can't be opened: nothing has changed then. With `unavailable` also if the
-    ///   files can't be deleted: the chat is over, and calling this again tries that again.
+    /// - Throws: ``UnsentOperations`` if there are such changes and they aren't to be discarded, and `RoostError` with `unavailable` if another
+    ///   chat of this process, or another process, has the files open, or they can't be opened. Nothing has changed then. Also `unavailable` if
+    ///   the files can't be deleted: the chat has ended, and calling this again retries the deletion.
     public func logOut(discardingUnsent: Bool = false) async throws { try await driver.logOut(discardingUnsent: discardingUnsent) }
 
-    /// Deletes the files of a user who has no chat open, changes that haven't reached the server included. Without any it does nothing.
+    /// Deletes the files of a user without an open chat, including changes that haven't reached the server. Does nothing if there are none.
     ///
     /// - Parameters:
-    ///   - user: Whose files.
+    ///   - user: The user whose files are deleted.
     ///   - url: The server, as it was given to the chat.
     ///   - storage: The same that the chat was configured with.
     /// - Throws: `RoostError` with `unavailable` if a chat of this process, or another process, has the files open, or if they can't be

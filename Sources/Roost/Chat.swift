@@ -28,8 +28,8 @@ public final class Chat: Sendable {
     ///   - url: The server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
     ///   - user: The user of the tokens.
     ///   - configuration: Where files go, how long to wait.
-    ///   - token: Gives a token for the user. It is called again when a token has expired or was refused, and later again when it throws. One call is
-    ///     made at a time; one that gives no answer within a minute is cancelled, and if it goes on nevertheless, the next one runs beside it.
+    ///   - token: Returns a token for the user. It is called again when a token has expired or was refused, and retried later if it throws. One call
+    ///     is made at a time. A call without an answer within a minute is cancelled; if it ignores that, the next one runs beside it.
     public init(
         url: URL, user: UserID, configuration: Configuration = Configuration(), token: @escaping @Sendable () async throws -> String
     ) {
@@ -62,7 +62,7 @@ public final class Chat: Sendable {
         return preferences
     }
 
-    /// What the user hasn't read in all of their channels, as a live object (AM-44).
+    /// The unread messages of all of the user's channels, as a live object (AM-44).
     @MainActor public var unread: LiveUnread {
         if let liveUnread { return liveUnread }
         let unread = LiveUnread(driver)
@@ -70,7 +70,7 @@ public final class Chat: Sendable {
         return unread
     }
 
-    /// What the user has asked for and the server hasn't carried out, as a live object.
+    /// The user's operations that the server hasn't carried out, as a live object.
     @MainActor public var outbox: LiveOutbox {
         if let liveOutbox { return liveOutbox }
         let outbox = LiveOutbox(driver)
@@ -78,14 +78,15 @@ public final class Chat: Sendable {
         return outbox
     }
 
-    /// Connects, and returns when the server has welcomed the user and everything that was missed is there.
+    /// Connects, and returns once everything that was missed is on this device.
     ///
     /// While there is no network, or while the token provider throws, it keeps trying; ``LiveConnection/status`` says why. An app that starts
     /// offline calls ``start()`` instead.
     /// - Parameter timeout: How long to wait; nil for ever. The client goes on trying after it.
-    /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, and when ``disconnect()`` is called meanwhile;
-    ///   `unauthenticated` or `token_expired` when the server refuses the token (the client keeps trying); at once `invalid_argument` for an
-    ///   address that isn't one, and `unavailable` when this device's files can't be opened; `CancellationError`.
+    /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, and if ``disconnect()`` is called meanwhile; the server's
+    ///   refusal, such as `unauthenticated` or `token_expired` (the client keeps trying, see ``ConnectionStatus/refused(_:)``);
+    ///   `invalid_argument`, immediately, if the URL isn't a server address; `unavailable` if this device's files can't be opened;
+    ///   `unauthenticated` after ``logOut(discardingUnsent:)``; `CancellationError`.
     public func connect(timeout: Duration? = nil) async throws {
         try await driver.connect(timeout: timeout)
         await liveConnection?.catchUp()
@@ -110,12 +111,12 @@ public final class Chat: Sendable {
         await liveConnection?.catchUp()
     }
 
-    /// Tells the client that the app came to the foreground, or that the device has another network. On Apple's systems the client hears of
-    /// both by itself (``Configuration/followsSystem``).
+    /// Tells the client that the app came to the foreground, or that the network changed. On Apple platforms the client notices both by
+    /// itself (``Configuration/followsSystem``).
     ///
-    /// A client that waits for its next attempt connects at once, unless the server asked it to wait; one that is connected asks the server
-    /// for a sign of life, and connects anew when there is none within 5 seconds. One that is disconnected stays so. Without nudges a dead
-    /// connection is noticed after two of the server's ping intervals.
+    /// A client that waits for its next attempt connects at once, unless the server asked it to wait. A connected client pings the server, and
+    /// reconnects if it hears nothing within 5 seconds. After ``disconnect()`` nothing happens. Without nudges, a dead connection is noticed
+    /// after two of the server's ping intervals.
     public func nudge() {
         let driver = driver
         Task { await driver.nudge() }
@@ -123,14 +124,16 @@ public final class Chat: Sendable {
 
     /// Calls any operation of the protocol.
     ///
-    /// Messages are better sent with ``LiveChannel/send(_:)-(String)``, which keeps them until they have arrived.
+    /// Send messages with ``LiveChannel/send(_:)-(String)`` instead, which keeps them until they have arrived.
     ///
-    /// Calls reach the server in the order in which they were made, those of live objects too: one that is made before another, without
-    /// waiting for its answer, is sent before it. Two tasks that were made one after the other on the main actor keep that order;
-    /// the children of an `async let` or a task group have none.
-    /// - Throws: `RoostError` with `not_connected` while offline or when the connection is lost before the answer, when the
-    ///   operation may have been carried out or not; `unavailable` when no answer comes in time; the code of a limit, without
-    ///   asking the server; and every code that the operation documents. `CancellationError` when the task is cancelled.
+    /// Calls, including those of live objects, reach the server in the order in which they are made, even if nobody waits for the answers in
+    /// between. Two tasks that are created one after the other on the main actor keep that order; the children of an `async let` or a task
+    /// group don't.
+    ///
+    /// - Throws: `RoostError` with `not_connected` while offline, when nothing is sent, and if the connection is lost before the answer, when the
+    ///   operation may or may not have been carried out. The same holds for `unavailable`, if no answer comes in time, and for
+    ///   `CancellationError`, if the task is cancelled. Also the code of a limit, without asking the server, and every code that the operation
+    ///   documents.
     public nonisolated(nonsending) func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         try operation.validate()
         return try await Self.answer(to: operation, try await driver.call(operation))

@@ -3,20 +3,22 @@ import GRDB
 import Logging
 public import RoostAPI
 
-/// A user's chat as it is stored on this device, for an app's extension: it reads while the app has the files open, writes nothing and doesn't
-/// connect.
+/// A user's chat as it is stored on this device, for an app's extension: it reads even while the app has the files open, writes nothing and
+/// doesn't connect.
 ///
 ///     let stored = try StoredChat(user: "ann", at: server, in: .directory(group))
 ///     let channels = try await stored.channels()
 ///
-/// Each answer is of one moment: that of the app's last connection. What the app stores later is in the next answer. Messages on their way to
-/// the server aren't in it.
+/// Each answer shows a single moment: that of the app's last connection. What the app stores later is in the next answer. Messages on their way
+/// to the server aren't included.
 public struct StoredChat: Sendable {
     /// The user that the chat belongs to.
     public let user: UserID
     private let queue: DatabaseQueue
 
     /// Opens the files of a user.
+    ///
+    /// This opens a database on the calling thread, and waits up to 5 seconds if another process has locked it. Don't call it on the main actor.
     ///
     /// - Parameters:
     ///   - user: The user of the chat that stored them.
@@ -39,11 +41,11 @@ public struct StoredChat: Sendable {
         }
     }
 
-    /// The first of the user's channels, in the order of the query.
+    /// Returns the user's first channels, in the order of the query.
     ///
     /// - Parameters:
     ///   - query: Filters and order; with none, the one with the newest message first, hidden ones left out.
-    ///   - limit: The most channels.
+    ///   - limit: The maximum number of channels.
     /// - Throws: `RoostError` with `invalid_argument` for a query that only the server can answer, the code of a limit, and `unavailable`
     ///   if the files can't be read.
     public func channels(matching query: ChannelQuery = ChannelQuery(), limit: Int = 50) async throws -> [ChannelItem] {
@@ -77,7 +79,7 @@ public struct StoredChat: Sendable {
         }
     }
 
-    /// What the user hasn't read in all of their channels: for a badge.
+    /// Returns the unread total of all of the user's channels, for a badge.
     ///
     /// - Throws: `RoostError` with `unavailable` if the files can't be read.
     public func unread() async throws -> TotalUnread {

@@ -2,10 +2,10 @@ public import Foundation
 public import RoostAPI
 
 extension Timestamp {
-    /// The moment as Foundation has it.
+    /// The same moment as a `Date`.
     public var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
 
-    /// The moment to the millisecond, rounded down; the first or last one that there is for a date beyond these.
+    /// A date, rounded down to the millisecond. A date out of range becomes the first or last timestamp.
     public init(_ date: Date) {
         let milliseconds = (date.timeIntervalSince1970 * 1000).rounded(.down)
         self.init(milliseconds: Int64(exactly: milliseconds) ?? (milliseconds > 0 ? .max : .min))

@@ -13,9 +13,9 @@ import ServiceLifecycle
 ///     …
 ///     try await server.stop()
 ///
-/// Nothing of it is simulated: what it permits, refuses and counts is what the server permits, refuses and counts. It starts in some
-/// hundredths of a second, and each has its own data, so that every test can have one. The data is deleted by ``stop()``; it is in memory where
-/// the system has a directory there (`/dev/shm` on Linux), else among the system's temporary files.
+/// Nothing in it is simulated: it permits, refuses and counts exactly what the server does. It starts in a few hundredths of a second and has its
+/// own data, so every test can have one. ``stop()`` deletes the data, which is in memory if the system has a directory there (`/dev/shm` on
+/// Linux), and otherwise among its temporary files.
 public final class RoostTestServer: Sendable {
     /// The address for an app's `Chat`.
     public let url: URL
@@ -30,8 +30,8 @@ public final class RoostTestServer: Sendable {
     ///
     /// - Parameters:
     ///   - options: The options of the whole app; the defaults are those of `roost serve`.
-    ///   - onPush: Called with each message for members who aren't connected, as whatever sends pushes would be; nil, the default, for none.
-    ///   - logger: For what the server logs; nil for nothing but critical failures.
+    ///   - onPush: Called with each message for members who aren't connected, as a sender of pushes would be. Nil by default.
+    ///   - logger: The server's log. If nil, only critical failures are logged.
     /// - Throws: `RoostError` for options outside their limits, and what the file system and the network throw.
     public init(
         options: AppOptions = AppOptions(), onPush: (@Sendable (PushNotification) -> Void)? = nil, logger: Logger? = nil
@@ -66,12 +66,12 @@ public final class RoostTestServer: Sendable {
 
     // MARK: Users
 
-    /// Makes a token as an app's backend does. The user needs no other introduction: the first connection creates them.
+    /// Makes a token as an app's backend does. The user's first connection creates the user.
     ///
     /// - Parameters:
     ///   - user: The user that the token is for.
     ///   - role: `admin` for what a backend does.
-    ///   - lifetime: How long it is valid; one that isn't more than 0 is refused by the server as expired.
+    ///   - lifetime: How long it is valid. The server refuses it as expired if this isn't more than 0.
     /// - Throws: What signing throws.
     public func token(for user: UserID, role: AppRole = .user, lifetime: Duration = .seconds(3600)) async throws -> String {
         let expiry = Date(timeIntervalSinceNow: lifetime / .seconds(1))
@@ -90,7 +90,7 @@ public final class RoostTestServer: Sendable {
         return Chat(url: url, user: user, configuration: configuration) { [self] in try await token(for: user, role: role) }
     }
 
-    /// Calls an operation once, on a connection of its own: for what has to be there before the test begins.
+    /// Calls an operation once, on its own connection, to prepare data before the test begins.
     ///
     ///     try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
     ///
@@ -109,26 +109,26 @@ public final class RoostTestServer: Sendable {
 
     // MARK: Time
 
-    /// What time it is for the server and the chats that it gives.
+    /// The current time of the server and of the chats that it makes.
     public var now: Timestamp { time.timestamp }
 
-    /// Moves the time on, for the server and the chats that it gives: to the end of a silence or a mute, or past the 7 days for which the server
-    /// knows a call by its key.
+    /// Moves the clock of the server, and of the chats that it makes, forward: to the end of a silence or a mute, or past the 7 days for which the
+    /// server recognizes a call by its key.
     ///
     ///     try await channel.silence(for: .seconds(3600))
     ///     server.advance(by: .seconds(3600))
     ///
-    /// Whatever waits in a chat goes by it, so that a call that isn't answered yet may end with `unavailable`. A chat asks for the server's time
-    /// when it connects: move on by days while it is disconnected, or its changes have keys of that long ago. Tokens don't expire by it, and what
-    /// else waits in the app or in the server, like the clean-up of old keys, takes its own time. Time goes on from there, also while the server is
-    /// away.
+    /// Everything that waits in a chat uses this clock, so a call that isn't answered yet may end with `unavailable`. A chat asks for the server's time
+    /// when it connects: move by days only while it is disconnected, or its changes have keys that are days old. This doesn't expire tokens, and other
+    /// waits in the app or in the server, like that for the clean-up of old keys, take their own time. The clock then runs on, even while the server
+    /// is away.
     ///
-    /// - Parameter duration: How far. Time doesn't go back: one that isn't more than 0 changes nothing.
+    /// - Parameter duration: How far. The clock can't go back: a duration that isn't more than 0 changes nothing.
     public func advance(by duration: Duration) { time.advance(by: duration) }
 
     // MARK: Outages
 
-    /// Takes the server away: connections end, and nothing listens at ``url`` until ``comeBack()``. Doing so again changes nothing.
+    /// Takes the server away: connections end, and nothing listens at ``url`` until ``comeBack()``. Calling it again does nothing.
     ///
     /// - Throws: What the file system throws.
     public func goAway() async throws { try await runs.stop() }
@@ -141,7 +141,7 @@ public final class RoostTestServer: Sendable {
         try await runs.start { try await Run(in: directory, port: port, settings, time: time, logger: logger) }
     }
 
-    /// Stops the server and deletes its data. Chats of it wait for it for ever: disconnect them, or let go of them.
+    /// Stops the server and deletes its data. Its chats would wait for it for ever: disconnect them, or release them.
     ///
     /// - Throws: What the file system throws.
     public func stop() async throws {

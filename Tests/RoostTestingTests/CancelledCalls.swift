@@ -153,9 +153,9 @@ final class CancelledCalls {
             try await general.messages(around: .message(own.messageId), pageSize: 5).loaded()
         }
         add("MessageList.loaded: around the first unread") { try await general.messages(around: .firstUnread).loaded() }
-        add("MessageHistory.load, loadNewer") {
+        add("MessageHistory.loadOlder, loadNewer") {
             let history = general.history(from: .aroundMessage(own.messageId), limit: 5)
-            _ = try await history.load()
+            _ = try await history.loadOlder()
             _ = try await history.loadNewer()
         }
     }
@@ -373,13 +373,13 @@ final class CancelledCalls {
             try await general.draft().loaded()
             try await ann.drafts().loaded()
         }
-        add("LiveOutbox.loaded, loadMore, retry, sendToThisServer, discardForAnotherServer") {
+        add("LiveOutbox.loaded, loadMore, retry, sendOperationsForAnotherServer, discardOperationsForAnotherServer") {
             let outbox = ann.outbox
             try await outbox.loaded()
             await outbox.loadMore()
             if let entry = outbox.entries.first { await outbox.retry(entry) }
-            await outbox.sendToThisServer()
-            await outbox.discardForAnotherServer()
+            await outbox.sendOperationsForAnotherServer()
+            await outbox.discardOperationsForAnotherServer()
         }
         add("LiveOutbox.retry, discard: without a connection") { [unowned self] in
             try await offline.channel("general").send("unsent \(next())")

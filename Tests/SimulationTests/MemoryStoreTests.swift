@@ -141,7 +141,6 @@ struct MemoryStoreTests {
         #expect(try await models("memberships") == Set(model.memberships.values))
         #expect(try await models("invitations") == Set(model.invitations.values))
         #expect(try await models("users") == Set(model.users.values))
-        #expect(try await store.read { try $0.profile(of: "ann") } == model.profile)
         #expect(try await store.read { try $0.preferences() } == model.preferences)
         for (channel, members) in model.members {
             #expect(try await Set(store.read { try $0.members(of: channel, changedAfter: -1) }) == Set(members.values))

@@ -5,17 +5,19 @@ public import RoostAPI
 public enum ConnectionStatus: Hashable, Sendable {
     /// Not started, or disconnected by the app.
     case offline
-    /// A token is fetched, or a connection is being made.
+    /// A token is being fetched, or a connection made.
     case connecting
-    /// Connected, and everything that was missed is there.
+    /// Connected and up to date: everything that was missed is on this device.
     case online
     /// The connection was lost or couldn't be made. The next attempt begins at this time of the device's clock.
     case waiting(until: Timestamp, because: WaitingReason)
-    /// The server refused the token. The client keeps trying with new tokens; the app has to find out why its token provider returns bad
-    /// ones. With `user_deactivated` no token would help: nothing is tried until the app connects again.
+    /// The server refuses this client, for a reason that waiting alone doesn't remove. Usually that is its token: with `unauthenticated`,
+    /// `token_expired` and `token_revoked` the app has to find out why its token provider returns bad ones, while the client keeps trying with new
+    /// ones. After other errors it keeps trying too, except for `user_deactivated`: then nothing is tried until the app connects again.
     case refused(RoostError)
-    /// The client can't begin to connect: with `invalid_argument` the address can't be one of a server, with `unavailable` this device's files
-    /// can't be opened. Nothing is tried until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.
+    /// The client can't begin to connect, and the error says why: with `invalid_argument` the URL isn't a server address, with `unavailable` this
+    /// device's files can't be opened, and with `unauthenticated` the user has logged out (``Chat/logOut(discardingUnsent:)``). Nothing is tried
+    /// until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.
     case failed(RoostError)
 
     /// Whether the client is connected or tries to be.
@@ -39,17 +41,17 @@ public enum ConnectionStatus: Hashable, Sendable {
 
 /// Why the client waits before it connects again.
 public struct WaitingReason: Hashable, Sendable, CustomStringConvertible {
-    /// What kind of thing went wrong, and so where to look.
+    /// The kind of problem, which tells where to look.
     public enum Cause: Hashable, Sendable {
         /// The app's token provider threw, or gave no answer in time.
         case tokenProvider
-        /// There is no way to the server: no network, a host that isn't known, nothing that listens, or a connection that went dead.
+        /// The server can't be reached: there is no network, the host is unknown, nothing listens there, or the connection went dead.
         case network
-        /// The server's certificate isn't accepted, or it speaks no TLS.
+        /// The server's certificate isn't accepted, or the server doesn't speak TLS.
         case certificate
-        /// Something answered that isn't a server's socket: a proxy's page, another program, a wrong path.
+        /// Something other than a server's socket answered: a proxy's page, another program, a wrong path.
         case upgrade
-        /// The server ended the connection, or takes none now: it is shutting down or overloaded.
+        /// The server ended the connection, or doesn't accept any at the moment: it is shutting down or overloaded, for example.
         case server
         /// This device's store couldn't be written, or was damaged.
         case storage

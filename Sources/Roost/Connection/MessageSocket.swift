@@ -2,8 +2,8 @@ import Foundation
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// A WebSocket that takes and gives whole messages, as a system's own does. What a transport has to do beside that is ``run(_:_:)``, which is the
-/// same for all of them.
+/// A WebSocket that sends and receives whole messages, as a system's own does. The rest of a transport's work is ``run(_:_:)``, which is the same
+/// for all of them.
 ///
 /// Every function throws once the socket has ended: ``SocketClosed`` if there was a goodbye.
 protocol MessageSocket: Sendable {
@@ -16,7 +16,7 @@ protocol MessageSocket: Sendable {
     func ping() async throws
     /// Says goodbye, and ends the socket without waiting for an answer.
     func close()
-    /// Ends the socket at once. Whoever waits for something of it is told. Ending it again does nothing.
+    /// Ends the socket at once: everything that waits for it throws. Ending it again does nothing.
     func abandon()
 }
 

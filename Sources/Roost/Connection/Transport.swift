@@ -5,7 +5,7 @@ public import RoostAPI
 public protocol Transport: Sendable {
     /// Checks an address before the first connection to it.
     ///
-    /// - Throws: `RoostError` with `invalid_argument` for one that no attempt can succeed with.
+    /// - Throws: `RoostError` with `invalid_argument` if no attempt can succeed with it.
     func validate(_ url: URL) throws(RoostError)
 
     /// Runs one connection, from its opening to its end.
@@ -22,7 +22,7 @@ public protocol Transport: Sendable {
 }
 
 extension Transport {
-    /// Takes any address.
+    /// Accepts any address.
     public func validate(_ url: URL) throws(RoostError) {}
 }
 

@@ -6,14 +6,14 @@ public import RoostAPI
 public import FoundationNetworking
 #endif
 
-/// A WebSocket of URLSession: it goes through the system's proxies, and through VPNs that connect on demand.
+/// A WebSocket of URLSession, which uses the system's proxies, and VPNs that connect on demand.
 ///
 ///     var configuration = Chat.Configuration()
 ///     configuration.transport = URLSessionTransport()
 ///
-/// URLSession sends each message in one frame, and the server takes frames of at most ``Limits/frameSizeBytes``. All that an app sends is shorter
-/// but for one thing: a user of more than about a thousand channels tells, when they reconnect, how far they are in each. For them there
-/// is ``WebSocketTransport``.
+/// URLSession sends each message in one frame, and the server accepts frames of at most ``Limits/frameSizeBytes``. Only one message can be longer:
+/// after a reconnect, the client of a user in more than about a thousand channels sends its position in each. Use ``WebSocketTransport`` for such
+/// users.
 public struct URLSessionTransport: Transport {
     private let configuration: URLSessionConfiguration
     private let messageSizeBytesMax: Int
@@ -21,9 +21,9 @@ public struct URLSessionTransport: Transport {
     /// A transport with a session of its own for each connection.
     ///
     /// - Parameters:
-    ///   - configuration: The session's; it is copied. Its timeouts aren't used: a connection may be silent, and the client notices one that is
-    ///     dead by itself.
-    ///   - messageSizeBytesMax: Bytes of one message from the server.
+    ///   - configuration: The session's configuration, which is copied. Its timeouts aren't used: a connection may be silent, and the client
+    ///     notices dead ones by itself.
+    ///   - messageSizeBytesMax: The most bytes of one message from the server.
     public init(configuration: URLSessionConfiguration = .default, messageSizeBytesMax: Int = 16 * 1_048_576) {
         self.configuration = configuration
         self.messageSizeBytesMax = messageSizeBytesMax

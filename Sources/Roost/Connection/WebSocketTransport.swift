@@ -7,14 +7,14 @@ import NIOPosix
 import NIOSSL
 import NIOWebSocket
 
-/// A WebSocket over TCP, or over TLS for `wss` and `https` addresses. It has a socket of its own: proxies, and VPNs that connect on demand, are
-/// for `URLSessionTransport`. There is none on watchOS, which keeps apps away from sockets.
+/// A WebSocket over TCP, or over TLS for `wss` and `https` addresses. It opens its own socket, without the system's proxies and VPNs that connect on
+/// demand: `URLSessionTransport` uses these. It isn't available on watchOS, which doesn't let apps open sockets.
 public struct WebSocketTransport: Transport {
     /// Limits of a connection.
     public struct Configuration: Sendable {
-        /// For the TCP connection alone; TLS and the welcome have the time that the client gives them.
+        /// The timeout of the TCP connection alone. The client has its own for TLS and the welcome.
         public var connectTimeout: Duration = .seconds(10)
-        /// Bytes of one message from the server.
+        /// The most bytes of one message from the server.
         public var messageSizeBytesMax: Int = 16 * 1_048_576
         // derived: init
         /// The defaults.

@@ -1,11 +1,11 @@
 import Foundation
 import RoostAPI
 
-/// What the user's list of devices says of this one (``Chat/devices()``). Nobody but the user sees it.
+/// How this device appears in the user's list of devices (``Chat/devices()``). Only the user sees it.
 public struct DeviceInfo: Hashable, Sendable {
-    /// What its user calls it. Of a longer one the first `Limits.deviceNameLength` characters are sent.
+    /// The user's name for the device. Longer names are truncated to `Limits.deviceNameLength` characters.
     public var name: String?
-    /// What it runs on. Of a longer one the first `Limits.platformLength` characters are sent.
+    /// The system that it runs. Longer names are truncated to `Limits.platformLength` characters.
     public var platform: String?
 
     // derived: init
@@ -14,7 +14,7 @@ public struct DeviceInfo: Hashable, Sendable {
         self.platform = platform
     }
 
-    /// This device by the name that it has on its network, and by its system.
+    /// This device, with its name on the network and its system.
     public static var current: DeviceInfo { DeviceInfo(name: hostName, platform: platform) }
 
     /// What the server is told.

@@ -1,12 +1,12 @@
 public import RoostAPI
 
-/// News of a chat, after it is in this device's store: for sounds, banners, bots and delegates. See ``Chat/events``.
+/// Something that happened in a chat, told once it is in this device's store: for sounds, banners, bots and delegates. See ``Chat/events``.
 public enum ChatEvent: Hashable, Sendable {
     /// Something that happened while the client was connected and up to date.
     case happened(Happening)
-    /// Things happened in these channels that aren't told one by one, each after the seq given: while the client was away, after events got
-    /// lost, or because this sequence was read too slowly. What has come of them is in the store. A program that needs each message asks
-    /// `message.list` with that `after`.
+    /// Things happened in these channels, after the given seqs, that aren't told one by one: while the client was away, after events were lost,
+    /// or because this sequence was read too slowly. The store has the result. A program that needs every message calls `message.list` with that
+    /// `after`.
     ///
     /// It is empty if only the user's own data changed. After a client's first connection it has all channels, each after 0.
     case missed(after: [ChannelID: Seq])
@@ -17,13 +17,13 @@ public enum ChatEvent: Hashable, Sendable {
         public let kind: EventKind?
         /// The channel in which it happened; nil for what concerns only the user, such as preferences.
         public let channel: ChannelID?
-        /// Who did it; nil if the server doesn't say so.
+        /// Who did it; nil if the server doesn't say.
         public let actor: UserID?
         /// Whether the user did it, on whichever device.
         public let isOwn: Bool
-        /// Whether the user did it on another device, or a backend for them. Nil if that can't be known: the server doesn't say where a change
-        /// came from, and this device had asked for one without having an answer yet. Of messages that were sent with
-        /// ``LiveChannel/send(_:)-(MessageDraft)`` it is always known.
+        /// Whether the user did it on another device, or a backend did it for them. Nil if that isn't known: the server doesn't say where a change
+        /// came from, and this device was itself waiting for an answer. It is always known for messages that are sent with
+        /// ``LiveChannel/send(_:)-(MessageDraft)``.
         public let isFromOtherDevice: Bool?
         /// The message that was sent, edited or deleted; nil for other kinds, and for one that was deleted for good.
         public let message: Message?
@@ -41,16 +41,16 @@ extension Chat {
     ///     }
     ///
     /// An event comes after its rows are in this device's store. What happened while the client was away isn't told as if it happened now:
-    /// it is one ``ChatEvent/missed(after:)``. Messages that the user may not see aren't told.
+    /// all of it is one ``ChatEvent/missed(after:)``. There are no events for messages that the user may not see.
     ///
-    /// Each call begins a sequence of its own, with up to 1,000 events that weren't read yet. When that is full, these are taken together as
-    /// one ``ChatEvent/missed(after:)``. It ends when the chat is released or the user logs out.
+    /// Each call begins its own sequence, which holds up to 1,000 unread events. If it is full, they are replaced by one
+    /// ``ChatEvent/missed(after:)``. It ends when the chat is released or the user logs out.
     public var events: ChatEvents { driver.events.events() }
 }
 
 /// The sequence of ``Chat/events``. Use one iterator.
 public struct ChatEvents: AsyncSequence, Sendable {
-    /// One piece of news.
+    /// One event.
     public typealias Element = ChatEvent
     let signals: AsyncStream<Void>
     let queue: EventQueue
@@ -71,7 +71,7 @@ public struct ChatEvents: AsyncSequence, Sendable {
             return nil
         }
 
-        /// Systems of before 2024 have only ``next()``.
+        /// Systems from before 2024 have only ``next()``.
         @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
         public mutating func next(isolation actor: isolated (any Actor)?) async -> ChatEvent? {
             while !Task.isCancelled {

@@ -2,7 +2,7 @@
 struct ListState<Item: Identifiable & Hashable & Sendable>: Sendable where Item.ID: Sendable {
     /// Counts the lists of one live object.
     var number: Int
-    /// The list, with the difference to the one before.
+    /// The list, with the difference from the one before.
     var update: ListUpdate<Item>
 }
 
@@ -12,7 +12,7 @@ final class ListObservers<Item: Identifiable & Hashable & Sendable> where Item.I
     private let observers = Observers<ListState<Item>>()
     private var number = 0
 
-    /// The updates of the list, each with the difference to the one before; the first inserts everything.
+    /// The updates of the list, each with the difference from the one before; the first inserts everything.
     ///
     /// - Parameter owner: The live list. It lives as long as somebody reads.
     func updates(of owner: some AnyObject & Sendable, startingWith items: [Item]?) -> ListUpdates<Item> {

@@ -14,12 +14,12 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
     public var inserted: [Int]
     /// Indices in the former list of removed items.
     public var removed: [Int]
-    /// Items that were at another place.
+    /// Items that changed their place.
     public var moved: [Move]
     /// Indices in ``items`` of items whose content changed.
     public var updated: [Int]
 
-    /// The difference between two lists: as few moves as can be, in a time that grows hardly faster than the lists.
+    /// The difference between two lists, with as few moves as possible, in a time that grows little faster than the lists.
     ///
     /// To apply an update, first take out removed and moved items, then put in inserted and moved ones, in the order of the new indices.
     public init(from old: [Item], to new: [Item]) {
@@ -92,8 +92,8 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
     public var isEmpty: Bool { inserted.isEmpty && removed.isEmpty && moved.isEmpty && updated.isEmpty }
 }
 
-/// The updates of a live list as a sequence. The first holds everything as inserted; each later one is the difference to the one
-/// before, so that a slow reader skips states and never a change.
+/// The updates of a live list as a sequence. The first inserts everything; each later one is the difference from the one before, so a
+/// slow reader may skip states, but never a change.
 public struct ListUpdates<Item: Identifiable & Hashable & Sendable>: AsyncSequence, Sendable where Item.ID: Sendable {
     /// One change of the list.
     public typealias Element = ListUpdate<Item>
@@ -114,7 +114,7 @@ public struct ListUpdates<Item: Identifiable & Hashable & Sendable>: AsyncSequen
             return nil
         }
 
-        /// Systems of before 2024 have only ``next()``.
+        /// Systems from before 2024 have only ``next()``.
         @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
         public mutating func next(isolation actor: isolated (any Actor)?) async -> ListUpdate<Item>? {
             while let state = await states.next(isolation: actor) {
@@ -123,7 +123,7 @@ public struct ListUpdates<Item: Identifiable & Hashable & Sendable>: AsyncSequen
             return nil
         }
 
-        /// The difference to the list of before; nil if there is none.
+        /// The difference from the list before; nil if there is none.
         private mutating func update(to state: ListState<Item>) -> ListUpdate<Item>? {
             let before = last
             last = state

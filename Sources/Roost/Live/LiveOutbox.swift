@@ -1,32 +1,31 @@
 public import Observation
 public import RoostAPI
 
-/// What the user has asked for and the server hasn't carried out, as a live object: messages and changes on their way, and those that were
-/// refused.
+/// The user's operations that the server hasn't carried out, as a live object: messages and changes on their way, and those that were refused.
 ///
-/// An app shows it to let its user decide about what was refused, and must where ``isForAnotherServer`` is true. Of operations that this version
-/// can't read it is told otherwise (``StorageProblem/Kind/operationsNotRead``).
+/// An app shows it so that its user can decide about refused operations, and has to ask its user if ``isForAnotherServer`` is true. Operations that
+/// this version can't read aren't in it (``StorageProblem/Kind/operationsNotRead``).
 @MainActor @Observable
 public final class LiveOutbox {
     /// An operation of the user's.
     public struct Entry: Identifiable, Hashable, Sendable {
         /// How far it has come.
         public enum State: Hashable, Sendable {
-            /// It is sent as soon as that is possible.
+            /// It is sent as soon as possible.
             case pending
-            /// The server refused it until a time (`until` of the error), and it is sent again then.
+            /// The server refuses it until a certain time (`until` of the error), when it is sent again.
             case waiting(RoostError)
-            /// The server refused it, and what it showed was taken back. With `key_expired` it may have been carried out: that long there was no
-            /// answer.
+            /// The server refused it, and what it showed was taken back. With `key_expired` it may have been carried out: it went unanswered for
+            /// longer than the server remembers operations.
             case failed(RoostError)
             /// It was meant for the data of another server, and isn't sent until the app says so.
             case forAnotherServer
         }
 
         public let id: Int64
-        /// The name of the operation as the protocol has it: `message.send`, `channel.hide`.
+        /// The operation's name in the protocol, such as `message.send` or `channel.hide`.
         public let operation: String
-        /// The channel that it is about; nil if there is none.
+        /// The channel that it concerns; nil if there is none.
         public let channel: ChannelID?
         /// When the user asked for it, by this device's clock.
         public let createdAt: Timestamp
@@ -49,20 +48,20 @@ public final class LiveOutbox {
     /// How many operations ``entries`` begins with, and ``loadMore()`` adds.
     public nonisolated static let pageSize = 300
 
-    /// The oldest ones, in the order in which they are sent: ``pageSize`` at most, and as many more with each ``loadMore()``. Refused ones stay
-    /// where they are, so that they come to the front.
+    /// The oldest operations, in the order in which they are sent: ``pageSize`` at most, and as many more with each ``loadMore()``. Refused ones keep
+    /// their place, and so come to the front.
     public private(set) var entries: [Entry] = []
-    /// How many there are, in ``entries`` or not.
+    /// The number of all operations, whether they are in ``entries`` or not.
     public private(set) var count = 0
     /// Whether ``loadMore()`` would add something.
     public var hasMore: Bool { count > entries.count }
-    /// Whether some are for another server than the one that was connected to: its data was replaced, and not by a backup of its own. The app
-    /// asks its user, and calls ``sendToThisServer()`` or ``discardForAnotherServer()``.
+    /// Whether some operations were meant for another server than the one that is connected: its data was replaced by something other than its
+    /// own backup. The app asks its user, then calls ``sendOperationsForAnotherServer()`` or ``discardOperationsForAnotherServer()``.
     public private(set) var isForAnotherServer = false
     /// How far it has come.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's outbox was asked.
+    /// Returns once the device's outbox has answered.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -86,24 +85,24 @@ public final class LiveOutbox {
         observers.add(startingWith: follower.hasAnswer ? entries : nil, callback)
     }
 
-    /// Adds a page of later ones. Does nothing when there are none.
+    /// Adds a page of later operations. Does nothing if there are none.
     public func loadMore() async {
         guard hasMore else { return }
         limit += Self.pageSize
         await follower.work { [weak self] in try await self?.reload() }
     }
 
-    /// Tries a refused operation again. Does nothing for any other.
+    /// Retries a refused operation. Does nothing for other operations.
     public func retry(_ entry: Entry) async { await driver.request(.retry(.operation(entry.id, of: entry.channel))) }
 
-    /// Gives up an operation, and takes back what it shows. One that the server has carried out meanwhile stays.
+    /// Discards an operation, and takes back what it shows. If the server has carried it out meanwhile, it stays.
     public func discard(_ entry: Entry) async { await driver.request(.discard(.operation(entry.id, of: entry.channel))) }
 
-    /// Sends what was meant for another server to this one.
-    public func sendToThisServer() async { await driver.request(.resolveOthers(discard: false)) }
+    /// Sends the operations that were meant for another server to this one (``isForAnotherServer``).
+    public func sendOperationsForAnotherServer() async { await driver.request(.resolveOthers(discard: false)) }
 
-    /// Gives up what was meant for another server.
-    public func discardForAnotherServer() async { await driver.request(.resolveOthers(discard: true)) }
+    /// Discards the operations that were meant for another server (``isForAnotherServer``).
+    public func discardOperationsForAnotherServer() async { await driver.request(.resolveOthers(discard: true)) }
 
     private func reload() async throws {
         let outbox = try await driver.files().outbox

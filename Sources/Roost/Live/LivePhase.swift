@@ -8,9 +8,9 @@ public enum LivePhase: Hashable, Sendable {
     case loaded
     /// The server, or a limit, refuses it. What was shown before stays.
     case refused(RoostError)
-    /// It can't be answered now: this device's files can't be opened or read (`unavailable`), or only the server has the answer and there is no
-    /// connection (`not_connected`, with the reason; `unauthenticated` and such where the token is refused). What was shown before stays, and it goes
-    /// on as soon as that can be.
+    /// There is no answer at the moment: this device's files can't be opened or read (`unavailable`), or only the server has the answer and there is
+    /// no connection (`not_connected` with the reason, or the server's refusal, such as `unauthenticated`). What was shown before stays, and is
+    /// brought up to date as soon as possible.
     case unavailable(RoostError)
 
     /// Why it shows less than it was asked for; nil while it is loading or loaded.

@@ -10,7 +10,7 @@ public final class ObservationToken: Sendable {
 
     deinit { invalidate() }
 
-    /// Ends the observation at once: from the main actor, no callback comes after this returns. Doing it again changes nothing.
+    /// Ends the observation at once. If it is called on the main actor, no callback comes after it returns. Calling it again does nothing.
     public func invalidate() {
         let cancel = cancel.withLockedValue { cancel in
             defer { cancel = nil }

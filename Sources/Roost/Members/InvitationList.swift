@@ -3,7 +3,7 @@ public import RoostAPI
 
 /// One row of a list of invitations.
 public struct InvitationItem: Identifiable, Hashable, Sendable {
-    /// There is at most one of an inviter into a channel.
+    /// An inviter has at most one invitation for a user and a channel.
     public struct ID: Hashable, Sendable {
         /// The channel of the invitation.
         public var channelId: ChannelID
@@ -13,7 +13,7 @@ public struct InvitationItem: Identifiable, Hashable, Sendable {
 
     /// The time and the welcome text.
     public var invitation: Invitation
-    /// Who invited, as this device knows them: by the id alone until their name has come.
+    /// Who invited, as this device knows them: only by id until their name arrives.
     public var inviter: UserSummary
     /// The channel's summary; nil until it is known on this device.
     public var channel: Channel?
@@ -32,7 +32,7 @@ public final class InvitationList {
     /// How far the list has come: before it is loaded, empty means nothing.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store was asked.
+    /// Returns once the device's store has answered.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -56,7 +56,7 @@ public final class InvitationList {
             reload: { [weak self] _ in try await self?.reload() })
     }
 
-    /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
+    /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
     public var updates: ListUpdates<InvitationItem> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
@@ -64,7 +64,7 @@ public final class InvitationList {
         observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
     }
 
-    /// Accepts an invitation, and gives the channel that the user is a member of now (SB-15).
+    /// Accepts an invitation, and returns its channel, which the user is a member of now (SB-15).
     ///
     /// - Throws: As ``LiveChannel/acceptInvitation()``.
     @discardableResult
@@ -72,7 +72,7 @@ public final class InvitationList {
         await chat.loadedChannel(try await chat.call(AcceptInvitation(channel: invitation.invitation.channelId)).channel.channelId)
     }
 
-    /// Declines an invitation: it takes another to come in (SB-16).
+    /// Declines an invitation. To join after all, the user needs another one (SB-16).
     ///
     /// - Throws: As ``LiveChannel/declineInvitation()``.
     public func decline(_ invitation: InvitationItem) async throws {

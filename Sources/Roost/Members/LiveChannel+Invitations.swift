@@ -18,7 +18,7 @@ extension LiveChannel {
     /// - Throws: `RoostError` with `not_invited`, `member_limit`, `channel_limit`, and as ``Chat/call(_:)`` does.
     public func acceptInvitation() async throws { _ = try await chat.call(AcceptInvitation(channel: id)) }
 
-    /// Declines the user's invitation: it takes another to come in (SB-16, EM-26).
+    /// Declines the user's invitation. To join after all, the user needs another one (SB-16, EM-26).
     ///
     /// - Throws: `RoostError` with `not_invited`, also the second time, and as ``Chat/call(_:)`` does.
     public func declineInvitation() async throws { _ = try await chat.call(DeclineInvitation(channel: id)) }

@@ -7,10 +7,10 @@ extension LiveChannel {
     ///   `kind_forbids`, and as ``Chat/call(_:)`` does.
     public func join() async throws { _ = try await chat.call(JoinChannel(channel: id)) }
 
-    /// Leaves the channel: it and its messages go from this device (AM-41, SB-20). Leaving again changes nothing.
+    /// Leaves the channel: it and its messages are removed from this device (AM-41, SB-20). Leaving again changes nothing.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible. A refusal, as of a conversation
-    /// (`kind_forbids`, AM-18), brings the channel back, and ``Chat/outbox`` has it. Joining takes back what hasn't been sent.
+    /// It is on this device's disk and shown when this returns, and is sent as soon as possible. If the server refuses it, as it does for a
+    /// conversation (`kind_forbids`, AM-18), the channel comes back, and ``Chat/outbox`` has the error. Joining cancels it if it hasn't been sent.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func leave() async throws { try await chat.driver.enqueue(.leave(LeaveChannel(channel: id))) }
 
@@ -32,7 +32,7 @@ extension LiveChannel {
 
     /// The members whose name or id matches a text as a live collection, the newest membership first (MN-14, MN-15, R16).
     ///
-    /// Case and diacritics don't count. The server is asked again, a moment later, when members come or go.
+    /// Case and diacritics are ignored. The search is repeated a moment after members come or go.
     /// - Parameters:
     ///   - text: 1 to 128 characters.
     ///   - states: As for ``members(states:roles:sort:order:pageSize:)``; without the permission to search the banned, the list is

@@ -4,14 +4,14 @@ public import RoostAPI
 public struct MemberItem: Identifiable, Hashable, Sendable {
     /// The membership: role, state, since when.
     public internal(set) var member: Member
-    /// Who it is, as this device knows them: by the id alone until their name has come.
+    /// Who it is, as this device knows them: only by id until their name arrives.
     public internal(set) var user: UserSummary
-    /// The whole profile as it was when the row was fetched. Nil for a member who came after that, and for a user who doesn't exist any more.
+    /// The whole profile as it was when the row was fetched. Nil for a member who came after that, and for a user who no longer exists.
     public internal(set) var profile: User?
-    /// Whether the user is online, as far as it is known: while the channel is watched (``LiveChannel/watch(limit:watchersLimit:)``) it follows who comes and goes. Else it is as
-    /// it was when the server was asked, which ``MemberList/presenceAsOf`` tells. Nil for a member who came after that.
+    /// Whether the user is online, as far as is known. It is kept up to date while the channel is watched (``LiveChannel/watch(limit:watchersLimit:)``).
+    /// Otherwise it is as of ``MemberList/presenceAsOf``, and nil for a member who came after that.
     public internal(set) var isOnline: Bool?
-    /// When the user was last online, as far as it is known: nil while they are, and for one who doesn't share it.
+    /// When the user was last online, as far as is known. Nil while they are online, and if they don't share it.
     public internal(set) var lastActiveAt: Timestamp?
     /// Until when the member may not send. Only for users with the permission `member.listMuted`.
     public internal(set) var mutedUntil: Timestamp?

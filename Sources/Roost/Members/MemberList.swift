@@ -17,14 +17,14 @@ public final class MemberList {
 
     /// The members in the list's order, as many pages as were loaded.
     public private(set) var items: [MemberItem] = []
-    /// When ``MemberItem/isOnline`` was true where the channel isn't watched: the time of the oldest page here, by this device's clock. Nil before the first.
+    /// The time that ``MemberItem/isOnline`` is as of if the channel isn't watched: that of the oldest page, by this device's clock. Nil before the first.
     public private(set) var presenceAsOf: Timestamp?
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
     /// How far the list has come: before it is loaded, empty means nothing, and it is `refused` where the server, or a limit, refuses it.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the server has answered. An app that hasn't connected waits until it has.
+    /// Returns once the server has answered. Before the first connection, this waits for one.
     ///
     /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -87,7 +87,7 @@ public final class MemberList {
         if !change.isWhole { askSoon() }
     }
 
-    /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
+    /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
     public var updates: ListUpdates<MemberItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).

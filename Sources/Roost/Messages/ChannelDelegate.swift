@@ -1,12 +1,12 @@
 public import RoostAPI
 
-/// Hears of what happens in the user's channels: ``Chat/events`` for an app that is built on delegates (SB-46, EM-33).
+/// Is told what happens in the user's channels: ``Chat/events`` for an app that is built on delegates (SB-46, EM-33).
 ///
-/// Several are added to a chat, each under an identifier of its own. All methods have an implementation that does nothing. They are called on the main actor, in the
-/// order in which the events are stored, and never for what happened while the client was away: ``missedEvents(in:)`` is called once for that.
+/// A chat can have several, each with its own identifier. All methods have a default implementation that does nothing. They are called on the main actor,
+/// in the order in which the events are stored, and never for what happened while the client was away: ``missedEvents(in:)`` is called once for that.
 @MainActor
 public protocol ChannelDelegate: AnyObject {
-    /// Somebody has sent a message, the user on another device too. `kind` tells messages of people from those of admins (SB-47) and of the server.
+    /// Somebody has sent a message, possibly the user. `kind` distinguishes messages of people from those of admins (SB-47) and of the server.
     func channel(_ channel: ChannelID, received message: Message)
     /// A message was edited, or brought back after a deletion.
     func channel(_ channel: ChannelID, updated message: Message)
@@ -47,9 +47,9 @@ extension ChannelDelegate {
 }
 
 extension Chat {
-    /// Adds a delegate, from now on. One that was added under the same identifier is removed.
+    /// Adds a delegate, in place of one with the same identifier.
     ///
-    /// It isn't retained: one that the app gives up hears nothing more, whether it is removed or not.
+    /// It isn't retained: once the app releases it, it is no longer called, whether it was removed or not.
     @MainActor public func add(_ delegate: any ChannelDelegate, identifier: String) {
         let events = events
         delegates[identifier] = ObservationToken(
@@ -61,7 +61,7 @@ extension Chat {
             })
     }
 
-    /// Removes a delegate: it hears nothing from here on. Does nothing if there is none of that identifier.
+    /// Removes a delegate, which is no longer called. Does nothing if there is none with that identifier.
     @MainActor public func removeDelegate(identifier: String) { delegates[identifier] = nil }
 
     /// Removes all delegates.

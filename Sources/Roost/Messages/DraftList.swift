@@ -6,15 +6,15 @@ extension ChannelDraft: Identifiable {
     public var id: ChannelID { channelId }
 }
 
-/// What the user has begun to write, in all channels, as a live collection: the last one first. It works offline, and is the same on all of the user's devices.
+/// The user's drafts in all channels as a live collection, the last one first. It works offline, and is the same on all of the user's devices.
 @MainActor @Observable
 public final class DraftList {
-    /// The drafts, that which was changed last first. Those of deleted channels aren't among them.
+    /// The drafts, the last changed first, without those of deleted channels.
     public private(set) var items: [ChannelDraft] = []
     /// How far the list has come: before it is loaded, empty means nothing.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store was asked.
+    /// Returns once the device's store has answered.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -30,7 +30,7 @@ public final class DraftList {
         follower.follow(.channels, reload: { [weak self] in try await self?.reload($0) })
     }
 
-    /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
+    /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
     public var updates: ListUpdates<ChannelDraft> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
@@ -58,6 +58,6 @@ public final class DraftList {
 }
 
 extension Chat {
-    /// What the user has begun to write, in all channels. Each call makes a new list; keep it while it is shown.
+    /// The user's drafts in all channels as a live collection. Each call makes a new list; keep it while it is shown.
     @MainActor public func drafts() -> DraftList { DraftList(driver) }
 }

@@ -22,11 +22,11 @@ extension LiveChannel {
         return try await chat.call(GetMessage(channel: id, message: message))
     }
 
-    /// Sends a message. It is on this device's disk when this returns, is shown as pending, and is sent as soon as that is
-    /// possible, after the ones before it, also after a restart. If it is the channel's draft (``draft()``), that is removed.
+    /// Sends a message. When this returns, it is on this device's disk and shown as pending. It is sent as soon as possible, after the ones
+    /// before it, even after a restart. If it has the text of the channel's draft (``draft()``), the draft is removed.
     ///
     /// - Returns: The client id of the message, by which a list shows its state.
-    /// - Throws: `RoostError` with the code of a limit that the draft is outside of, `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with the code of a limit that the message exceeds, `unavailable` if this device can't store it.
     @discardableResult
     public func send(_ draft: MessageDraft) async throws -> ClientID {
         let operation = try Self.operation(draft, in: id)
@@ -57,7 +57,7 @@ extension LiveChannel {
     }
 
     /// Replaces the given parts of a message's content (SB-58). It is on this device's disk and shown when this returns, and is sent as soon as
-    /// that is possible, also after a restart. If the server refuses it, the row shows the message as it was, and ``MessageItem/change`` says why.
+    /// possible, even after a restart. If the server refuses it, the row shows the message as it was, and ``MessageItem/change`` says why.
     ///
     /// `Chat.call(EditMessage(…))` waits for the server instead.
     /// - Throws: `RoostError` with the code of a limit, `unavailable` when this device can't store it.
@@ -72,7 +72,7 @@ extension LiveChannel {
         try await chat.driver.enqueue(.edit(edit))
     }
 
-    /// The same for a row of a list, which may be on its way: one that can't have left yet leaves as it is then.
+    /// The same for a row of a list, which may be on its way: a message that can't have been sent yet is sent with the change.
     ///
     /// - Throws: As ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``; `not_found` for one that was discarded.
     public func edit(
@@ -94,7 +94,7 @@ extension LiveChannel {
         try await chat.driver.enqueue(.delete(DeleteMessage(channel: id, message: message)))
     }
 
-    /// The same for a row of a list. One that can't have left yet goes without a trace.
+    /// The same for a row of a list. A message that can't have been sent yet is removed without a trace.
     ///
     /// - Throws: As ``delete(_:)-(MessageID)``; `not_found` for one that was discarded.
     public func delete(_ item: MessageItem) async throws {
@@ -103,7 +103,7 @@ extension LiveChannel {
 
     /// Deletes several messages, all of them or none, up to 100 (SB-59). As with
     /// ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``, it is shown at once, and taken back if the server refuses one
-    /// of them: the error's `field` names that by its place.
+    /// of them: the error's `field` has its index.
     ///
     /// - Throws: `RoostError` with `limit_exceeded`, `invalid_argument` for none or for one twice, `unavailable` when this device can't store it.
     public func delete(_ messages: [MessageID]) async throws {
@@ -112,7 +112,7 @@ extension LiveChannel {
         try await chat.driver.enqueue(.deleteMany(deletion))
     }
 
-    /// Deletes messages for this user alone, on all of their devices, up to 100: others see them as before, and there is no way back. Each keeps its place
+    /// Deletes messages for this user alone, on all of their devices, up to 100: others still see them. It can't be undone. Each message keeps its place
     /// without its content (``MessageItem/isDeletedForMe``). It is shown at once.
     ///
     /// - Throws: As ``delete(_:)-([MessageID])``.
@@ -122,15 +122,15 @@ extension LiveChannel {
         try await chat.driver.enqueue(.deleteForMe(deletion))
     }
 
-    /// Deletes a message for good: nothing of it is left but its place in the order. It is shown as deleted at once, and gone when the server has done it.
+    /// Deletes a message for good: only its place in the order is left. It is shown as deleted at once, and disappears when the server has done it.
     ///
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func purge(_ message: MessageID) async throws {
         try await chat.driver.enqueue(.purge(PurgeMessage(channel: id, message: message)))
     }
 
-    /// Brings a deleted message back, as long as the app keeps what it said (SB-59): whoever deleted their own may, and operators. A deletion that is still
-    /// on its way is taken back at once; otherwise the message is shown when the server has brought it back, or refused it.
+    /// Restores a deleted message, as long as the app keeps its content (SB-59). Authors may restore messages that they deleted themselves, operators any. A
+    /// deletion that is still on its way is taken back at once; otherwise the row changes when the server has answered.
     ///
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func undelete(_ message: MessageID) async throws {

@@ -1,10 +1,10 @@
 public import Observation
 public import RoostAPI
 
-/// What the user has begun to write in a channel, as a live object: the same on all of their devices, and unknown to everybody else.
+/// The user's draft in a channel, as a live object: the same on all of their devices, and invisible to everybody else.
 ///
-/// It shows what ``LiveChannel/setDraft(_:metadata:)`` was given at once. An app fills its text field with it when the field is shown, and not while the user
-/// types in it: what another device says meanwhile would replace their words.
+/// What is passed to ``LiveChannel/setDraft(_:metadata:)`` is shown at once. An app fills its text field with the draft when the field is shown, but not
+/// while the user types in it: a draft from another device would replace their words.
 @MainActor @Observable
 public final class LiveDraft {
     /// The draft; nil if there is none.
@@ -14,7 +14,7 @@ public final class LiveDraft {
     /// How far it has come.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store was asked.
+    /// Returns once the device's store has answered.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -57,16 +57,16 @@ public final class LiveDraft {
 }
 
 extension LiveChannel {
-    /// What the user has begun to write here, as a live object. Each call makes a new one; keep it while it is shown.
+    /// The user's draft in this channel, as a live object. Each call makes a new one; keep it while it is shown.
     public func draft() -> LiveDraft { LiveDraft(of: id, chat.driver) }
 
-    /// Keeps what the user has begun to write here, on all of their devices, in place of what was kept before. An empty text removes it; so does sending a
-    /// message with the same text.
+    /// Replaces the user's draft in this channel, on all of their devices. An empty text removes it; so does sending a message with the same text.
     ///
-    /// Call it with each change of the text. It is on this device's disk and shown when this returns, and is sent a second later, with what was typed meanwhile.
+    /// Call this on each change of the text. The draft is on this device's disk and shown when this returns, and is sent a second later, with what was typed
+    /// meanwhile.
     /// - Parameters:
     ///   - text: Up to `Limits.messageTextLength` characters.
-    ///   - metadata: The app's own data, an object: whom it mentions, say, or what it answers. It isn't kept with an empty text.
+    ///   - metadata: The app's own data, an object, such as whom the draft mentions or what it answers. Ignored if the text is empty.
     /// - Throws: `RoostError` with the code of a limit, `unavailable` when this device can't store it.
     public func setDraft(_ text: String, metadata: JSONValue? = nil) async throws {
         let operation = SetDraft(channel: id, text: text, metadata: text.isEmpty ? nil : metadata)

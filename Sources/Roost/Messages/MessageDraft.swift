@@ -32,7 +32,7 @@ public struct MessageDraft: MessageCarrying, Hashable, Sendable, ExpressibleBySt
         self.init(content: content, clientId: clientId)
     }
 
-    /// A draft of a text alone.
+    /// A draft with only a text.
     public init(stringLiteral text: String) { self.init(text: text) }
 
     func operation(in channel: ChannelID, clientId: ClientID) -> SendMessage {

@@ -1,12 +1,12 @@
 public import RoostAPI
 
 extension LiveChannel {
-    /// Pages through the channel's messages on the server, from the newest back (SB-48) or from another place, both ways: for an export, a search of one's own, or
-    /// a screen that keeps no list. A screen that does is better served by ``messages(around:pageSize:)``, which works offline and follows changes.
+    /// Pages through the channel's messages on the server, from the newest back (SB-48) or from another place, both ways: for an export, a custom search, or
+    /// a screen without a live list. Other screens use ``messages(around:pageSize:)``, which works offline and follows changes.
     ///
     /// - Parameters:
     ///   - place: Where it begins.
-    ///   - limit: Messages of a page, 1 to 100.
+    ///   - limit: Messages per page, 1 to 100.
     ///   - newestFirst: The order within a page (SB-49).
     ///   - kinds: Only messages of these kinds; nil for all (SB-53).
     ///   - customType: Only messages with this custom type; nil for all.
@@ -37,9 +37,9 @@ extension Chat {
 /// A way through a channel's messages on the server, page by page: ``LiveChannel/history(from:limit:newestFirst:kinds:customType:senders:)``.
 ///
 ///     let history = channel.history(kinds: [.admin])
-///     while history.hasMore { announcements += try await history.load() }
+///     while history.hasOlder { announcements += try await history.loadOlder() }
 ///
-/// It holds its own place. Another one begins at its own place again.
+/// Each history keeps its own position; a new one starts over.
 @MainActor
 public final class MessageHistory {
     /// Where a history begins. Times are compared to the millisecond; messages of one time are never split between two pages (SB-52).
@@ -61,8 +61,8 @@ public final class MessageHistory {
     }
 
     /// Whether there may be older messages.
-    public private(set) var hasMore = true
-    /// Whether there may be newer ones: from the newest message back, there are none.
+    public private(set) var hasOlder = true
+    /// Whether there may be newer messages: not if the history begins at the newest one.
     public private(set) var hasNewer: Bool
     /// Whether a page is on its way.
     public private(set) var isLoading = false
@@ -78,21 +78,21 @@ public final class MessageHistory {
         hasNewer = place != .newest
     }
 
-    /// The next older page; empty after the last one. The first page, whichever way it is asked for, is the one at the history's place. With filters a page may be
-    /// empty and there may still be more.
+    /// Returns the next older page; empty after the last one. The first page is the one at the history's place, whichever function loads it. With filters, a page
+    /// may be empty even if there are more.
     ///
     /// - Throws: `RoostError` with `query_in_progress` while another page of this history is on its way (SB-50), `not_found` for a message that the user can't
-    ///   see, a limit, and as ``Chat/call(_:)`` does. After a failure the same page can be asked for again.
-    public func load() async throws -> [Message] { try await page(isNewer: false) }
+    ///   see, the code of a limit, and as ``Chat/call(_:)`` does. After a failure the same page can be loaded again.
+    public func loadOlder() async throws -> [Message] { try await page(isNewer: false) }
 
-    /// The next newer page; empty after the newest message.
+    /// Returns the next newer page; empty after the newest message.
     ///
-    /// - Throws: As ``load()``.
+    /// - Throws: As ``loadOlder()``.
     public func loadNewer() async throws -> [Message] { try await page(isNewer: true) }
 
     private func page(isNewer: Bool) async throws -> [Message] {
         guard !isLoading else { throw RoostError(.queryInProgress, "A page of this history is on its way.") }
-        guard isNewer ? hasNewer : hasMore else { return [] }
+        guard isNewer ? hasNewer : hasOlder else { return [] }
         var next = question
         if let seen, isNewer { next.after = seen.last } else if let seen { next.before = seen.first } else { next.begin(at: place) }
         isLoading = true
@@ -102,7 +102,7 @@ public final class MessageHistory {
         let first = page.from ?? seqs.min()
         let last = page.to ?? seqs.max()
         guard let seen else {
-            (hasMore, hasNewer) = (page.hasOlder, page.hasNewer)
+            (hasOlder, hasNewer) = (page.hasOlder, page.hasNewer)
             // Of an empty page it is known on which side of it everything is.
             self.seen = page.hasNewer && first == nil ? (1, 0) : (first ?? page.seq.addingWithSaturation(1), last ?? page.seq)
             return page.messages
@@ -111,7 +111,7 @@ public final class MessageHistory {
             hasNewer = page.hasNewer
             self.seen = (seen.first, last ?? seen.last)
         } else {
-            hasMore = page.hasOlder
+            hasOlder = page.hasOlder
             self.seen = (first ?? seen.first, seen.last)
         }
         return page.messages
@@ -132,7 +132,7 @@ extension ListMessages {
     }
 }
 
-/// Whom its messages name is stored: a list may show them.
+/// The users that its messages name are stored, because a list may show them.
 extension ListMessages: CachedOperation {
     var cacheEffect: Sync.CacheEffect { .users }
 }

@@ -6,11 +6,11 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     public enum State: Hashable, Sendable {
         /// The server has it on disk.
         case sent
-        /// It waits in the outbox, and is sent as soon as that is possible.
+        /// It waits in the outbox, and is sent as soon as possible.
         case pending
-        /// The server refused it until a time (`until` of the error), and it is sent again then.
+        /// The server refuses it until a certain time (`until` of the error), when it is sent again.
         case waiting(RoostError)
-        /// The server refused it. ``MessageList/retry(_:)-(MessageItem)`` tries again, ``MessageList/discard(_:)-(MessageItem)`` gives it up.
+        /// The server refused it. ``MessageList/retry(_:)-(MessageItem)`` sends it again, ``MessageList/discard(_:)-(MessageItem)`` removes it.
         case failed(RoostError)
     }
 
@@ -22,7 +22,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         public var clientId: ClientID
     }
 
-    private struct Row: Hashable, Sendable {
+    struct Row: Hashable, Sendable {
         var sender: UserSummary
         /// Those whom the message mentions by name, as far as they are known.
         var mentioned: [UserSummary] = []
@@ -38,12 +38,12 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         var operations: [Int64] = []
     }
 
-    private var row: Boxed<Row>
+    private(set) var row: Boxed<Row>
 
-    /// Who sent the message, as this device knows them: by the id alone until their name has come. Of a user who was deactivated it is
-    /// what they were called before.
+    /// Who sent the message, as this device knows them: only by id until their name arrives. A deactivated user keeps the name that they had
+    /// before.
     public var sender: UserSummary { row.value.sender }
-    /// The users whom the message mentions by name (MN-03), as this device knows them: by the id alone until their name has come.
+    /// The users whom the message mentions by name (MN-03), as this device knows them: only by id until their name arrives.
     public var mentionedUsers: [UserSummary] {
         let users = content.mentionees?.mentionedUsers ?? []
         return users.map { user in row.value.mentioned.first { $0.userId == user } ?? UserSummary(userId: user) }
@@ -59,7 +59,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
             row = Boxed(changed)
         }
     }
-    /// When the server stored it; while it is on its way, when it was sent by this device's clock.
+    /// When the server stored it; while it is on its way, when the user sent it, by this device's clock.
     public var createdAt: Timestamp { row.value.createdAt }
     /// How far the message has come.
     public var state: State { row.value.state }
@@ -69,8 +69,8 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     /// The same while the message is pending and when it is sent.
     public var id: ID { ID(sender: sender.userId, clientId: clientId) }
 
-    /// How far an edit or the deletion of the message by the user has come, while that is on its way; nil if there is none. The row shows it
-    /// unless it is `failed`. ``MessageList/retry(_:)-(MessageItem)`` and ``MessageList/discard(_:)-(MessageItem)`` are for it, too.
+    /// How far the user's edit or deletion of the message has come, while it is on its way or after it failed; nil if there is none. The row shows
+    /// the change unless it is `failed`. ``MessageList/retry(_:)-(MessageItem)`` and ``MessageList/discard(_:)-(MessageItem)`` apply to it, too.
     public var change: State? { row.value.change }
 
     /// Whether the message was deleted: its place stays, its content is removed.
@@ -80,9 +80,6 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
     public var isDeletedForMe: Bool { row.value.isDeletedForMe || message?.isDeletedForMe == true }
 
     var operations: [Int64] { row.value.operations }
-
-    /// Whether this is the very row that the other one is: nothing was read again.
-    func isSameRow(as other: MessageItem) -> Bool { row === other.row }
 
     init(_ message: Message, sender: UserSummary) {
         row = Boxed(

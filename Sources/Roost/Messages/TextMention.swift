@@ -3,8 +3,8 @@ public import RoostAPI
 
 /// A mention as a text shows it: whom, and where (MN-07).
 ///
-/// Places count UTF-16 code units, as JavaScript, Java and `NSRange` do (D-34); ``range(in:)-(String)`` makes Swift's indices of them. The place is that
-/// of the sign, usually "@", and the length leaves it out: of "@all" it is 3 (D-18).
+/// Places are counted in UTF-16 code units, as in JavaScript, Java and `NSRange` (D-34); ``range(in:)-(String)`` converts them to Swift's indices.
+/// ``index`` is the place of the sign, usually "@", and ``length`` doesn't include it: for "@all" it is 3 (D-18).
 public struct TextMention: Hashable, Sendable {
     /// What is mentioned.
     public var type: Mentionee.Kind
@@ -23,14 +23,14 @@ public struct TextMention: Hashable, Sendable {
         self.userId = userId
     }
 
-    /// The mention that a range of a text is, its sign included. Nil for a range without anything after the sign.
+    /// Makes a mention of a range of a text, which begins with the sign. Nil if nothing follows the sign.
     public init?(_ range: Range<String.Index>, in text: String, userId: UserID? = nil) {
         let (start, end) = (range.lowerBound.utf16Offset(in: text), range.upperBound.utf16Offset(in: text))
         guard start + 1 < end else { return nil }
         self.init(index: start, length: end - start - 1, userId: userId)
     }
 
-    /// The mention that a range of an attributed text is, its sign included. Nil for a range without anything after the sign.
+    /// Makes a mention of a range of an attributed text, which begins with the sign. Nil if nothing follows the sign.
     public init?(_ range: Range<AttributedString.Index>, in text: AttributedString, userId: UserID? = nil) {
         let start = String(text[..<range.lowerBound].characters).utf16.count
         let count = String(text[range].characters).utf16.count
@@ -38,11 +38,11 @@ public struct TextMention: Hashable, Sendable {
         self.init(index: start, length: count - 1, userId: userId)
     }
 
-    /// The part of a text to highlight: the sign and what it stands before (MN-08).
+    /// The part of a text to highlight: the sign and what follows it (MN-08).
     ///
-    /// Nil for a mention that doesn't fit the text, as after an edit that left the metadata as they were: one that begins before the text, ends
-    /// beyond it, or begins or ends within a character that takes two code units. A length that counts the sign, as some apps write it, is
-    /// understood where the text ends there (D-18).
+    /// Nil for a mention that doesn't fit the text, as after an edit that left the metadata unchanged: one that begins before the text, ends
+    /// beyond it, or begins or ends within a character that takes two code units. A length that includes the sign, as some apps write it, is
+    /// understood if the text ends there (D-18).
     public func range(in text: String) -> Range<String.Index>? {
         let units = text.utf16
         let count = units.count
@@ -70,9 +70,9 @@ public struct TextMention: Hashable, Sendable {
 ///
 ///     {"mentioned": [{"type": "user", "index": 3, "length": 4, "userId": "john"}, {"type": "channel", "index": 12, "length": 3}]}
 ///
-/// The server doesn't look into it (MN-05): an app may use any form, and which users are told is up to `mentionees` alone.
+/// The server doesn't read it (MN-05): an app may use any form, and `mentionees` alone decides which users are told.
 public enum MentionMapper {
-    /// The member of the metadata.
+    /// The key of the mentions in the metadata.
     public static let key = "mentioned"
 
     /// The mentions that metadata carry, in their order. Those that can't be read are left out.
@@ -92,7 +92,7 @@ public enum MentionMapper {
         }
     }
 
-    /// Metadata that carry mentions, beside what other metadata have. Without mentions the member is left out.
+    /// Adds mentions to other metadata. Without mentions the key is left out.
     public static func metadata(from mentions: [TextMention], beside others: JSONValue? = nil) -> JSONValue? {
         var members: [String: JSONValue] = [:]
         if case .object(let given) = others { members = given }
@@ -123,7 +123,7 @@ extension JSONValue {
 }
 
 extension [TextMention] {
-    /// Whom the mentions tell: the `mentionees` of the message that has them (MN-09).
+    /// The `mentionees` of a message with these mentions, which are told of it (MN-09).
     public var mentionees: [Mentionee]? {
         var builder = MentioneesBuilder()
         for mention in self {
@@ -143,10 +143,10 @@ public struct MentioneesBuilder: Sendable {
     private var users: [UserID] = []
     private var isOfChannel = false
 
-    /// Begins with nobody.
+    /// Makes a builder that mentions nobody yet.
     public init() {}
 
-    /// Mentions users. Each is named once, however often this is called.
+    /// Mentions users. Each is listed once, however often this is called.
     public mutating func mentionUsers(_ ids: [UserID]) {
         for id in ids where !users.contains(id) { users.append(id) }
     }
@@ -154,7 +154,7 @@ public struct MentioneesBuilder: Sendable {
     /// Mentions everyone in the channel.
     public mutating func mentionChannel() { isOfChannel = true }
 
-    /// The entries; nil for nobody.
+    /// The entries; nil if nobody is mentioned.
     public var mentionees: [Mentionee]? {
         let entries = (users.isEmpty ? [] : [Mentionee.users(users)]) + (isOfChannel ? [.channel] : [])
         return entries.isEmpty ? nil : entries

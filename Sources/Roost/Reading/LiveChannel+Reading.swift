@@ -3,8 +3,8 @@ public import RoostAPI
 extension LiveChannel {
     /// Marks the channel as read, on all of the user's devices (AM-45). The position only moves forward.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible; of several, the highest.
-    /// - Parameter seq: The seq of the newest message seen; all that this device has of the channel when it is nil.
+    /// It is on this device's disk and shown when this returns, and is sent as soon as possible; of several, only the highest.
+    /// - Parameter seq: The seq of the newest message that the user has seen. If nil, everything that this device has of the channel is marked.
     /// - Throws: `RoostError` with `invalid_argument` for a seq that can't be one, `unavailable` when this device can't store it.
     public func markRead(upTo seq: Seq? = nil) async throws {
         let operation = MarkRead(channel: id, seq: seq)
@@ -12,28 +12,27 @@ extension LiveChannel {
         try await chat.driver.enqueue(.read(operation))
     }
 
-    /// Tells that the user reads the channel on this device from now on (AM-45): nothing of it is unread, on this device at every moment and on the others within seconds,
-    /// however much arrives. May be called again, and for several channels at once.
+    /// Begins reading the channel on this device (AM-45): nothing in it is unread any more, at any moment on this device and within seconds on the user's others,
+    /// however much arrives. It may be called again, and for several channels at once.
     ///
-    /// It goes on over reconnects, and without a connection. It ends with ``stopReading()``, with ``markUnread(from:)`` on any of the user's devices, and with the membership. When
+    /// Reading continues across reconnects, and while offline. It ends with ``stopReading()``, with ``markUnread(from:)`` on any of the user's devices, and with the membership. When
     /// the app ends or its connection is lost, the server ends it (AM-46): what hasn't arrived by then stays unread.
     ///
-    /// This returns when the server has taken it, and at once without a connection. A server that can't take it now is asked again, which may take long; cancelling ends
-    /// the wait, not the reading.
-    /// - Throws: `RoostError` with `not_member` or another refusal of the server: then nobody reads. `CancellationError`.
+    /// This returns when the server has accepted it, or at once without a connection. If the server can't accept it at the moment, it is asked again, which may take
+    /// long. Cancelling ends the wait, not the reading.
+    /// - Throws: `RoostError` with `not_member` or another refusal of the server: then reading has ended. `CancellationError`.
     public func startReading() async throws { try await chat.driver.startReading(id) }
 
-    /// Tells that the user doesn't read the channel on this device any more. What has arrived until now is read, also where there is no connection. Does nothing if it isn't
-    /// read.
+    /// Ends reading the channel on this device. What has arrived so far is read, even while offline. Does nothing if the channel isn't being read.
     ///
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func stopReading() async throws { try await chat.driver.stopReading(id) }
 
-    /// Marks the messages from a seq on as unread again, on all of the user's devices: to be answered later, say. It is the one act that moves the position back;
-    /// the others aren't told.
+    /// Marks the messages from a seq on as unread again, on all of the user's devices, for example to answer them later. Nothing else moves the position back.
+    /// Other users aren't told.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible. What holds ``markReadWhileVisible(_:every:)`` reads what
-    /// comes after it, and not these again.
+    /// It is on this device's disk and shown when this returns, and is sent as soon as possible. A token from ``markReadWhileVisible(_:every:)`` marks later
+    /// messages, not these.
     /// - Parameter seq: The seq of the first message that is to be unread.
     /// - Throws: `RoostError` with `invalid_argument` for a seq that can't be one, `unavailable` when this device can't store it.
     public func markUnread(from seq: Seq) async throws {
@@ -44,7 +43,7 @@ extension LiveChannel {
 }
 
 extension Chat {
-    /// Marks all of the user's channels as read, those that have unread messages by what this device knows. See ``LiveChannel/markRead(upTo:)``.
+    /// Marks as read all of the user's channels that have unread messages, as far as this device knows. See ``LiveChannel/markRead(upTo:)``.
     ///
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func markAllRead() async throws {

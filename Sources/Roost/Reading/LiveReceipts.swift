@@ -3,9 +3,9 @@ public import RoostAPI
 
 /// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for who has seen it.
 ///
-/// It comes from the server, again after each reconnect, and follows what is told of the channel: to all members where there are up to
-/// `Limits.receiptMembers`, in a larger channel while it is watched (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't in it. It is
-/// `refused` with `feature_disabled` where the channel's policy has no `readEvents`, and in a channel of more than `Limits.largeChannelMembers`.
+/// It comes from the server, again after each reconnect. In a channel of up to `Limits.receiptMembers` it then follows every change; in a larger one, only
+/// while the channel is watched (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't in it. The phase is `refused` with
+/// `feature_disabled` if the channel's policy has no `readEvents`, and in a channel of more than `Limits.largeChannelMembers`.
 @MainActor @Observable
 public final class LiveReceipts {
     /// How far each member has read, the user themself included.
@@ -13,7 +13,7 @@ public final class LiveReceipts {
     /// How far it has come: before it is loaded, empty means nothing.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the server has answered. An app that hasn't connected waits until it has.
+    /// Returns once the server has answered. Before the first connection, this waits for one.
     ///
     /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }

@@ -2,7 +2,7 @@ import NIOConcurrencyHelpers
 public import Observation
 public import RoostAPI
 
-/// What the user hasn't read, over all channels that they are a member of, as a live object: for the badge of an app (AM-44).
+/// The unread messages of all channels that the user is a member of, as a live object: for the badge of an app (AM-44).
 ///
 /// It comes from this device's store, and is right offline too: as of the last connection. Hidden channels count, and those that the user has muted
 /// don't, as in the server's answer to `reading.total`.
@@ -13,7 +13,7 @@ public final class LiveUnread {
     /// How far it has come.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store was asked.
+    /// Returns once the device's store has answered.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }

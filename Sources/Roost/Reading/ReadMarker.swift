@@ -1,13 +1,13 @@
 import RoostAPI
 
 extension LiveChannel {
-    /// Marks what is on the screen as read, again when more arrives, until the token is released or invalidated: at once, and then at most
-    /// once in an interval. What came last is marked as well, at the latest when it ends.
+    /// Marks what is on the screen as read, and what is shown later, until the token is released or invalidated: at once, then at most once per
+    /// interval. The newest messages are marked when it ends, at the latest.
     ///
-    /// An app holds the token as long as the channel is on the screen and the app in the foreground.
+    /// Keep the token as long as the channel is on the screen and the app is in the foreground.
     ///
     /// - Parameters:
-    ///   - messages: The list that is on the screen: what it shows is read. Nil for the newest messages of the channel.
+    ///   - messages: The list that is on the screen: the messages that it holds are read. Nil for the newest messages of the channel.
     ///   - interval: The least time between two marks.
     public func markReadWhileVisible(_ messages: MessageList? = nil, every interval: Duration = .seconds(2)) -> ObservationToken {
         let marker = ReadMarker(self, messages, interval)
@@ -58,7 +58,7 @@ private final class ReadMarker {
         }
     }
 
-    /// One that fails, such as without a connection, is due again after the interval.
+    /// A mark that this device can't store is due again after the interval. Without a connection it is stored, and sent later.
     private func send(_ seq: Seq) async {
         guard (try? await channel.markRead(upTo: seq)) != nil else { return }
         marked = max(marked, seq)

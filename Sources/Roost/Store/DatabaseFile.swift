@@ -29,7 +29,7 @@ struct DatabaseFile: Sendable {
         }
     }
 
-    /// Opens the file with connections that read beside the one that writes: who reads gets the last state that was committed, and doesn't wait.
+    /// Opens the file with connections for readers beside the one that writes: readers get the last committed state, and don't wait.
     /// In memory there is one for both.
     ///
     /// - Throws: As ``open()``.
@@ -42,8 +42,8 @@ struct DatabaseFile: Sendable {
         }
     }
 
-    /// Opens both connections that read. The second one would be opened when it is needed first, and who reads then would be refused if the file
-    /// was deleted meanwhile, though everybody else goes on.
+    /// Opens both connections for readers. Otherwise the second one would be opened when it is first needed, and fail if the file was deleted
+    /// meanwhile, although all open connections keep working.
     private static func openReaders(of pool: DatabasePool) throws {
         let touch: @Sendable (Database) throws -> Void = { _ = try $0.schemaVersion() }
         try pool.read { database in
@@ -72,8 +72,8 @@ struct DatabaseFile: Sendable {
         return try connect(url.path)
     }
 
-    /// Renames the file and what belongs to it: a message that was never sent can still be dug out. Of what can be fetched again the last one is
-    /// kept, for whoever looks for the reason.
+    /// Renames the file and what belongs to it: a message that was never sent can still be recovered from it. Of files that can be fetched again,
+    /// the last one is kept, to look for the reason.
     func setAside(because reason: any Error) throws {
         guard let url else { return }
         logger.error("A database can't be used and is set aside.", metadata: ["file": "\(url.path)", "error": "\(reason)"])

@@ -2,8 +2,8 @@ import NIOConcurrencyHelpers
 
 /// A database that is used by many, and that can be replaced by another one while it is used.
 ///
-/// GRDB's connections mustn't be used once they are closed: SQLite would follow a null pointer. Whoever uses the database has a lease on it; the one that
-/// was replaced is handed over when the last lease has ended, and may be closed then.
+/// GRDB's connections mustn't be used once they are closed: SQLite would follow a null pointer. Every use of the database is a lease on it; a database
+/// that was replaced is returned when its last lease has ended, and may be closed then.
 final class Leases<Database: Sendable>: Sendable {
     private struct State {
         var current: Database

@@ -7,7 +7,7 @@ import RoostAPI
 /// The cache: the data that the client has from the server, in a file that can be deleted and rebuilt.
 ///
 /// The writes of one ``Sync/Output/store(_:)`` are one transaction, so that a reader never sees rows without the position that they
-/// belong to. Who reads doesn't wait for a transaction, and gets the state before it. It does not guarantee that the newest transactions
+/// belong to. Readers don't wait for a transaction; they get the state before it. It does not guarantee that the newest transactions
 /// survive a power cut: the server has them.
 final class Store: Sendable {
     private let file: DatabaseFile
@@ -48,7 +48,7 @@ final class Store: Sendable {
                     do {
                         let isTrimmed = try connections.write { database in
                             let isTrimmed = try database.trim(to: sizeBytesMax, kinds)
-                            try database.trimUsers()
+                            try database.trimUsers(of: user)
                             return isTrimmed
                         }
                         if isTrimmed { try connections.writeWithoutTransaction { try $0.pack() } }
@@ -154,7 +154,7 @@ final class Store: Sendable {
         let damage = failure as? DamagedCache
         let error = damage?.reason ?? failure
         guard DatabaseFile.meansDamage(error), damage?.number ?? replacementCount == replacementCount else { return false }
-        // Who reads meanwhile finds nothing.
+        // Reads in the meantime find nothing.
         let damaged = await connections.replace(with: try empty())
         replacements.withLockedValue { $0 += 1 }
         try? await Blocking.perform { try damaged.close() }

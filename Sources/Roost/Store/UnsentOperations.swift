@@ -1,8 +1,8 @@
 public import Foundation
 
-/// The error of a log-out that would delete what hasn't reached the server, or what it refused: messages, and other changes.
+/// Thrown by a log-out that would delete messages and other changes that haven't reached the server, or that it refused.
 public struct UnsentOperations: Error, Hashable, Sendable, LocalizedError, CustomStringConvertible {
-    /// How many they are: the rows of ``Chat/outbox``, and those of the file that this version can't read.
+    /// Their number: those in ``Chat/outbox``, and those in its file that this version can't read.
     public let count: Int
 
     init(count: Int) { self.count = count }

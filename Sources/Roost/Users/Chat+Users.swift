@@ -22,25 +22,26 @@ extension Chat {
         }
     }
 
-    /// Returns which of some users are online, and when the others were last: for people whom no open channel shows, such as a list of contacts (SB-64).
+    /// Returns which of some users are online, and when the others last were: for people that no open channel shows, such as a list of contacts (SB-64).
     ///
-    /// Ask again after `pollSeconds`, not sooner. While a channel is watched, its members need no asking (``LiveChannel/presence()``).
+    /// Call it again after `pollSeconds`, not sooner. It isn't needed for the members of a watched channel (``LiveChannel/presence()``).
     /// - Parameter ids: At most `Limits.usersPerCall`.
-    /// - Throws: `RoostError` with `rate_limited` for more than 10 calls in a second, `overloaded` when the server has too much to do; as ``call(_:)`` does.
+    /// - Throws: `RoostError` with `rate_limited` for more than 10 calls in a second, `overloaded` if the server is too busy, and as ``call(_:)`` does.
     public func presence(of ids: [UserID]) async throws -> UserPresences { try await call(ListUserPresence(users: ids)) }
 
-    /// Decides whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows it.
+    /// Decides whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows the change.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible.
+    /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public nonisolated(nonsending) func setAutoAcceptInvitations(_ accepts: Bool) async throws {
         try await driver.enqueue(.preferences(UpdatePreferences(autoAcceptInvitations: accepts)))
     }
 
-    /// Decides what others are told of the user: that they type, how far they have read, how far messages have arrived, and that they are online and watch a channel. Without the last they are invisible: offline to everybody
-    /// else, on all of their devices. What isn't given stays as it is; ``preferences`` follows it.
+    /// Decides what others are told of the user: that they are typing, how far they have read, how far messages have arrived, and that they are online and watch
+    /// a channel. Without the last they are invisible: offline to everybody else, on all of their devices. Nil leaves a preference as it is; ``preferences``
+    /// follows the change.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as that is possible.
+    /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public nonisolated(nonsending) func setSharing(
         typing: Bool? = nil, reading: Bool? = nil, delivery: Bool? = nil, presence: Bool? = nil
@@ -50,8 +51,8 @@ extension Chat {
         try await driver.enqueue(.preferences(update))
     }
 
-    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes one. Who has a channel of the user's
-    /// open sees the name, the picture and the status a moment later.
+    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes one. Everybody who has one of
+    /// the user's channels open sees the name, the picture and the status a moment later.
     ///
     /// - Throws: `RoostError` as ``call(_:)`` does.
     @discardableResult

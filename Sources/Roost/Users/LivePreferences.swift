@@ -17,7 +17,7 @@ public final class LivePreferences {
     /// How far the preferences have come.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store was asked.
+    /// Returns once the device's store has answered.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -32,7 +32,7 @@ public final class LivePreferences {
         follower.follow(.own, reload: { [weak self] _ in try await self?.reload() })
     }
 
-    /// All of them.
+    /// All preferences as one value.
     public var preferences: Preferences {
         Preferences(
             autoAcceptInvitations: autoAcceptInvitations, sharesTyping: sharesTyping, sharesReading: sharesReading,

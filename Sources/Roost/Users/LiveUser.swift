@@ -1,19 +1,19 @@
 public import Observation
 public import RoostAPI
 
-/// What lists show of a user, as a live object: for a mention, a profile's head, whoever an app names by an id.
+/// What lists show of a user, as a live object: for a mention, the header of a profile, or any other user that an app knows by id.
 ///
-/// It shows what this device knows, offline too, and the server is asked for a user who isn't known yet.
+/// It shows what this device knows, offline too, and asks the server for a user who isn't known yet.
 @MainActor @Observable
 public final class LiveUser: Identifiable {
     /// The user's id.
     public nonisolated let id: UserID
-    /// The name and the picture: the id alone until they have come.
+    /// The name and the picture; only the id until they arrive.
     public private(set) var user: UserSummary
     /// How far it has come.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store was asked.
+    /// Returns once the device's store has answered.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -59,7 +59,7 @@ extension UserSummary: Identifiable {
     /// The user's id.
     public var id: UserID { userId }
 
-    /// The name to show: the display name, or the id where there is none, or none has come yet.
+    /// The name to show: the display name, or the id if there is none or it hasn't arrived yet.
     public var name: String { displayName.flatMap { $0.isEmpty ? nil : $0 } ?? userId.rawValue }
 }
 

@@ -4,8 +4,8 @@ import RoostAPI
 /// What is shown of users. Rows and events name them by their ids, and live objects say whom they show.
 ///
 /// With each connection the server is asked once for each of them whose name and picture it hasn't brought on its own since: they may have changed
-/// meanwhile, or only the id is known. All that are shown within a moment are one question, and what changes from then on is told by signals. Whom
-/// nothing shows isn't asked for. What couldn't be asked, for want of a connection or since the server is busy, is asked later.
+/// meanwhile, or only the id is known. All that are shown within a moment are one question, and what changes from then on is told by signals. Users
+/// that no live object shows aren't requested. A question that couldn't be asked, because there is no connection or the server is busy, is asked later.
 extension Sync {
     struct UserQuestions: Hashable, Sendable {
         /// The newest version that is known of users who are shown, or were lately; 0 for one of whom only the id is known.

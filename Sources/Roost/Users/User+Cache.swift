@@ -2,22 +2,11 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// The user's own profile, which is kept whole. What lists show of it is among that of all users.
+/// The user's own profile, of which the cache keeps what lists show, beside that of other users.
 extension User: CachedRow {
-    static let schema = """
-        CREATE TABLE users (\(UserSummary.cacheColumns), PRIMARY KEY (user_id)) WITHOUT ROWID;
-        CREATE TABLE profile (user_id TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
-        """
+    static let schema = "CREATE TABLE users (\(UserSummary.cacheColumns), PRIMARY KEY (user_id)) WITHOUT ROWID;"
 
     static func save(_ rows: [User], of stream: StreamID, as user: UserID, in database: Database) throws {
-        for user in rows {
-            try database.run(
-                """
-                INSERT INTO profile (user_id, version, json) VALUES (?, ?, ?)
-                ON CONFLICT (user_id) DO UPDATE SET version = excluded.version, json = excluded.json
-                WHERE excluded.version >= version
-                """, [user.userId.rawValue, user.version, try StoredJSON.encode(user)])
-        }
         _ = try database.save(rows.map(\.summary))
     }
 
@@ -67,11 +56,6 @@ extension Preferences: CachedRow {
 }
 
 extension Database {
-    /// The user's own profile; nil before it came.
-    func profile(of id: UserID) throws -> User? {
-        try json("SELECT json FROM profile WHERE user_id = ?", [id])
-    }
-
     /// What lists show of a user: the id alone of one who isn't known here.
     func summary(of id: UserID) throws -> UserSummary {
         try model(Self.queryOfUser, [id.rawValue]) ?? UserSummary(userId: id)

@@ -1,20 +1,22 @@
 import GRDB
+import RoostAPI
 
-/// What lists show of users stays as long as they are named by a stored message, as its sender or by a mention, as a member or in an invitation.
+/// A user is kept as long as a stored message names them, as its sender or in a mention, or a member or an invitation does.
 extension Database {
-    /// So many are kept whether they are named or not: they may be again.
+    /// This many are kept even if nothing names them, since something may again.
     private static let usersKept = 5000
 
-    /// Deletes the users whom nothing names any more, once there are many.
-    func trimUsers(keeping usersKept: Int = Database.usersKept) throws {
+    /// Deletes the users that nothing names any more, once there are many. The chat's own user stays.
+    func trimUsers(of own: UserID, keeping usersKept: Int = Database.usersKept) throws {
         guard let count: Int = try value("SELECT COUNT(*) FROM users"), count > usersKept else { return }
         try execute(
             sql: """
-                DELETE FROM users WHERE user_id NOT IN (
+                DELETE FROM users WHERE user_id <> ? AND user_id NOT IN (
                     SELECT sender FROM messages UNION SELECT user_id FROM members UNION SELECT user_id FROM invitations
-                    UNION SELECT inviter FROM invitations UNION SELECT user_id FROM profile
+                    UNION SELECT inviter FROM invitations
                     UNION SELECT mentioned.value FROM messages
                         JOIN json_each(CAST(mentionees AS TEXT)) entry JOIN json_each(entry.value, '$.users') mentioned)
-                """)
+                """,
+            arguments: [own.rawValue])
     }
 }

@@ -1,29 +1,29 @@
 public import RoostAPI
 
-/// What an app's user tells those who watch a channel in passing (``LiveChannel/signals``).
+/// A signal of the app's own, which a user sends to those who watch a channel at that moment (``LiveChannel/signals``).
 public struct ChannelSignal: Hashable, Sendable {
-    /// Who told it: the user themself, where another of their devices, or this one, did.
+    /// Who sent it: possibly the user, from this device or another.
     public let sender: UserID
-    /// The app's own name for what is told.
+    /// The app's own name for this kind of signal.
     public let type: String
-    /// What is told: a JSON object.
+    /// Its content, a JSON object.
     public let metadata: JSONValue?
 }
 
 extension LiveChannel {
-    /// Tells those who watch the channel something in passing, this device too if it watches. Nothing of it is stored: who isn't connected and watching at this
-    /// moment never learns of it.
+    /// Sends a signal to those who watch the channel, including this device if it does. It isn't stored: users who aren't connected and watching at this moment
+    /// never get it.
     ///
     /// - Parameters:
-    ///   - type: The app's own name for it, 1 to 128 characters.
+    ///   - type: The app's own name for this kind of signal, 1 to 128 characters.
     ///   - metadata: A JSON object of up to `Limits.signalSizeBytes`.
-    /// - Throws: `RoostError` with `rate_limited` beyond `Limits.signalsPerSecond`, the codes of sending where the user may not send, and as
+    /// - Throws: `RoostError` with `rate_limited` beyond `Limits.signalsPerSecond`, the codes of sending a message if the user may not, and as
     ///   ``Chat/call(_:)`` does.
     public func sendSignal(_ type: String, metadata: JSONValue? = nil) async throws {
         _ = try await chat.call(SendSignal(channel: id, type: type, metadata: metadata))
     }
 
-    /// What is told with ``sendSignal(_:metadata:)`` from now on, while the channel is watched. Of more than 100 that weren't read, the oldest are dropped.
+    /// The signals that are sent with ``sendSignal(_:metadata:)`` from now on, while the channel is watched. If more than 100 are unread, the oldest are dropped.
     public var signals: AsyncStream<ChannelSignal> {
         let news = chat.driver.signals.news(of: id)
         let (stream, continuation) = AsyncStream.makeStream(of: ChannelSignal.self, bufferingPolicy: .bufferingNewest(100))

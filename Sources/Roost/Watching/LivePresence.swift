@@ -3,16 +3,16 @@ import RoostAPI
 
 /// How many of a channel's members are online, as a live object (SB-63, D-38).
 ///
-/// It watches the channel as long as it is kept, again after each reconnect: the server tells who comes and goes to those who watch. Who it is, a list of members follows
-/// (``MemberList``, ``MemberItem/isOnline``). Members who don't share it are never online to others.
+/// It watches the channel as long as it is kept, again after each reconnect, because the server tells only watchers who comes and goes. A list of members shows who
+/// they are (``MemberList``, ``MemberItem/isOnline``). Members who don't share it always appear offline to others.
 @MainActor @Observable
 public final class LivePresence {
-    /// The members that are online, the user themself included. 0 until it is loaded.
+    /// The number of members who are online, including the user. 0 until it is loaded.
     public private(set) var onlineCount = 0
     /// How far it has come.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the server has answered. An app that hasn't connected waits until it has.
+    /// Returns once the server has answered. Before the first connection, this waits for one.
     ///
     /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }

@@ -1,15 +1,15 @@
 public import Observation
 public import RoostAPI
 
-/// Who else types in a channel at this moment, as a live object (SB-02).
+/// Who else is typing in a channel at this moment, as a live object (SB-02).
 ///
-/// The server tells it to the channel's members, in a channel of more than `Limits.largeChannelMembers` only to those who watch it. Somebody who has sent a
-/// message has stopped, and nobody types any more of whom nothing was heard for `Limits.typingSeconds`, or while there is no connection.
+/// The server tells the channel's members; in a channel of more than `Limits.largeChannelMembers`, only those who watch it. Users disappear from it when they
+/// have sent a message, when nothing was heard of them for `Limits.typingSeconds`, and while there is no connection.
 @MainActor @Observable
 public final class LiveTyping {
-    /// Those who type, without the user: those first who began first, at most `Limits.typingUsers`.
+    /// The other users who are typing, in the order in which they began, at most `Limits.typingUsers`.
     public private(set) var users: [UserSummary] = []
-    /// Whether more people type than ``users`` has.
+    /// Whether more people are typing than ``users`` has.
     public private(set) var hasMore = false
 
     @ObservationIgnored private var ids: [UserID] = []
@@ -40,10 +40,10 @@ public final class LiveTyping {
             })
     }
 
-    /// Those who type from now on, the current ones first.
+    /// The typing users from now on, the current ones first.
     public var updates: AsyncStream<[UserSummary]> { observers.values(of: self, startingWith: users) }
 
-    /// Calls back with those who type, and again on every change, until the token is invalidated or released (AM-29).
+    /// Calls back with the typing users, and again on every change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor ([UserSummary]) -> Void) -> ObservationToken {
         observers.add(startingWith: users, callback)
     }
@@ -88,16 +88,16 @@ public final class LiveTyping {
 }
 
 extension LiveChannel {
-    /// Who else types here at this moment, as a live object. Each call makes a new one; keep it while it is shown.
+    /// Who else is typing here at this moment, as a live object. Each call makes a new one; keep it while it is shown.
     public func typing() -> LiveTyping { LiveTyping(id, chat.driver) }
 
-    /// Tells the others that the user types. Call it with each change of the text: the server hears of it once a second at most, and that they have stopped
-    /// when ``stopTyping()`` is called, a message is sent, or for 7 seconds nothing was typed.
+    /// Tells the others that the user is typing. Call it on each change of the text: the server is told once a second at most. It is told that the user has
+    /// stopped when ``stopTyping()`` is called, a message is sent, or nothing is typed for 7 seconds.
     ///
-    /// It does nothing without a connection, and where the user may not send.
+    /// It does nothing without a connection, or if the user may not send.
     public func startTyping() { typist.types(in: self) }
 
-    /// Tells the others that the user doesn't type any more: they have deleted their text, say, or left the screen.
+    /// Tells the others that the user has stopped typing, for example because they deleted their text or left the screen.
     public func stopTyping() { typist.stops(in: self) }
 }
 

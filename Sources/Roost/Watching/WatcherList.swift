@@ -4,21 +4,21 @@ public import RoostAPI
 /// The connected users who watch a channel, members or not, as a live collection (ST-14).
 ///
 /// The pages come from the server, again after each reconnect. While the user watches the channel too (``LiveChannel/watch(limit:watchersLimit:)``), the list follows who
-/// begins and who stops; else it stays as it was when it was asked for.
+/// comes and goes; otherwise it stays as it was when it was loaded.
 @MainActor @Observable
 public final class WatcherList {
-    /// The watchers, those first who began first, as many pages as were loaded.
+    /// The watchers, in the order in which they began, as many pages as were loaded.
     public private(set) var items: [UserSummary] = []
-    /// The watchers who began last, of those that were loaded or have begun since: the last first (ST-15).
+    /// The same watchers in the reverse order: those who began to watch last come first (ST-15). What they do in the channel doesn't count.
     public var lastActiveWatchers: [UserSummary] { items.reversed() }
-    /// All users who watch the channel, as the server last told.
+    /// The number of all users who watch the channel, as the server last told it.
     public private(set) var watcherCount = 0
     /// Whether ``loadMore()`` would add something.
     public var hasMore: Bool { roster.hasMore }
     /// How far the list has come: before it is loaded, empty means nothing.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the server has answered. An app that hasn't connected waits until it has.
+    /// Returns once the server has answered. Before the first connection, this waits for one.
     ///
     /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -55,7 +55,7 @@ public final class WatcherList {
             })
     }
 
-    /// The list after each change, with the difference to the one before; the first update inserts everything (AM-30).
+    /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
     public var updates: ListUpdates<UserSummary> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
@@ -65,7 +65,7 @@ public final class WatcherList {
 
     /// Adds a page of watchers. Does nothing when there are none.
     ///
-    /// - Throws: `RoostError` with `not_connected` while offline, `limit_exceeded` behind `Limits.watcherOffset`, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_connected` while offline, `limit_exceeded` beyond `Limits.watcherOffset`, and as ``Chat/call(_:)`` does.
     public func loadMore() async throws {
         guard hasMore else { return }
         try await follower.take {

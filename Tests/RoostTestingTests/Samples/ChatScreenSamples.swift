@@ -29,14 +29,14 @@ final class ChatScreenModel {
     func appeared(_ item: MessageItem) async {
         if item.id == messages.items.first?.id { await attempt { try await self.messages.loadOlder() } }
         guard item.id == messages.items.last?.id else { return }
+        if let seq = item.message?.seq { await attempt { try await self.channel.markRead(upTo: seq) } }
         await attempt { try await self.messages.loadNewer() }
-        await attempt { try await self.channel.markRead() }
     }
 
     func retry(_ item: MessageItem) async { await messages.retry(item.clientId) }
     func discard(_ item: MessageItem) async { await messages.discard(item.clientId) }
 
-    /// What the server refuses is said; without a connection there will be another occasion.
+    /// Shows refusals. Without a connection there is nothing to show: the next row that appears tries again.
     private func attempt(_ step: () async throws -> Void) async {
         do {
             try await step()

@@ -103,7 +103,7 @@ func highlighted(_ message: Message) -> AttributedString {
     // sample.begin
     let announcements = channel.history(limit: 100, kinds: [.admin])
     var found: [Message] = []
-    while announcements.hasMore { found += try await announcements.load() }
+    while announcements.hasOlder { found += try await announcements.loadOlder() }
     // By time: the page never ends between messages of the same time.
     var yesterday = ListMessages(channel: channel.id, limit: 50)
     yesterday.beforeTime = Timestamp(Date(timeIntervalSinceNow: -86_400))

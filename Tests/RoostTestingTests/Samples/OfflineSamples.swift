@@ -26,7 +26,7 @@ import RoostAPI
         try await channel.addMembers(["bob"])
     } catch let error as RoostError {
         switch error.code {
-        case .notConnected: print("There is no connection; nothing was changed.")
+        case .notConnected: print("There is no connection; the change may or may not have been made.")
         case .notPermitted: print("You may not add anybody here.")
         default: print(error.message)
         }

@@ -224,7 +224,7 @@ struct MessageListTests {
         let edit = StoreWrite.messages([message(990, "edited", changedAt: 1001)], of: Harness.channel)
         try await store.write(arrival(of: 1001...1001) + [edit])
         try await until { list.items.last?.text == "1001" }
-        let kept = zip(before, list.items).filter { $0.isSameRow(as: $1) }.map(\.0.text)
+        let kept = zip(before, list.items).filter { $0.row === $1.row }.map(\.0.text)
         #expect(kept == (971...1000).map { "\($0)" }.filter { $0 != "990" })
         #expect(list.items.first { $0.message?.seq == 990 }?.text == "edited")
     }
