@@ -4,8 +4,12 @@ extension Message: StreamRow {
     package var stamp: Int64 { changeSeq }
     package var aboutMessage: Seq? { seq }
     package var namedUsers: [UserID] { [sender] + (content.mentionees?.mentionedUsers ?? []) }
-    package var contentSizeBytes: Int {
-        channelId.rawValue.utf8.count + sender.rawValue.utf8.count + clientId.rawValue.utf8.count + content.sizeBytes + 200
+    package var contentSizeBytes: Int { content.sizeBytes + envelopeSizeBytes }
+    /// A bound for ``contentSizeBytes`` that is known sooner.
+    package var contentSizeBytesAtMost: Int { content.sizeBytesAtMost + envelopeSizeBytes }
+
+    private var envelopeSizeBytes: Int {
+        channelId.rawValue.utf8.count + sender.rawValue.utf8.count + clientId.rawValue.utf8.count + 200
     }
 }
 

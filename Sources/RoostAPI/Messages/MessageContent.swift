@@ -148,6 +148,14 @@ extension MessageContent {
         return bytes
     }
 
+    /// A bound for ``sizeBytes``: each byte of a text takes six at most. Only of what has nothing else to be looked at.
+    package var sizeBytesAtMost: Int {
+        let isTextAlone =
+            data == nil && metadata == nil && metaArrays == nil && mentionees == nil && tags == nil && targetLanguages == nil
+            && customType == nil
+        return isTextAlone ? text.utf8.count * 6 + 2 : sizeBytes
+    }
+
     private var metaArraysSizeBytes: Int {
         (metaArrays ?? [:]).reduce(0) { $0 + Self.sizeBytes(of: [$1.key]) + Self.sizeBytes(of: $1.value) + 2 }
     }

@@ -317,9 +317,12 @@ extension JSONBytes {
     /// An array of models.
     public mutating func array(_ values: [some WireWritable]) {
         beginArray()
-        for value in values {
-            separate()
-            value.write(to: &self)
+        // A loop over the array itself would copy each value, with all that it holds.
+        values.withUnsafeBufferPointer { values in
+            for index in values.indices {
+                separate()
+                values[index].write(to: &self)
+            }
         }
         endArray()
     }

@@ -163,12 +163,27 @@ extension Transaction {
         return try first(sql) { _ in true } ?? false
     }
 
+    /// Returns whether more than `count` messages that were sent up to a position were changed after it, or as many deleted for good.
+    func hasMoreChanges(than count: Int, after seq: Seq, in channel: ChannelID) throws -> Bool {
+        let changed: SQL = """
+            SELECT 1 FROM messages
+            WHERE channel_id = \(channel) AND change_seq > \(seq) AND change_seq > seq AND seq <= \(seq)
+            ORDER BY change_seq LIMIT 1 OFFSET \(count)
+            """
+        let purged: SQL = """
+            SELECT 1 FROM purged_messages WHERE channel_id = \(channel) AND change_seq > \(seq) ORDER BY change_seq LIMIT 1 OFFSET \(count)
+            """
+        return try first(changed) { _ in true } ?? first(purged) { _ in true } ?? false
+    }
+
     /// Returns at most `limit` rows, and fewer if their content is larger than a page: a page has at least one row and a bounded size.
     private func page(
         _ sql: SQL, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
         var messages: [Message] = []
         var sizeBytes = 0
+        // Most pages are far too small for their texts to be looked at.
+        var isMeasured = false
         var hasMore = false
         messages.reserveCapacity(min(limit, 128))
         try each(sql) { row in
@@ -177,7 +192,11 @@ extension Transaction {
                 return
             }
             let message = try Message(reading: &row)
-            sizeBytes += message.contentSizeBytes
+            sizeBytes += isMeasured ? message.contentSizeBytes : message.contentSizeBytesAtMost
+            if !isMeasured, sizeBytes > sizeBytesMax {
+                isMeasured = true
+                sizeBytes = messages.reduce(message.contentSizeBytes) { $0 + $1.contentSizeBytes }
+            }
             guard messages.isEmpty || sizeBytes <= sizeBytesMax else {
                 hasMore = true
                 return
@@ -220,4 +239,8 @@ extension Message: StoredRow {
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }
 
-extension Message: ContentSized, NamesUsers {}
+extension Message: ContentSized, NamesUsers {
+    // Without a list for each of the many messages that mention nobody.
+    var firstNamedUser: UserID? { sender }
+    var otherNamedUsers: [UserID] { content.mentionees?.mentionedUsers ?? [] }
+}

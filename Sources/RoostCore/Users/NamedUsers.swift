@@ -4,6 +4,15 @@ import RoostAPI
 protocol NamesUsers {
     /// The users, some of them repeatedly.
     var namedUsers: [UserID] { get }
+    /// The first of them; nil for none.
+    var firstNamedUser: UserID? { get }
+    /// The others.
+    var otherNamedUsers: [UserID] { get }
+}
+
+extension NamesUsers {
+    var firstNamedUser: UserID? { namedUsers.first }
+    var otherNamedUsers: [UserID] { Array(namedUsers.dropFirst()) }
 }
 
 extension Context {
@@ -22,13 +31,15 @@ extension Context {
         var ids: Set<UserID> = []
         var others: [UserID] = []
         var last: UserID?
-        for row in rows {
-            let named = row.namedUsers
-            guard let first = named.first else { continue }
+        func note(_ row: borrowing some NamesUsers) {
+            guard let first = row.firstNamedUser else { return }
             if first != last { ids.insert(first) }
             last = first
-            if named.count > 1 { others += named.dropFirst() }
+            others += row.otherNamedUsers
         }
+        // A loop over the rows themselves would copy each.
+        let areNoted: Void? = rows.withContiguousStorageIfAvailable { rows in for index in rows.indices { note(rows[index]) } }
+        if areNoted == nil { for row in rows { note(row) } }
         for id in others where ids.count < Limits.usersPerChanges { ids.insert(id) }
         return try summaries(of: ids)
     }
