@@ -116,6 +116,26 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 a call whose body comes after its token has ended is refused")
+    func expiredMeanwhile() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann", expiresIn: 1.5)
+        let late = try await RawConnection.connect(port: server.port)
+        let body = #"{"type":"community"}"#
+        let head = [
+            "POST /v1/channels HTTP/1.1", "Host: roost", "Authorization: Bearer \(token)", "Content-Type: application/json",
+            "Content-Length: \(body.utf8.count)", "Connection: close",
+        ]
+        try await late.send(head.joined(separator: "\r\n") + "\r\n\r\n")
+        // A socket says when the token has ended.
+        let socket = try await RawSocket.connect(port: server.port, token: token)
+        guard case .close = await socket.next() else { throw Missed("a close") }
+        try await late.send(body)
+        let answer = await late.receiveAll()
+        #expect(answer.hasPrefix("HTTP/1.1 401") && answer.contains(#""code":"token_expired""#), "\(answer)")
+        try await server.stop()
+    }
+
     @Test("R21 the secret is readable by its owner only, has 256 bits, and is made once")
     func secretFile() throws {
         let directory = TemporaryDirectory.make()

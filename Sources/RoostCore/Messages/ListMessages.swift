@@ -15,7 +15,9 @@ extension ListMessages: Handled {
     /// The place of the page among the channel's seqs.
     private func place(in access: ChannelAccess, _ context: inout Context) throws -> HistoryWalk.Place {
         func first(from time: Timestamp) throws -> Seq {
-            try context.transaction.firstSeq(from: time, in: access.channelId, upTo: access.counters.seq)
+            let seq = try context.transaction.firstSeq(from: time, in: access.channelId, upTo: access.counters.seq)
+            // When something was sent that is hidden from the caller is hidden too.
+            return max(seq, access.historyFloor + 1)
         }
         if let before { return .before(before) }
         if let after { return .after(after) }

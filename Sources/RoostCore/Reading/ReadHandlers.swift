@@ -168,19 +168,24 @@ extension Context {
 }
 
 extension Transaction {
+    /// Seqs whose messages are looked through for those of one sender.
+    private static var walkedSeqsMax: Seq { 1000 }
+
     /// Returns the counting messages that aren't unread for a user who has read up to a seq: those up to it, and the user's own after it.
     /// That number is stored; the current one also has others' messages deleted for good after it.
     ///
     /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is. Only a place
-    /// before an own message makes it count the own messages after it, and one before a purged message those.
+    /// before an own message, or before the user joined, makes it count the own messages after it, and one before a purged message those.
     fileprivate func readCounts(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> (stored: Int, now: Int) {
         if seq >= access.counters.seq { return (access.counters.ordinal, access.counters.ordinal) }
         var stored = try ordinal(upTo: seq, in: access)
         // What was sent before joining isn't noted in the membership.
         if let own = access.own, max(own.lastSentSeq, own.row.joinedSeq) > seq {
+            // Far back, the user's own messages are found by their sender: however many others sent, none of those is looked at.
+            let place: SQL = access.counters.seq - seq > Self.walkedSeqsMax ? "+seq" : "seq"
             let after: SQL = """
                 SELECT COUNT(*) FROM messages
-                WHERE channel_id = \(access.channelId) AND seq > \(seq) AND sender_id = \(user) AND counts = 1
+                WHERE channel_id = \(access.channelId) AND \(place) > \(seq) AND sender_id = \(user) AND counts = 1
                 """
             stored += try first(after) { $0.int() } ?? 0
         }

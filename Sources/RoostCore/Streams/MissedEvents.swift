@@ -64,12 +64,19 @@ extension Transaction {
     private func missedEvents(for user: UserID, after: Seq, _ context: Context) throws -> MissedEvents {
         var notices: [Notice] = []
         var position = after
+        let head = try streamHead(of: user)
         for (stamp, found) in try context.changedRows(for: user, after: after, limit: Int(Int32.max)).byStamp() {
             var rows = found
             notices += try context.accompany(&rows, of: .user(user), after: after)
             let event = Event(kind: .changes, stream: .user(user), seq: stamp, after: position, actor: nil, rows: rows)
             notices.append(.event(event, .user(user)))
             position = stamp
+        }
+        // The newest change may have no row any more: what a user has deleted for themselves goes with a message that is deleted for good.
+        if head > position {
+            let event = Event(kind: .changes, stream: .user(user), seq: head, after: position, actor: nil, rows: Rows())
+            notices.append(.event(event, .user(user)))
+            position = head
         }
         return MissedEvents(notices: notices, seq: position, hasMore: false)
     }

@@ -37,6 +37,8 @@ extension Resume: Handled {
         let (limit, counters) = (Limits.resumeMessagesPerChannel, access.counters)
         // Every message has a seq of its own.
         guard counters.seq - held > limit else { return false }
+        // Old messages that were changed or deleted come one by one as well.
+        if try transaction.hasMoreChanges(than: limit, after: held, in: access.channelId) { return true }
         // One look-up gives the number of missed counting messages, including those deleted for good. Messages are only counted if that can
         // differ.
         let missed = counters.ordinal - (try transaction.ordinal(upTo: held, in: access))

@@ -85,6 +85,9 @@ extension GetPreferences: Handled {
 }
 
 extension UpdatePreferences: Handled {
+    /// Whether somebody is seen to be online concerns each of their connections, in each of their channels.
+    public static var isLimitedByUser: Bool { true }
+
     public func scope(for caller: Caller) -> Scope { .user(caller.user) }
 
     public func handle(in context: inout Context) throws -> Preferences {

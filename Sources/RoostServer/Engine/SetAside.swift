@@ -50,7 +50,7 @@ struct SetAside {
     mutating func put(_ jobs: [Job], at now: ContinuousClock.Instant, since: ContinuousClock.Instant? = nil) {
         count += jobs.count
         for job in jobs where groups[job.order] == nil { groups[job.order] = Group(jobs: [], since: since ?? now, triedAt: now) }
-        for job in jobs.reversed() { groups[job.order]?.jobs.insert(job, at: 0) }
+        for (order, jobs) in Dictionary(grouping: jobs, by: \.order) { groups[order]?.jobs.insert(contentsOf: jobs, at: 0) }
     }
 
     /// Takes the operations of the channel to retry next.

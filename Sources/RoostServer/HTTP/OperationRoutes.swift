@@ -27,7 +27,7 @@ struct OperationRoutes: Sendable {
     }
 
     private func respond(to request: Request, name: String, entry: OperationTable.Entry) async throws -> Response {
-        let (caller, account) = try await caller(of: request, for: name)
+        let (caller, account, token) = try await caller(of: request, for: name)
         let operation: any Handled
         let key: IdempotencyKey?
         // A body is read whole before it is decoded, and its decoded form is no smaller.
@@ -52,6 +52,13 @@ struct OperationRoutes: Sendable {
             let refusal = RoostError(decoding: error)
             metrics.refused(name, refusal)
             throw refusal
+        }
+        // The body may have taken its time.
+        do {
+            try tokens.requireUnexpired(token)
+        } catch {
+            refused(error, request)
+            throw error
         }
         let body = try await engine.perform(operation, key: key, for: caller)
         withExtendedLifetime(asked) {}
@@ -83,7 +90,7 @@ struct OperationRoutes: Sendable {
     }
 
     /// Returns the caller: the token's user, or the one in whose name a backend acts (SB-12).
-    private func caller(of request: Request, for name: String) async throws -> (Caller, RequestAccount) {
+    private func caller(of request: Request, for name: String) async throws -> (Caller, RequestAccount, VerifiedToken) {
         guard let token = BearerToken.read(request.headers[.authorization]) else {
             let refusal = RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
             refused(refusal, request)
@@ -116,12 +123,12 @@ struct OperationRoutes: Sendable {
             } catch let error as RoostError where error.code == .invalidArgument {
                 throw RoostError.invalidUser(error)
             }
-            return (caller, account)
+            return (caller, account, verified)
         }
         // With the user's own rights, whatever the backend's are.
         let caller = Caller(user: user, token: verified.identity)
         try await register(caller, displayName: nil, field: RequestHeaders.actAs)
-        return (caller, account)
+        return (caller, account, verified)
     }
 
     private func refused(_ refusal: RoostError, _ request: Request) {

@@ -15,8 +15,11 @@ extension Subscriptions {
         /// The seq up to which a channel's messages are hidden from the user; channels without a floor aren't listed.
         ///
         /// A floor is never lowered, and outlives the membership: a new membership has it too, and may begin before the end of the last one
-        /// is delivered.
-        var floors: [ChannelID: Seq]
+        /// is delivered. Long after that it is forgotten, since joining tells it again.
+        private(set) var floors: [ChannelID: Seq]
+        /// Those of ``floors`` that were learned last.
+        private var newFloors: Set<ChannelID> = []
+        private static var newFloorsMax: Int { 4096 }
         let appRole: AppRole
         /// Whether others see that the user is online and what they watch.
         var sharesPresence: Bool
@@ -33,6 +36,21 @@ extension Subscriptions {
             roles = streams.roles.reduce(into: [:]) { $0[$1.key] = ($1.value, streams.channels[$1.key] ?? 0) }
         }
 
+        /// Records a floor.
+        mutating func learn(floor: Seq, in channel: ChannelID) {
+            floors[channel] = floor
+            newFloors.insert(channel)
+            guard newFloors.count > Self.newFloorsMax else { return }
+            floors = floors.filter { joined.contains($0.key) || newFloors.contains($0.key) }
+            newFloors = []
+        }
+
+        /// Forgets a channel that is gone for good.
+        mutating func forget(destroyed channel: ChannelID) {
+            (floors[channel], roles[channel]) = (nil, nil)
+            newFloors.remove(channel)
+        }
+
         /// Records a role. Two streams carry roles, in no order: one that is older than the known one is dropped.
         mutating func learn(_ role: ChannelRole, in channel: ChannelID, at seq: Seq) {
             if let known = roles[channel] {
@@ -41,6 +59,14 @@ extension Subscriptions {
                 roles[channel] = (role, seq)
             }
         }
+
+        /// Forgets the role that a membership had which has ended at a seq. A later one has its own.
+        mutating func unlearn(_ channel: ChannelID, at seq: Seq) {
+            if let known = roles[channel], known.since <= seq { roles[channel] = nil }
+        }
+
+        /// Channels of which a role is known.
+        var roleCount: Int { roles.count }
 
         /// The user's role in a channel.
         func role(in channel: ChannelID) -> ChannelRole { roles[channel]?.role ?? .member }

@@ -265,14 +265,20 @@ extension Subscriptions {
             }
         case .floor(let user, let channel, let floor):
             for connection in connections(of: user) where floor > subscribers[connection]?.floors[channel] ?? 0 {
-                subscribers[connection]?.floors[channel] = floor
+                subscribers[connection]?.learn(floor: floor, in: channel)
                 if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
             }
-        case .left(let user, let channel, _):
+        case .left(let user, let channel, let seq):
             // Leaving also ends the watch: nothing newer than the leaving reaches the user.
-            for connection in connections(of: user) { forget(channel, of: connection, perform) }
+            for connection in connections(of: user) {
+                forget(channel, of: connection, perform)
+                subscribers[connection]?.unlearn(channel, at: seq)
+            }
         case .destroyed(let channel):
-            for connection in (channels[channel]?.byConnection ?? [:]).keys { forget(channel, of: connection, perform) }
+            for connection in (channels[channel]?.byConnection ?? [:]).keys {
+                forget(channel, of: connection, perform)
+                subscribers[connection]?.forget(destroyed: channel)
+            }
         case .watching(let connection, let user, let channel, _, let online):
             guard subscribers[connection] != nil else { return }
             watch(channel, user, connection, online, perform)
@@ -289,23 +295,27 @@ extension Subscriptions {
             guard subscribers[connection]?.read.insert(channel).inserted == true else { return }
             if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
         case .stoppedReading(let connection, let channel): stopReading(channel, connection)
-        case .markedUnread(let user, let channel):
-            for connection in connections(of: user) {
-                if let subscriber = subscribers[connection], subscriber.read.contains(channel) {
-                    // Also where the position stays, and no event says so.
-                    send(ReadingEndedFrame(readingEnded: .init(channel: channel)), to: subscriber, perform)
-                }
-                stopReading(channel, connection)
-                subscribers[connection]?.readable[channel] = nil
-                // What it confirms from now on was given to it before.
-                if let socket = sockets[connection] { perform(.forgetReading(channel, of: socket)) }
-            }
+        case .markedUnread(let user, let channel): endReading(of: channel, by: user, perform)
         case .presenceShared(let user, let isShared): sharePresence(of: user, isShared, perform)
         case .accessChanged(let changes):
             // Callers who are shut out get replies to their earlier calls, and nothing else. Connections before their welcome are checked
             // too.
             let bySubject = Dictionary(changes.map { ($0.subject, $0) }, uniquingKeysWith: { _, last in last })
             for socket in sockets.values { perform(.checkAccess(bySubject, of: socket)) }
+        }
+    }
+
+    /// A user has marked messages of a channel as unread: none of their connections reads it any more.
+    private mutating func endReading(of channel: ChannelID, by user: UserID, _ perform: (Action) -> Void) {
+        for connection in connections(of: user) {
+            if let subscriber = subscribers[connection], subscriber.read.contains(channel) {
+                // Also where the position stays, and no event says so.
+                send(ReadingEndedFrame(readingEnded: .init(channel: channel)), to: subscriber, perform)
+            }
+            stopReading(channel, connection)
+            subscribers[connection]?.readable[channel] = nil
+            // What it confirms from now on was given to it before.
+            if let socket = sockets[connection] { perform(.forgetReading(channel, of: socket)) }
         }
     }
 

@@ -73,6 +73,8 @@ public struct Definitions: Sendable {
     func put(into database: any Database, options: AppOptions) throws {
         guard !entries.isEmpty else { return }
         try database.write(lane: 0) { transaction in
+            // Other nodes may be at work: nothing commits by the former rules after this.
+            for statement in transaction.dialect.accessLock?.exclusive ?? [] { try transaction.perform(statement) }
             for entry in entries {
                 var context = Context(
                     transaction: transaction, caller: .server, now: .now, ids: IDGenerator(), options: options,

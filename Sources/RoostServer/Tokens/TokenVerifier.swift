@@ -46,11 +46,18 @@ final class TokenVerifier: Sendable {
         }
     }
 
+    /// Throws `token_expired` when a token has ended since it was checked.
+    func requireUnexpired(_ token: VerifiedToken) throws(RoostError) {
+        guard token.expiresAt > Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) else { throw Self.expired }
+    }
+
+    private static let expired = RoostError(.tokenExpired, "The token has expired. Get another.")
+
     /// - Parameter now: Unix seconds.
     func check(_ claims: TokenKeys.Claims, now: Double) throws(TokenRefusal) -> VerifiedToken {
         let leeway = Double(TokenLeeway.seconds)
         guard claims.exp > now else {
-            throw TokenRefusal("it has expired", telling: RoostError(.tokenExpired, "The token has expired. Get another."))
+            throw TokenRefusal("it has expired", telling: Self.expired)
         }
         if let nbf = claims.nbf, nbf > now + leeway { throw Self.refusal("its nbf is later than now", "isn't valid yet", "nbf") }
         if let iat = claims.iat, iat > now + leeway {

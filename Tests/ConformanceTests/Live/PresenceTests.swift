@@ -71,6 +71,22 @@ import Testing
         try await server.stop()
     }
 
+    @Test("X-37 R21 preferences are taken 10 times a second of a user: each change of what is shared concerns all that they are in")
+    func flipping() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        var codes: Set<RoostError.Code> = []
+        for number in 0..<40 {
+            do {
+                try await ann.call(UpdatePreferences(sharesPresence: number.isMultiple(of: 2)))
+            } catch let error as RoostError {
+                codes.insert(error.code)
+            }
+        }
+        #expect(codes == [.rateLimited])
+        try await server.stop()
+    }
+
     @Test("SB-63 X-31 whoever's line is cut, without an end, goes offline once nothing was heard of them for as long as is set")
     func cutLine() async throws {
         let server = try await TestServer { configuration in

@@ -147,4 +147,35 @@ struct FloorTests {
             #expect(try world.perform(QueryChannels(), as: "ben").items.first?.lastMessage == nil, "\(floor.name)")
         }
     }
+
+    @Test("SB-52 I10 a page by time tells nothing of when concealed messages were sent, with filters or without")
+    func times() throws {
+        for floor in Self.floors.dropFirst() {
+            let world = try CoreWorld()
+            try world.channel("general", owner: "ann", members: ["ben"])
+            let start = world.now
+            for number in 1...5 {
+                world.advance(milliseconds: Int64(number * 100))
+                try world.send("\(number)", to: "general", as: "ann")
+            }
+            world.advance(milliseconds: 100)
+            try floor.make(world)
+            for kinds in [nil, [.text]] as [[MessageKind]?] {
+                for place in 0..<3 {
+                    let pages = try stride(from: 0, through: 1500, by: 50).map { passed in
+                        let time = Timestamp(milliseconds: start.milliseconds + Int64(passed))
+                        var list = ListMessages(channel: "general", limit: 3)
+                        list.kinds = kinds
+                        switch place {
+                        case 0: list.beforeTime = time
+                        case 1: list.afterTime = time
+                        default: list.aroundTime = time
+                        }
+                        return try world.perform(list, as: "ben")
+                    }
+                    #expect(pages.allSatisfy { $0 == pages[0] }, "\(floor.name), \(place)")
+                }
+            }
+        }
+    }
 }

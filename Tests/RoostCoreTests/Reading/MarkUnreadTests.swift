@@ -81,6 +81,22 @@ struct MarkUnreadTests {
         #expect(try world.perform(MarkUnread(channel: "general", seq: 1), as: "bob").unreadCount == 1)
     }
 
+    @Test("R25 R34 a mark far back counts the own messages after it, found by their sender, as one that is near does")
+    func farBack() throws {
+        let world = try world()
+        let before = try world.perform(GetUnread(channel: "general"), as: "bob").readSeq
+        var others = 0
+        for number in 0..<1100 {
+            let isOwn = number.isMultiple(of: 100)
+            let sent = try world.send("\(number)", to: "general", as: isOwn ? "bob" : "ann")
+            if !isOwn { others += 1 }
+            if number == 500 { try world.perform(PurgeMessage(channel: "general", message: sent.messageId), as: "bob") }
+            if number == 501 { try world.perform(PurgeMessage(channel: "general", message: sent.messageId), as: "ann") }
+        }
+        try world.perform(MarkRead(channel: "general"), as: "bob")
+        #expect(try world.perform(MarkUnread(channel: "general", seq: before + 1), as: "bob").unreadCount == others - 1)
+    }
+
     @Test("R25 bad seqs, strangers, and channels that keep nothing are refused")
     func refusals() throws {
         let world = try world()

@@ -186,6 +186,24 @@ struct MissedEventsTests {
         #expect(missed.seq == before + 2)
     }
 
+    @Test("I5 SB-59 a user's stream ends at its head, also where the row of the newest change is gone with a message")
+    func withoutRow() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.user("root")
+        let sent = try world.send("gone", to: "general", as: "ann")
+        let before = try world.database.read { try $0.streams(of: "bob").user }
+        try world.perform(DeleteMessagesForMe(channel: "general", messages: [sent.messageId]), as: "bob")
+        try world.perform(PurgeMessage(channel: "general", message: sent.messageId), as: "root", role: .admin)
+        let head = try world.database.read { try $0.streams(of: "bob").user }
+        #expect(head > before)
+        let missed = try missed(.user("bob"), after: before, in: world)
+        #expect(missed.seq == head)
+        let positions = missed.notices.compactMap { if case .event(let event, _) = $0 { event } else { nil } }
+        #expect(positions.first?.after == before && positions.last?.seq == head)
+        #expect(try self.missed(.user("bob"), after: head, in: world).notices == [])
+    }
+
     @Test("I10 SB-26 a floor outlives the membership, for nodes that are behind in it")
     func floorsOfFormerMembers() throws {
         let world = try CoreWorld()

@@ -60,6 +60,27 @@ struct ResumeTests {
         #expect(found == [count > 500, count <= 500, false])
     }
 
+    @Test(
+        "I5 beyond 500 old messages that were changed or deleted for good a channel comes fresh too", arguments: [500, 501],
+        [true, false])
+    func tooMuchChanged(count: Int, isPurged: Bool) throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        try world.user("root")
+        let sent = try (0..<count).map { try world.send("\($0)", to: "general", as: "ann") }
+        let held = try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters.seq
+        for message in sent {
+            if isPurged {
+                try world.perform(PurgeMessage(channel: "general", message: message.messageId), as: "root", role: .admin)
+            } else {
+                try world.perform(EditMessage(channel: "general", message: message.messageId, text: "edited"), as: "ann")
+            }
+        }
+        try world.send("newest", to: "general", as: "ann")
+        let changes = try #require(try resume(world, ["general": held])["general"])
+        #expect((changes.isFresh == true) == (count > 500))
+    }
+
     @Test("AM-34 of a channel that was deleted meanwhile comes the end; one that the client never had is nothing to it")
     func deleted() throws {
         let world = try CoreWorld()

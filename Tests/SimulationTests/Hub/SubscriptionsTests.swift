@@ -292,6 +292,21 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.live(edited.concealing(messagesUpTo: 3), to: "a")])
     }
 
+    @Test("R21 I18 what a connection keeps of channels that are gone, or were left, doesn't grow with them")
+    func forgotten() throws {
+        var subscriptions = Recorder()
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0))
+        for number in 0..<10_000 {
+            let channel = ChannelID("c\(number)")
+            _ = subscriptions.deliver([.joined("ann", channel, at: 1, as: .owner), .floor("ann", channel, 1)])
+            _ = subscriptions.deliver([number.isMultiple(of: 2) ? .destroyed(channel) : .left("ann", channel, at: 2)])
+        }
+        let subscriber = try #require(subscriptions.value.subscribers[Self.id("a")])
+        #expect(subscriber.floors.count <= 8193 && subscriber.roleCount == 0)
+        // The newest are known: a membership may begin before the end of the last one is delivered.
+        #expect(subscriber.floors["c9999"] == 1 && subscriber.floors["c9998"] == nil)
+    }
+
     @Test("A connection that ends needs nothing any more, and one that ended before it was connected stays away")
     func removal() {
         var subscriptions = Recorder()

@@ -34,6 +34,8 @@ struct Feed {
     var behind: [UserID: [Attachment]] = [:]
     /// Users who left, between which positions and when: an attachment that was decided before the leaving must not be made after it.
     var departed: [UserID: (after: Seq, seq: Seq, time: Relay.Time)] = [:]
+    /// How many were left of them when they were looked through.
+    var departedKept = 0
 
     /// The position at which a member's role last changed: roles read before it are out of date.
     var lastRoleChange: Seq = 0

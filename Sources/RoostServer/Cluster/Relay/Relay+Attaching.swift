@@ -165,8 +165,11 @@ extension Relay {
         let stream = StreamID.channel(channel)
         let user = leaving.user
         feeds[stream]?.departed[user] = (item.after, leaving.seq, now)
-        if let departed = feeds[stream]?.departed, departed.count > 64 {
-            feeds[stream]?.departed = departed.filter { now - $0.value.time < settings.departedTime }
+        // Each time they have doubled: looking at all with each that leaves would take the longer the more leave.
+        if let feed = feeds[stream], feed.departed.count > max(64, 2 * feed.departedKept) {
+            let kept = feed.departed.filter { now - $0.value.time < settings.departedTime }
+            feeds[stream]?.departed = kept
+            feeds[stream]?.departedKept = kept.count
         }
         emit(.change(.left(user, channel, at: leaving.seq)))
         // That ends the earlier watch. A newer watch request that is still waiting is kept.
