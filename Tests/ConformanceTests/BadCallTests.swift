@@ -50,7 +50,6 @@ import Testing
         sending(
             "an entry of a type that there isn't", #""text":"x","mentionees":[{"type":"users","users":["bob"]}]"#, .invalidArgument,
             "mentionees[0].type"),
-        sending("an entry that names nobody", #""text":"x","mentionees":[{"type":"user"}]"#, .mentionInvalid, "mentionees"),
         sending("an entry of a named list", #""text":"x","metaArrays":{"5":["1",2]}"#, .invalidArgument, "metaArrays.5[1]"),
         BadCall(
             name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument,

@@ -92,7 +92,7 @@ import Testing
         BadCall(
             "a tag of 65 characters", "channel.update", updating(#""tags":["\#(letters(65))"]"#), .limitExceeded, "tags", limit: 64
         ),
-        BadCall("a tag that is a number", "channel.update", updating(#""tags":["x",7]"#), .invalidArgument, "tags"),
+        BadCall("a tag that is a number", "channel.update", updating(#""tags":["x",7]"#), .invalidArgument, "tags[1]"),
         BadCall(
             "a name of 129 characters", "channel.update", updating(#""displayName":"\#(letters(129))""#), .limitExceeded,
             "displayName", limit: 128),
@@ -176,7 +176,7 @@ import Testing
             "a cursor over its limit", "channel.query", #"{"cursor":"\#(letters(Limits.cursorLength + 1))"}"#, .limitExceeded,
             "cursor",
             limit: Int64(Limits.cursorLength)),
-        BadCall("an unknown state", "member.list", updating(#""states":["asleep"]"#), .invalidArgument, "states"),
+        BadCall("an unknown state", "member.list", updating(#""states":["asleep"]"#), .invalidArgument, "states[0]"),
         BadCall("11 roles", "member.list", updating(#""roles":\#(list(11))"#), .limitExceeded, "roles", limit: 10),
         BadCall("an invalid role", "member.list", updating(#""roles":["Boss"]"#), .invalidArgument, "roles"),
         BadCall("a page of 101", "member.list", updating(#""limit":101"#), .limitExceeded, "limit", limit: 100),
@@ -195,7 +195,7 @@ import Testing
         BadCall("101 users", "member.add", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
         BadCall("nobody", "member.add", updating(#""users":[]"#), .invalidArgument, "users"),
         BadCall("a user twice", "member.add", updating(#""users":["ann","ann"]"#), .invalidArgument, "users"),
-        BadCall("a user that is a number", "member.remove", updating(#""users":[7]"#), .invalidArgument, "users"),
+        BadCall("a user that is a number", "member.remove", updating(#""users":[7]"#), .invalidArgument, "users[0]"),
         BadCall("101 users", "member.remove", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
         BadCall("an unknown role", "member.setRole", updating(#""users":["ann"],"role":"boss""#), .notFound, "role"),
         BadCall("an invalid role", "member.setRole", updating(#""users":["ann"],"role":"Boss""#), .invalidArgument, "role"),
@@ -223,7 +223,8 @@ import Testing
             "permissions"
         ).byAdmin,
         BadCall(
-            "an unknown permission", "role.put", #"{"role":"own","rank":1,"permissions":["fly"]}"#, .invalidArgument, "permissions"
+            "an unknown permission", "role.put", #"{"role":"own","rank":1,"permissions":["fly"]}"#, .invalidArgument,
+            "permissions[0]"
         ).byAdmin,
     ]
 

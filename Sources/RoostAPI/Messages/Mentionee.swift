@@ -12,7 +12,7 @@ public struct Mentionee: Codable, Hashable, Sendable {
 
     /// What is mentioned. At most one entry of a message has each type.
     public var type: Kind
-    /// The users; nil or empty for the channel. An entry of the type user with an empty list mentions nobody.
+    /// The users; nil or empty for the channel. An entry of the type user without any mentions nobody.
     public var users: [UserID]?
 
     // derived: init
@@ -71,9 +71,6 @@ extension [Mentionee] {
             throw RoostError(.mentionInvalid, "mentionees must not have two entries of one type.", field: "mentionees")
         }
         for entry in self {
-            guard entry.type != .user || entry.users != nil else {
-                throw RoostError(.mentionInvalid, "mentionees must name users beside the type user.", field: "mentionees")
-            }
             let users = entry.users ?? []
             switch entry.type {
             case .channel:

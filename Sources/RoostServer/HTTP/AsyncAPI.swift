@@ -113,6 +113,12 @@ enum AsyncAPI {
                 name: "signal", sender: .server, summary: "What happens at this moment, and isn't stored.",
                 schema: described(Signal.self, &schemas)),
             Frame(
+                name: "unwatched", sender: .server, summary: "A watch has ended with the right to read.",
+                schema: described(UnwatchedFrame.self, &schemas)),
+            Frame(
+                name: "readingEnded", sender: .server, summary: "Reading has ended, since the user has marked messages as unread.",
+                schema: described(ReadingEndedFrame.self, &schemas)),
+            Frame(
                 name: "error", sender: .server, summary: "What went wrong with a frame that can't have a reply.",
                 schema: ["type": "object", "required": ["error"], "properties": ["error": error], "not": ["required": ["reply"]]]),
             Frame(

@@ -53,7 +53,7 @@ import Testing
         let ann = try await server.socket("ann")
         try await server.socket("bob").close()
         try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
-        for round in 0..<60 {
+        for round in 0..<24 {
             // At each moment of bob's coming, or going.
             async let coming = server.socket("bob")
             for _ in 0..<round % 20 { await Task.yield() }
