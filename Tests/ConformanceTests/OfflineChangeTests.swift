@@ -66,4 +66,28 @@ import Testing
         for client in [ann, bob] { await client.disconnect() }
         try await server.stop()
     }
+
+    @Test("R08 I4 of two chats of one directory the one that connects later sends nothing that the other has given up")
+    func givenUpByAnother() async throws {
+        let server = try await TestServer()
+        let folder = TemporaryDirectory.make()
+        let (first, second) = (chat("bob", at: server, in: folder), chat("bob", at: server, in: folder))
+        try await first.connect()
+        let mine = try await first.createChannel("general")
+        await first.disconnect()
+        let list = mine.messages()
+        try await list.loaded()
+        try await mine.send("given up")
+        try await wait("the row") { list.items.last?.text == "given up" }
+        // The other one has read the outbox, and isn't connected either.
+        let theirs = second.channel("general")
+        await theirs.messages().retry("nothing")
+        await list.discard(try #require(list.items.last))
+        try await wait("its end") { list.items.isEmpty }
+        try await second.connect()
+        try await theirs.sendConfirmed("later")
+        #expect(try await second.call(ListMessages(channel: "general")).messages.map(\.text) == ["later"])
+        await second.disconnect()
+        try await server.stop()
+    }
 }
