@@ -119,7 +119,8 @@ struct MapTests {
             "message_versions": "Messages", "own_deletions": "Messages", "drafts": "Messages", "invitations": "Members",
             "members": "Members", "messages": "Messages", "migrations": "Kernel", "name_grams": "Kernel",
             "name_skeletons": "Kernel",
-            "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members", "settings": "Kernel",
+            "purged_counts": "Messages", "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members",
+            "settings": "Kernel",
             "user_heads": "Streams", "user_activity": "Users", "users": "Users",
         ],
         // Where two statements instead of a join would read a row for each row.
@@ -135,7 +136,7 @@ struct MapTests {
             "Notifications": ["members", "users"],
             // What is unread is the difference between a membership and its channel's counters, less what was purged after it.
             // Who doesn't share their reading is left out of who has read.
-            "Reading": ["channel_heads", "members", "messages", "purged_messages", "users"],
+            "Reading": ["channel_heads", "members", "messages", "purged_counts", "purged_messages", "users"],
             // A user follows the streams of the channels that they are a member of.
             "Streams": ["members"],
             // The answer has some members with their read positions, if they share these.

@@ -17,4 +17,25 @@ extension Migrations {
             "ALTER TABLE channel_heads ADD COLUMN purged_seq BIGINT NOT NULL DEFAULT 0",
         ]
     }
+
+    /// - `purged_counts` has how many counting messages of each stretch of 1,024 seqs were deleted for good: those of each sender, and those of
+    ///   all, whose `sender_id` is empty. So a member who has read nothing of a long channel has what was deleted in it counted by stretches.
+    @Sendable static func purgedCounts(_ dialect: Dialect) -> [SQL] {
+        [
+            """
+            CREATE TABLE purged_counts (
+                channel_id \(dialect.text) NOT NULL, sender_id \(dialect.text) NOT NULL, stretch BIGINT NOT NULL, count BIGINT NOT NULL,
+                PRIMARY KEY (channel_id, sender_id, stretch)
+            ) \(dialect.clusteredTable)
+            """,
+            """
+            INSERT INTO purged_counts (channel_id, sender_id, stretch, count)
+            SELECT channel_id, sender_id, seq / 1024, COUNT(*) FROM purged_messages WHERE counts = 1 GROUP BY channel_id, sender_id, seq / 1024
+            """,
+            """
+            INSERT INTO purged_counts (channel_id, sender_id, stretch, count)
+            SELECT channel_id, '', stretch, SUM(count) FROM purged_counts GROUP BY channel_id, stretch
+            """,
+        ]
+    }
 }

@@ -42,6 +42,7 @@ public enum Migrations {
         Step(name: "0025 mentions by others", statements: mentionsByOthers),
         Step(name: "0026 receipts", statements: receipts),
         Step(name: "0027 delivery", statements: delivery),
+        Step(name: "0028 purged counts", statements: purgedCounts),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

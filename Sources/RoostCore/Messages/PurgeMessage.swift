@@ -51,7 +51,20 @@ extension Transaction {
             throw ImpossibleState("The message \(message.seq) of \(message.channelId) has no row.")
         }
         try perform("DELETE FROM messages WHERE channel_id = \(message.channelId) AND seq = \(message.seq)")
+        if place.counts { try countPurge(of: message) }
         return place
+    }
+
+    /// Counts a message as deleted for good among its sender's, and among all.
+    private func countPurge(of message: Message) throws {
+        for sender in [message.sender.rawValue, ""] {
+            try perform(
+                """
+                INSERT INTO purged_counts (channel_id, sender_id, stretch, count)
+                VALUES (\(message.channelId), \(sender), CAST(\(message.seq) AS BIGINT) / \(Unread.stretchLength), 1)
+                ON CONFLICT (channel_id, sender_id, stretch) DO UPDATE SET count = purged_counts.count + 1
+                """)
+        }
     }
 
     /// Returns the last seq of a channel at which a message was deleted for good, if it is after a position.

@@ -175,7 +175,7 @@ extension Transaction {
     /// That number is stored; the current one also has others' messages deleted for good after it.
     ///
     /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is. Only a place
-    /// before an own message, or before the user joined, makes it count the own messages after it, and one before a purged message those.
+    /// before an own message, or before the user joined, makes it count the own messages after it.
     fileprivate func readCounts(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> (stored: Int, now: Int) {
         if seq >= access.counters.seq { return (access.counters.ordinal, access.counters.ordinal) }
         var stored = try ordinal(upTo: seq, in: access)
@@ -190,10 +190,9 @@ extension Transaction {
             stored += try first(after) { $0.int() } ?? 0
         }
         guard access.purgedSeq > seq else { return (stored, stored) }
-        let purged: SQL = """
-            SELECT COALESCE(SUM(CASE WHEN sender_id = \(user) THEN 1 ELSE 0 END), 0), COUNT(*) FROM purged_messages
-            WHERE channel_id = \(access.channelId) AND seq > \(seq) AND counts = 1
-            """
+        let (channel, place): (SQL, SQL) = ("\(access.channelId)", "CAST(\(seq) AS BIGINT)")
+        let purged: SQL =
+            "SELECT \(Unread.purged(after: place, in: channel, by: "\(user)")), \(Unread.purged(after: place, in: channel))"
         let (own, all) = try first(purged) { ($0.int(), $0.int()) } ?? (0, 0)
         return (stored + own, stored + all)
     }

@@ -33,14 +33,32 @@ extension Unread {
     /// the channel (`h`) has messages that were deleted for good.
     static let count: SQL = "(h.ordinal - m.read_count - CASE WHEN h.purged_seq = 0 THEN 0 ELSE \(purgedAfterOwnPosition) END)"
 
-    private static let purgedAfterOwnPosition = purged(
-        after: "(SELECT r.read_seq FROM members r WHERE r.channel_id = m.channel_id AND r.user_id = m.user_id)", of: "m")
+    private static let purgedAfterOwnPosition: SQL = """
+        (SELECT \(purged(after: "r.read_seq", of: "r")) FROM members r WHERE r.channel_id = m.channel_id AND r.user_id = m.user_id)
+        """
 
     /// Returns the number of others' counting messages deleted for good after a place.
     private static func purged(after seq: SQL, of members: SQL) -> SQL {
-        """
-        (SELECT COUNT(*) FROM purged_messages p
-         WHERE p.channel_id = \(members).channel_id AND p.seq > \(seq) AND p.counts = 1 AND p.sender_id <> \(members).user_id)
-        """
+        let channel: SQL = "\(members).channel_id"
+        return "(\(purged(after: seq, in: channel)) - \(purged(after: seq, in: channel, by: "\(members).user_id")))"
     }
+
+    /// Returns the number of counting messages deleted for good after a place: those of its stretch one by one, and those of later
+    /// stretches by their counts.
+    ///
+    /// - Parameter sender: Whose; nil for everybody's.
+    static func purged(after seq: SQL, in channel: SQL, by sender: SQL? = nil) -> SQL {
+        let isSenders: SQL = if let sender { "AND p.sender_id = \(sender)" } else { "" }
+        let everybody: SQL = "''"
+        return """
+            ((SELECT COUNT(*) FROM purged_messages p
+              WHERE p.channel_id = \(channel) AND p.seq > \(seq) AND p.seq < (\(seq) / \(stretchLength) + 1) * \(stretchLength)
+                    AND p.counts = 1 \(isSenders))
+             + (SELECT COALESCE(SUM(n.count), 0) FROM purged_counts n
+                WHERE n.channel_id = \(channel) AND n.sender_id = \(sender ?? everybody) AND n.stretch > \(seq) / \(stretchLength)))
+            """
+    }
+
+    /// The seqs whose messages deleted for good are counted together.
+    static let stretchLength: SQL = "1024"
 }

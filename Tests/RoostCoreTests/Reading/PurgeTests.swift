@@ -122,6 +122,34 @@ struct PurgeTests {
         #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
     }
 
+    @Test("AM-43 AM-44 what was deleted for good is counted right at the ends of the stretches that are counted together")
+    func stretches() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        var messages: [Message] = []
+        for number in 0..<2100 { messages.append(try world.send("\(number)", to: "general", as: number % 5 == 0 ? "bob" : "ann")) }
+        // All around the ends of the first two stretches, and each third elsewhere.
+        let purged = messages.filter { $0.seq % 3 == 0 || (1021...1026).contains($0.seq) || (2045...2050).contains($0.seq) }
+        for message in purged { try purge(message, in: world) }
+        let gone = Set(purged.map(\.seq))
+        func expected(after seq: Seq) -> Int { messages.count { $0.seq > seq && $0.sender == "ann" && !gone.contains($0.seq) } }
+        #expect(try unread(world) == all(expected(after: 0)))
+        for seq in [2, 1022, 1023, 1024, 1025, 1030, 2046, 2047, 2048, 2049, 2090] as [Seq] {
+            #expect(
+                try world.perform(MarkRead(channel: "general", seq: seq), as: "bob").unreadCount == expected(after: seq), "\(seq)")
+            #expect(try unread(world) == all(expected(after: seq)), "\(seq)")
+        }
+        for seq in [2048, 1025, 1024, 3] as [Seq] {
+            try world.perform(MarkUnread(channel: "general", seq: seq), as: "bob")
+            #expect(try unread(world) == all(expected(after: seq - 1)), "\(seq)")
+        }
+        // A database of before these counts gets them at its start.
+        try world.execute("DROP TABLE purged_counts")
+        try world.execute("DELETE FROM migrations WHERE name = '0028 purged counts'")
+        try world.restart()
+        #expect(try unread(world) == all(expected(after: 2)))
+    }
+
     @Test("I2 promise 3 a purged message that is sent again isn't stored again")
     func clientID() throws {
         let world = try CoreWorld()
