@@ -16,7 +16,7 @@ struct CheckedTokenTests {
     }
 
     private static func code(_ verifier: TokenVerifier, _ token: String) async -> String {
-        switch await verifier.verify(token) {
+        switch verifier.verify(token) {
         case .success(let verified): verified.user.rawValue
         case .failure(let refusal): refusal.code.rawValue
         }

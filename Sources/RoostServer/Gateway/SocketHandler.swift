@@ -261,10 +261,11 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
         let tokens = services.tokens
-        Task {
-            let result = await tokens.verify(token)
+        @Sendable func verify() {
+            let result = tokens.verify(token)
             loop.execute { handler.value.verified(result) }
         }
+        if tokens.isQuick { verify() } else { Task { verify() } }
     }
 
     private func verified(_ result: Result<VerifiedToken, RoostError>) {

@@ -97,7 +97,7 @@ struct OperationRoutes: Sendable {
             throw refusal
         }
         let verified: VerifiedToken
-        switch await tokens.verify(token) {
+        switch tokens.verify(token) {
         case .success(let token): verified = token
         case .failure(let refusal):
             refused(refusal, request)

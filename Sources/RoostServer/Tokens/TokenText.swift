@@ -93,11 +93,21 @@ enum Base64URL {
             }
         }
         while standard.count % 4 != 0 { standard.append(UInt8(ascii: "=")) }
-        guard let data = Data(base64Encoded: Data(standard)), encode(data).utf8.elementsEqual(text) else { return nil }
+        // Foundation takes unused bits that aren't 0: what it would write itself is the one canonical form.
+        guard let data = Data(base64Encoded: Data(standard)), data.base64EncodedData().elementsEqual(standard) else { return nil }
         return data
     }
 
     static func encode(_ data: Data) -> String {
-        data.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        var text = data.base64EncodedData()
+        while text.last == UInt8(ascii: "=") { text.removeLast() }
+        let symbols = text.lazy.map { byte in
+            switch byte {
+            case UInt8(ascii: "+"): UInt8(ascii: "-")
+            case UInt8(ascii: "/"): UInt8(ascii: "_")
+            default: byte
+            }
+        }
+        return String(decoding: symbols, as: UTF8.self)
     }
 }
