@@ -2,7 +2,7 @@
 ///
 /// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeMessage`, `afterMessage`, `beforeTime`, `afterTime` and `aroundTime` may be given. A page by
 /// time or by a message never ends between messages of the same time, so it may be larger than its limit (SB-52, SB-56); where these alone would be more than
-/// 1 MiB, it ends after so much.
+/// 1 MiB, or with filters reach beyond the messages that are looked through, it ends among them: go on from the last one's seq, or from `from` and `to`.
 ///
 /// With filters a page has only messages that match, and may have fewer than its limit, or none: it looks through a bounded number of messages, and
 /// says in `from` and `to` which. The next page is that before `from` or after `to`.
@@ -90,6 +90,7 @@ public struct ListMessages: Operation {
                 throw .limitExceeded("newerLimit", limit: Limits.historyPage.max, unit: "rows")
             }
         }
+        for (index, kind) in (kinds ?? []).enumerated() { try kind.validate(field: "kinds[\(index)]") }
         try Limits.check(list: kinds, count: MessageKind.allCases.count, field: "kinds") { _ throws(RoostError) in }
         try Limits.check(customType, length: Limits.customTypeLength, field: "customType")
         try Limits.check(list: senders, count: Limits.filterValues, field: "senders") { sender throws(RoostError) in

@@ -48,12 +48,12 @@ extension Context {
     }
 
     /// Returns the caller's message that was stored with a client id, also one that was deleted for good.
+    ///
+    /// The channel is the one that a new message would go to, whether or not the caller may send there.
     func stored(_ clientId: ClientID, in channel: ChannelID) throws -> Message? {
-        for id in [channel, channel.alias?.channel].compactMap(\.self) {
-            if let stored = try transaction.message(clientId: clientId, of: caller.user, in: id) { return stored }
-            if let purged = try transaction.purgedMessage(clientId: clientId, of: caller.user, in: id) { return purged }
-        }
-        return nil
+        guard let id = try transaction.access(to: channel, of: caller.user)?.channelId else { return nil }
+        return try transaction.message(clientId: clientId, of: caller.user, in: id)
+            ?? transaction.purgedMessage(clientId: clientId, of: caller.user, in: id)
     }
 
     /// Tells a sender who may not read, and so gets no event with the message, that it isn't unread.

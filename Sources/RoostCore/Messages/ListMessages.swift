@@ -105,7 +105,7 @@ struct HistoryWalk {
     private func page(_ messages: [Message], hasOlder: Bool, hasNewer: Bool, from: Seq, to: Seq) -> MessagePage {
         MessagePage(
             messages: messages, hasOlder: hasOlder, hasNewer: hasNewer, seq: head, from: filter == nil ? nil : max(from, 0),
-            to: filter == nil ? nil : min(to, head))
+            to: filter == nil ? nil : max(min(to, head), 0))
     }
 
     private func side(before seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Side {

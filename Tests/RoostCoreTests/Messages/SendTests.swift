@@ -56,6 +56,34 @@ struct SendTests {
         #expect(try world.dump() == before)
     }
 
+    @Test(
+        "I2 promise 7 a message sent again is answered by the channel that it was sent to, and by no other whose id its name contains"
+    )
+    func channelsWithColons() throws {
+        let world = try CoreWorld()
+        for channel in ["7", "order:7"] as [ChannelID] { try world.channel(channel, owner: "ann", members: ["bob"]) }
+        let note = SendMessage(channel: "7", clientId: "1", text: "in 7")
+        let stored = try world.perform(note, as: "bob")
+        try world.perform(FreezeChannel(channel: "order:7"), as: "ann")
+        let other = SendMessage(channel: "order:7", clientId: "1", text: "in order:7")
+        #expect(try world.code(other, as: "bob") == .frozen)
+        try world.perform(RemoveMembers(channel: "order:7", users: ["bob"]), as: "ann")
+        #expect(try world.code(other, as: "bob") == .notMember)
+        // Nor by a channel of another type. By its type it is the same channel, also for who has left it.
+        #expect(try world.code(SendMessage(channel: "group:7", clientId: "1", text: "in 7"), as: "bob") == .notFound)
+        try world.perform(LeaveChannel(channel: "7"), as: "bob")
+        for name in ["7", "community:7"] as [ChannelID] {
+            #expect(try world.perform(SendMessage(channel: name, clientId: "1", text: "in 7"), as: "bob") == stored)
+        }
+        // Admin messages likewise.
+        let admin = SendAdminMessage(channels: ["7"], clientId: "note", text: "closing")
+        try world.perform(admin, as: "root", role: .admin)
+        try world.perform(DeleteChannel(channel: "order:7"), as: "root", role: .admin)
+        let refused = try world.refusal(
+            SendAdminMessage(channels: ["order:7"], clientId: "note", text: "closing"), as: "root", role: .admin)
+        #expect(refused?.field == "channels[0]")
+    }
+
     @Test("X-01 a message without text is refused")
     func empty() throws {
         let world = try CoreWorld()

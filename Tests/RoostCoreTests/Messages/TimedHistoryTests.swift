@@ -207,6 +207,13 @@ struct TimedHistoryTests {
         operation.before = page.from
         let rest = try world.perform(operation, as: "ann")
         #expect(rest.messages == [] && !rest.hasOlder && rest.hasNewer && rest.from == 1)
+        // Before the beginning there is nothing to look through, and the next page is all of it.
+        operation.before = 0
+        let none = try world.perform(operation, as: "ann")
+        #expect(none.messages == [] && !none.hasOlder && none.hasNewer && none.from == 1 && none.to == 0)
+        operation.before = nil
+        operation.after = none.to
+        #expect(try world.perform(operation, as: "ann").from == 1)
         // Without filters nothing is said of it.
         #expect(try world.perform(ListMessages(channel: "general"), as: "ann").from == nil)
     }
