@@ -99,6 +99,19 @@ struct SocketBudget {
         unwrittenBytes += sizeBytes
     }
 
+    /// So many bytes wait for the client by now.
+    ///
+    /// - Returns: Whether it has taken some since it was last told.
+    mutating func waits(_ sizeBytes: Int) -> Bool {
+        guard isUnread else { return false }
+        defer {
+            unwrittenBytes = sizeBytes
+            // What was sent first is read first: the events that are left are no more than what is left.
+            unwrittenEventBytes = min(unwrittenEventBytes, sizeBytes)
+        }
+        return sizeBytes < unwrittenBytes
+    }
+
     /// The client has read nearly all.
     mutating func becameRead() {
         isUnread = false

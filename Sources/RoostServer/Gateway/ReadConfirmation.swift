@@ -29,6 +29,10 @@ struct ReadConfirmation {
         return payload
     }
 
+    /// The payload of a ping that is sent meanwhile for another reason. A client may answer the newest ping alone, and so it says by that what it would
+    /// have said by the other; empty if none is under way.
+    var underWay: ArraySlice<UInt8> { isUnderWay ? payload : [] }
+
     /// Returns what has arrived by the answer to a ping; nil if it is the answer to another.
     mutating func receive(pong: ByteBuffer) -> [ChannelID: Seq]? {
         guard isUnderWay, pong.readableBytesView.elementsEqual(payload) else { return nil }

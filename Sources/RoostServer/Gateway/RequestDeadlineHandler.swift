@@ -3,7 +3,7 @@ import NIOHTTP1
 import RoostAPI
 
 /// Closes an HTTP connection on which a request takes too long to arrive, or none arrives: a client that sends a byte now and then must not
-/// hold a connection for ever.
+/// hold a connection for ever. The time between requests begins once the client has read its answer, however slowly it does.
 final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -13,6 +13,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private let requestTimeout: TimeAmount
     private let idleTimeout: TimeAmount
     private let metrics: ServerMetrics
+    private let waitingBytes: (any NIOCore.Channel) -> WaitingBytes?
     private var deadline: Scheduled<Void>?
     private var isReceiving = false
     private var isDiscarding = false
@@ -20,9 +21,16 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
 
     /// How long a client that has its last answer may keep sending.
     private static let lingering = TimeAmount.seconds(2)
+    /// How often it is looked whether a client goes on reading, in the time that is given to one that doesn't.
+    private static let looks = 4
 
-    init(requestTimeout: TimeAmount, idleTimeout: TimeAmount, metrics: ServerMetrics) {
+    /// - Parameter waitingBytes: Looks at what a connection's client hasn't read yet.
+    init(
+        requestTimeout: TimeAmount, idleTimeout: TimeAmount, metrics: ServerMetrics,
+        waitingBytes: @escaping (any NIOCore.Channel) -> WaitingBytes? = { WaitingBytes(of: $0) }
+    ) {
         self.metrics = metrics
+        self.waitingBytes = waitingBytes
         self.requestTimeout = requestTimeout
         self.idleTimeout = idleTimeout
     }
@@ -61,8 +69,24 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         isReceiving = false
-        close(context, after: idleTimeout)
+        wait(context, UnreadOutput(at: context.eventLoop.now))
         context.write(data, promise: promise)
+    }
+
+    /// Closes the connection once its client has neither read of its answer nor begun another request for the time between requests.
+    private func wait(_ context: ChannelHandlerContext, _ unread: UnreadOutput) {
+        deadline?.cancel()
+        let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let time = TimeAmount.nanoseconds(idleTimeout.nanoseconds / Int64(Self.looks))
+        deadline = context.eventLoop.scheduleTask(in: time) { handler.value.look(unread) }
+    }
+
+    private func look(_ unread: UnreadOutput) {
+        guard let context else { return }
+        var unread = unread
+        let now = context.eventLoop.now
+        if let waiting = waitingBytes(context.channel) { unread.note(waiting, at: now) }
+        if now - unread.readAt >= idleTimeout { context.close(promise: nil) } else { wait(context, unread) }
     }
 
     private func close(_ context: ChannelHandlerContext, after time: TimeAmount) {

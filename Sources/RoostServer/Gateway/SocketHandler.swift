@@ -35,21 +35,23 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     var outputState = OutputState()
     /// What the engine notes of the device; nil once the session has it.
     private var registration: DeviceRegistration?
-    /// The bytes held for the user, on all connections; nil before authentication.
-    private var account: (user: UserID, ledger: ByteLedger)?
+    /// Whose connection it is; nil before authentication.
+    private var user: UserID?
+    private var held: SocketHolding
 
     init(services: Services, socket: SocketID, headerToken: String?, ticket: ConnectionTicket? = nil) {
         self.services = services
         self.socket = socket
         self.headerToken = headerToken
         self.ticket = ticket
+        held = SocketHolding(in: services.connections.memory)
         session = SocketSession(socket.connection, limits: services.limits, at: .now())
     }
 
     private var pressure: SocketSession.Pressure {
         let memory = services.connections.memory
         return SocketSession.Pressure(
-            isUserFull: account?.ledger.isFull == true, isServerFull: memory.isFull, isServerHalfFull: memory.isHalfFull)
+            isUserFull: held.user?.isFull == true, isServerFull: memory.isFull, isServerHalfFull: memory.isHalfFull)
     }
 
     // MARK: Coming and going
@@ -72,8 +74,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         services.hub.shard(of: socket).remove(socket.connection)
         context = nil
         perform(session.ended())
-        if let account { services.connections.release(account.user) }
-        account = nil
+        if let user { services.connections.release(user) }
+        user = nil
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
@@ -107,7 +109,10 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     /// Called from time to time.
-    func tick(_ now: NIODeadline, _ time: Timestamp) { perform(session.tick(now, time, pressure)) }
+    func tick(_ now: NIODeadline, _ time: Timestamp) {
+        let waiting = session.isUnread ? context.flatMap { WaitingBytes(of: $0.channel) } : nil
+        perform(session.tick(now, time, pressure, waiting))
+    }
 
     /// Stops all events if one of the changes shuts the caller out; ``closeEnded()`` follows.
     func endIfRefused(by changes: [AccessSubject: AccessChange]) -> Bool { session.endIfRefused(by: changes) }
@@ -128,6 +133,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     /// Takes a reply. ``flush()`` follows at the end of the loop's turn.
     func send(reply: [UInt8]) {
+        // The first reply is the welcome.
+        if session.state == .connecting { services.metrics.authenticated(over: .socket) }
         let isSignedOut = (registration?.device).map { session.registered($0) } ?? false
         registration = nil
         session.send(reply: reply)
@@ -185,14 +192,13 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         switch action {
         case .setReading(let isOn): try? context?.channel.syncOptions?.setOption(.autoRead, value: isOn)
         case .hold(let changeBytes):
-            services.connections.memory.add(changeBytes)
-            account?.ledger.add(changeBytes)
+            held.add(changeBytes)
         case .verify(let token): verify(token)
         case .read(let seqs): markRead(seqs)
         case .refused(let error): services.metrics.refused(OperationName.none, error)
         case .overloaded:
             services.metrics.overloaded(.socket)
-            services.security.reached(.memory, user: account?.user, address: ticket?.address)
+            services.security.reached(.memory, user: user, address: ticket?.address)
         case .restart(let delay):
             guard let context else { return }
             let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
@@ -213,7 +219,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     private func submit(_ operation: some Handled, _ call: SocketSession.Call, _ caller: Caller) -> RoostError? {
         var job = Job(operation, call: call.number, key: call.key, by: caller, at: socket)
-        if caller.role != .admin, caller.role != .service { job.callerMemory = account?.ledger }
+        if caller.role != .admin, caller.role != .service { job.callerMemory = held.user }
         do {
             if type(of: operation).isReadOnly {
                 try services.engine.submit(read: job)
@@ -276,15 +282,29 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
             services.security.refusedAuthentication(error, over: .socket, from: ticket?.address?.description)
             perform(session.refuseToken(error))
         case .success(let token):
-            services.metrics.authenticated(over: .socket)
             do {
                 try ticket?.authenticated(token.user, role: token.role, isSocket: true)
             } catch {
+                services.metrics.authenticated(over: .socket)
                 return perform(session.turnAway(error))
             }
-            account = (token.user, services.connections.ledger(of: token.user))
+            user = token.user
+            held.belong(to: services.connections.ledger(of: token.user))
             perform(session.verified(token))
         }
+    }
+
+    /// The engine refuses the connection: its token was revoked, say, or its user deactivated.
+    private func connectionRefused(_ error: RoostError) {
+        if session.state == .connecting {
+            let refusal = error.code == .invalidArgument ? RoostError.invalidUser(error) : error
+            let isOfToken = CloseCode(refusing: refusal) != nil
+            services.metrics.authenticated(over: .socket, refusal: isOfToken ? refusal : nil)
+            if isOfToken {
+                services.security.refusedAuthentication(refusal, over: .socket, from: ticket?.address?.description)
+            }
+        }
+        perform(session.refuseConnection(error))
     }
 
     /// - Returns: The reason why the connection can't take its place in the order of commits; nil if it can.
@@ -294,7 +314,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         let handler = NIOLoopBound(self, eventLoop: loop)
         registration = session.device.map { DeviceRegistration(of: $0.description) }
         let job = Job(connecting: caller, token, registration, greeting: services.greeting, at: socket) { error in
-            loop.execute { handler.value.perform(handler.value.session.refuseConnection(error)) }
+            loop.execute { handler.value.connectionRefused(error) }
         }
         do {
             try services.engine.submit(write: job)

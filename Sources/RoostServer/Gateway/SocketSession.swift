@@ -49,7 +49,7 @@ struct SocketSession {
     private let connectedAt: NIODeadline
     private var lastHeardAt: NIODeadline
     private var lastPingAt: NIODeadline
-    private var unreadSince: NIODeadline?
+    private var unread: UnreadOutput?
     private var isDraining = false
 
     private var actions: [Action] = []
@@ -357,8 +357,8 @@ struct SocketSession {
 
     /// The client has left so much unread that the channel isn't writable any more; `handedBytes` had just been handed over.
     mutating func becameUnread(_ handedBytes: Int, at now: NIODeadline) {
-        guard unreadSince == nil else { return }
-        unreadSince = now
+        guard unread == nil else { return }
+        unread = UnreadOutput(at: now)
         budget.becameUnread(handedBytes)
     }
 
@@ -366,7 +366,7 @@ struct SocketSession {
     ///
     /// - Parameter isHanding: Whether this happens while bytes are handed over. Then nothing is decoded: ``flushed(_:)`` follows.
     mutating func becameRead(isHanding: Bool, _ pressure: @autoclosure () -> Pressure) -> [Action] {
-        unreadSince = nil
+        unread = nil
         budget.becameRead()
         guard !isHanding, !isClosing else { return [] }
         if reader.waitingBytes > 0 || isReadingPaused {
@@ -462,8 +462,11 @@ struct SocketSession {
 
     // MARK: Time
 
+    /// Whether the client leaves something unread: then ``tick(_:_:_:_:)`` is told how much.
+    var isUnread: Bool { unread != nil }
+
     /// Checks once a second whether something has taken too long, and whether a ping is due.
-    mutating func tick(_ now: NIODeadline, _ time: Timestamp, _ pressure: Pressure) -> [Action] {
+    mutating func tick(_ now: NIODeadline, _ time: Timestamp, _ pressure: Pressure, _ waiting: WaitingBytes? = nil) -> [Action] {
         switch state {
         case .unauthenticated, .authenticating, .connecting:
             if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token came") }
@@ -471,15 +474,22 @@ struct SocketSession {
             if tokenExpiresAt <= time { close(CloseCode.tokenExpired, "the token has expired") }
         case .closing: return []
         }
-        let unreadTimeout = pressure.isServerHalfFull ? limits.unreadTimeoutUnderPressure : limits.unreadTimeout
-        if let unreadSince, now - unreadSince > unreadTimeout { close(CloseCode.resume, "read faster, then resume") }
+        if let waiting {
+            let hasTaken = budget.waits(waiting.channelBytes + (unflushed?.sizeBytes ?? 0))
+            // The server's pings stand behind what isn't read yet, so that they can't be answered.
+            if unread?.note(waiting, hasTaken: hasTaken, at: now) == true { lastHeardAt = now }
+            publish()
+        }
+        if unread?.isOver(limits, isServerHalfFull: pressure.isServerHalfFull, at: now) == true {
+            close(CloseCode.resume, "read faster, then resume")
+        }
         if now - lastHeardAt > limits.idleTimeout { close(.goingAway, "nothing was heard") }
         if isClosing { return takeActions() }
         // The user's budget may have room again without a reply on this socket.
         if isReadingPaused { decode(pressure) }
         if !isClosing, now - lastPingAt >= limits.pingInterval {
             lastPingAt = now
-            writeControl(.ping, [])
+            writeControl(.ping, readConfirmation.underWay)
         }
         return takeActions()
     }

@@ -150,6 +150,21 @@ import Testing
         #expect(states == [[false, true], [true, true], [true, true], [true, false], [false, true]])
     }
 
+    @Test("What a socket brought behind its token is its user's, and leaves their sum as it was")
+    func holding() {
+        let (server, user) = (ByteLedger(sizeBytesMax: 1000), ByteLedger(sizeBytesMax: 1000))
+        for _ in 0..<3 {
+            var held = SocketHolding(in: server)
+            held.add(700)
+            #expect(held.user == nil && server.heldBytes == 700 && user.heldBytes == 0)
+            held.belong(to: user)
+            #expect(user.heldBytes == 700)
+            held.add(200)
+            held.add(-900)
+            #expect(server.heldBytes == 0 && user.heldBytes == 0)
+        }
+    }
+
     @Test("I18 a queue holds as many operations as it may, and refuses the next as overloaded until some are taken")
     func queue() {
         let queue = WorkQueue(sizeMax: 3, batchSizeMax: 2)

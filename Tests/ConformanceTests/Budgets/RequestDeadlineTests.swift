@@ -6,11 +6,12 @@ import Testing
 
 /// How long a connection may take for a request, and how long it may stay without one. The clock is the test's.
 @Suite struct RequestDeadlineTests {
-    private static func connection() throws -> EmbeddedChannel {
+    private static func connection(waiting: @escaping () -> Int = { 0 }) throws -> EmbeddedChannel {
         let limits = GatewayChannel.Configuration()
         let channel = EmbeddedChannel()
         let handler = RequestDeadlineHandler(
-            requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout, metrics: ServerMetrics())
+            requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout, metrics: ServerMetrics(),
+            waitingBytes: { _ in WaitingBytes(channelBytes: waiting()) })
         try channel.pipeline.syncOperations.addHandler(handler)
         try channel.connect(to: .init(ipAddress: "127.0.0.1", port: 1)).wait()
         return channel
@@ -50,5 +51,30 @@ import Testing
         busy.embeddedEventLoop.advanceTime(by: .seconds(59))
         try busy.writeInbound(ByteBuffer(string: "the next one"))
         #expect(Self.isOpen(busy, around: 30) == [true, false])
+    }
+
+    @Test("R21 an answer that is read slowly isn't cut: the time between requests begins when it has been read")
+    func slowAnswer() throws {
+        var left = 1000
+        let slow = try Self.connection { left }
+        try slow.writeInbound(ByteBuffer(string: "a request"))
+        try slow.writeOutbound(ByteBuffer(string: "its answer"))
+        for _ in 0..<20 {
+            slow.embeddedEventLoop.advanceTime(by: .seconds(45))
+            left -= 50
+        }
+        #expect(slow.isActive && left == 0)
+        // Looked at each 15 seconds: by the second look nothing is left, and has been for that long.
+        slow.embeddedEventLoop.advanceTime(by: .seconds(15))
+        #expect(Self.isOpen(slow, around: 60) == [true, false])
+
+        left = 1000
+        let stopped = try Self.connection { left }
+        try stopped.writeInbound(ByteBuffer(string: "a request"))
+        try stopped.writeOutbound(ByteBuffer(string: "its answer"))
+        stopped.embeddedEventLoop.advanceTime(by: .seconds(20))
+        left = 900
+        stopped.embeddedEventLoop.advanceTime(by: .seconds(10))
+        #expect(Self.isOpen(stopped, around: 60) == [true, false])
     }
 }

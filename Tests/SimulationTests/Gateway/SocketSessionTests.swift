@@ -10,27 +10,27 @@ import Testing
 /// The logic of a socket, by the value that its handler drives: no network, no clock.
 @Suite("Socket session")
 struct SocketSessionTests {
-    private typealias Action = SocketSession.Action
+    typealias Action = SocketSession.Action
 
-    private static let connection = ConnectionID(rawValue: 7)
-    private static let token = VerifiedToken(
+    static let connection = ConnectionID(rawValue: 7)
+    static let token = VerifiedToken(
         user: "ann", role: .user, displayName: nil, expiresAt: Timestamp(milliseconds: 1_000_000),
         identity: TokenIdentity(user: "ann"))
-    private static let started = time(0)
+    static let started = time(0)
 
-    private static func time(_ seconds: Int64) -> NIODeadline { .uptimeNanoseconds(1) + .seconds(seconds) }
+    static func time(_ seconds: Int64) -> NIODeadline { .uptimeNanoseconds(1) + .seconds(seconds) }
 
-    private static func frame(_ text: String) -> ByteBuffer {
+    static func frame(_ text: String) -> ByteBuffer {
         var bytes = ByteBuffer()
         bytes.writeTextFrame("", Array(text.utf8))
         return bytes
     }
 
-    private static func client(_ texts: String...) -> ByteBuffer {
+    static func client(_ texts: String...) -> ByteBuffer {
         ByteBuffer(bytes: texts.flatMap { RawSocket.frame(opcode: 1, Array($0.utf8)) })
     }
 
-    private static func closing(_ code: UInt16, _ reason: String) -> [Action] {
+    static func closing(_ code: UInt16, _ reason: String) -> [Action] {
         var payload = ByteBuffer()
         payload.writeInteger(code)
         payload.writeString(reason)
@@ -39,18 +39,18 @@ struct SocketSessionTests {
         return [.flush([frame]), .close(WebSocketErrorCode(codeNumber: Int(code)))]
     }
 
-    private static func refused(_ error: RoostError) throws -> Action {
+    static func refused(_ error: RoostError) throws -> Action {
         .flush([try refusal(error)])
     }
 
-    private static func refusal(_ error: RoostError) throws -> ByteBuffer {
+    static func refusal(_ error: RoostError) throws -> ByteBuffer {
         frame(String(decoding: try JSONWriter.bytes(of: ["error": error]), as: UTF8.self))
     }
 
-    private func session() -> SocketSession { SocketSession(Self.connection, limits: .init(), at: Self.started) }
+    func session() -> SocketSession { SocketSession(Self.connection, limits: .init(), at: Self.started) }
 
     /// A session that is welcome.
-    private func opened() -> SocketSession {
+    func opened() -> SocketSession {
         var session = session()
         _ = session.authenticate("t")
         _ = session.verified(Self.token)
@@ -59,11 +59,11 @@ struct SocketSessionTests {
         return session
     }
 
-    private func receive(
+    func receive(
         _ bytes: ByteBuffer, _ pressure: SocketSession.Pressure = .init(), in session: inout SocketSession
     ) -> [Action] { session.receive(bytes, at: Self.started, pressure).filter { if case .hold = $0 { false } else { true } } }
 
-    private func flushed(_ session: inout SocketSession) -> [Action] {
+    func flushed(_ session: inout SocketSession) -> [Action] {
         session.flushed(.init()).filter { if case .hold = $0 { false } else { true } }
     }
 
@@ -356,6 +356,18 @@ struct SocketSessionTests {
         #expect(session.tick(Self.time(26), Timestamp(milliseconds: 0), .init()) == [])
     }
 
+    @Test("AM-45 A client that answers its newest ping alone, as it may, has what it reads counted all the same")
+    func newestPingAlone() {
+        var session = opened()
+        _ = session.confirm(["general": 5])
+        var ping = ByteBuffer()
+        ping.writeControlFrame(opcode: 9, Array("read 1".utf8))
+        #expect(session.tick(Self.time(25), Timestamp(milliseconds: 0), .init()) == [.flush([ping])])
+        let pong = ByteBuffer(bytes: RawSocket.frame(opcode: 10, Array("read 1".utf8)))
+        #expect(receive(pong, in: &session) == [.read(["general": 5])])
+        #expect(receive(pong, in: &session) == [])
+    }
+
     @Test("AM-45 AM-46 what was given to a reader counts once the ping sent after it is answered; one is under way at a time")
     func readConfirmation() {
         func ping(_ number: Int) -> ByteBuffer {
@@ -404,7 +416,7 @@ struct SocketSessionTests {
         #expect(session.restart() == [])
     }
 
-    private func held(_ actions: [Action]) -> Int {
+    func held(_ actions: [Action]) -> Int {
         actions.reduce(0) { if case .hold(let change) = $1 { $0 + change } else { $0 } }
     }
 
@@ -425,7 +437,7 @@ struct SocketSessionTests {
 
     // MARK: Signals
 
-    private func signal(_ kind: String, by sender: UserID = "bob", _ content: Double = 0) -> SignalFrame {
+    func signal(_ kind: String, by sender: UserID = "bob", _ content: Double = 0) -> SignalFrame {
         SignalFrame(
             Signal(
                 kind: .init(rawValue: kind), channel: "general", sender: sender,

@@ -1,0 +1,32 @@
+import NIOCore
+
+/// A client that has fallen behind: since when, and when it has last read something. A value without I/O.
+///
+/// Who reads slowly isn't one who doesn't read: on a slow line an answer of 1 MiB takes minutes, and a client that is closed meanwhile asks for the same
+/// answer again.
+struct UnreadOutput {
+    private let since: NIODeadline
+    private(set) var readAt: NIODeadline
+    /// What waited for it when that was last noted.
+    private var waitingBytes: Int?
+
+    init(at now: NIODeadline) { (since, readAt) = (now, now) }
+
+    /// Notes what the client hasn't taken yet.
+    ///
+    /// - Parameter hasTaken: Whether the channel holds less than it was given meanwhile.
+    /// - Returns: Whether the client has read something since this was last noted.
+    @discardableResult
+    mutating func note(_ waiting: WaitingBytes, hasTaken: Bool = false, at now: NIODeadline) -> Bool {
+        let total = waiting.channelBytes + waiting.kernelBytes
+        let hasRead = hasTaken || waitingBytes.map { total < $0 } ?? false
+        waitingBytes = total
+        if hasRead { readAt = now }
+        return hasRead
+    }
+
+    /// Whether the server waits no longer. While it is short of room it doesn't wait for slow readers either.
+    func isOver(_ limits: SocketSession.Configuration, isServerHalfFull: Bool, at now: NIODeadline) -> Bool {
+        now - readAt > limits.unreadTimeout || (isServerHalfFull && now - since > limits.unreadTimeoutUnderPressure)
+    }
+}

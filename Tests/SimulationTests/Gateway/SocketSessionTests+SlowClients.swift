@@ -1,0 +1,69 @@
+import NIOCore
+import NIOWebSocket
+import RoostAPI
+import Testing
+
+@testable import RoostServer
+
+extension SocketSessionTests {
+    @Test("Whoever reads slowly isn't taken for somebody who reads nothing, unless the server is short of room")
+    func slowReading() {
+        let never = Timestamp(milliseconds: 0)
+        let answer = Array(repeating: UInt8(ascii: "x"), count: 1_000_000)
+        func behind() -> SocketSession {
+            var session = opened()
+            session.send(reply: answer)
+            session.becameUnread(session.takeUnflushed()?.sizeBytes ?? 0, at: Self.time(0))
+            return session
+        }
+        // Ten kilobytes a second, which are seen in the kernel first and then in the channel.
+        var slow = behind()
+        for second in 1...100 {
+            let kernelBytes = 200_000 - second % 20 * 10_000
+            let waiting = WaitingBytes(channelBytes: 1_000_000 - second / 20 * 200_000, kernelBytes: kernelBytes)
+            _ = slow.tick(Self.time(Int64(second)), never, .init(), waiting)
+        }
+        #expect(!slow.isClosing)
+        for second in 101...130 {
+            _ = slow.tick(Self.time(Int64(second)), never, .init(), WaitingBytes(channelBytes: 0, kernelBytes: 5))
+        }
+        #expect(!slow.isClosing)
+        for second in 131...132 {
+            _ = slow.tick(Self.time(Int64(second)), never, .init(), WaitingBytes(channelBytes: 0, kernelBytes: 5))
+        }
+        #expect(slow.isClosing)
+
+        // What is added meanwhile doesn't hide that the client reads, and isn't taken for reading.
+        for (isReading, isClosed) in [(true, false), (false, true)] {
+            var busy = behind()
+            var channelBytes = 1_000_000
+            for second in 1...40 {
+                busy.send(event: Self.frame(String(repeating: "y", count: 10_000)))
+                channelBytes += (busy.takeUnflushed()?.sizeBytes ?? 0) - (isReading ? 5000 : 0)
+                _ = busy.tick(
+                    Self.time(Int64(second)), never, .init(), WaitingBytes(channelBytes: channelBytes, kernelBytes: 100_000))
+            }
+            #expect(busy.isClosing == isClosed)
+        }
+
+        var underPressure = behind()
+        let pressure = SocketSession.Pressure(isServerHalfFull: true)
+        _ = underPressure.tick(Self.time(1), never, pressure, WaitingBytes(channelBytes: 900_000))
+        #expect(
+            underPressure.tick(Self.time(2), never, pressure, WaitingBytes(channelBytes: 800_000)).last
+                == .close(.init(codeNumber: 4008)))
+    }
+
+    @Test("Events that a slow client has read by now don't count against it")
+    func slowEvents() {
+        var session = opened()
+        session.becameUnread(0, at: Self.time(0))
+        for second in 1...40 {
+            session.send(event: Self.frame(String(repeating: "y", count: 100_000)))
+            _ = session.takeUnflushed()
+            let actions = session.flushed(.init())
+            #expect(!session.isClosing, "\(actions)")
+            _ = session.tick(Self.time(Int64(second)), Timestamp(milliseconds: 0), .init(), WaitingBytes(channelBytes: 50_000))
+        }
+    }
+}
