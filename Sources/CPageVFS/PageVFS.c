@@ -407,6 +407,13 @@ int roost_uses_vfs(sqlite3 *connection) {
 
 int roost_sync_database(sqlite3 *connection) { return sqlite3_file_control(connection, "main", control_sync, NULL); }
 
+int roost_sync_log(sqlite3 *connection) {
+    sqlite3_file *log = NULL;
+    int result = sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (result != SQLITE_OK) return result;
+    return log == NULL || log->pMethods == NULL ? SQLITE_ERROR : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+}
+
 int roost_reserve_bytes(sqlite3 *connection) {
     int count = ROOST_RESERVED_BYTES;
     return sqlite3_file_control(connection, "main", SQLITE_FCNTL_RESERVE_BYTES, &count);

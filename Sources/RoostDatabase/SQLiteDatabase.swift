@@ -356,6 +356,8 @@ public final class SQLiteDatabase: Database {
     // MARK: Closing
 
     /// Writes the log into the database file, so that this file alone is everything, and closes it. Does nothing the second time.
+    ///
+    /// Nothing of that is left to the file system: if the machine fails afterwards, the log is as empty as `roost.state` says.
     public func close() throws {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
         // A copy that is being made ends at its next step.
@@ -377,12 +379,18 @@ public final class SQLiteDatabase: Database {
                     message: "The log couldn't be written into \(files.database): \(reason). The next start does it.", kind: .fatal,
                     obstacle: last.obstacle)
             }
+            // SQLite cuts the log off and doesn't wait for the disk.
+            let code = roost_sync_log(database.sqliteConnection)
+            guard code == SQLITE_OK else {
+                throw DatabaseFailure(message: "\(files.log) couldn't be emptied: SQLite error \(code).", kind: .fatal)
+            }
             try marks.closed()
             roost_keep_log_on_close(database.sqliteConnection, 0)
         }
         // The last connection takes the log with it.
         copier.close()
         try writer.close()
+        try lock.syncDirectory()
     }
 
     deinit { try? close() }

@@ -44,6 +44,9 @@ struct SQLiteStart {
             }
         }
         if examination.setsLogAside { try Self.setAside(files.log, &notes) }
+        if examination.removesLog, unlink(files.log) != 0, errno != ENOENT {
+            throw DatabaseFailure.system("Can't remove \(files.log)")
+        }
         if state.phase == .new, !examination.isKnown, losses.isEmpty {
             // Before the database: a kill between the two must not look like a database without its state. Where there was one, a start that
             // fails from here on leaves what was found, so that the next one finds it too.

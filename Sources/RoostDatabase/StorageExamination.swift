@@ -12,6 +12,8 @@ struct StorageExamination {
     private(set) var losses: [String] = []
     /// The log can't be applied to the database that is there.
     private(set) var setsLogAside = false
+    /// All of the log is in the database. It must not be read: if its end is missing, it would put older pages over newer ones.
+    private(set) var removesLog = false
     private(set) var state: StorageState
     /// The state as it was found; nil if it is missing or damaged.
     private(set) var known: StorageState?
@@ -36,7 +38,7 @@ struct StorageExamination {
         case .missing:
             try examineWithoutState(hasDatabase: hasDatabase, log)
         }
-        if !setsLogAside { try examine(log) }
+        if !setsLogAside, !removesLog { try examine(log) }
     }
 
     /// Notes a loss, or refuses it.
@@ -128,7 +130,9 @@ struct StorageExamination {
             guard header.generation == state.generation else {
                 throw DamagedFiles("\(files.database) and \(files.state) don't belong together.", canBeAccepted: false)
             }
-            guard log.state < 2 else {
+            // The log that was written into the database last comes back if the machine fails before its removal is on disk.
+            removesLog = log.state == 3 && state.pastSalts == Self.salts(of: log)
+            guard log.state < 2 || removesLog else {
                 try refuse(
                     "\(files.log) is older than \(files.database): the server had written it into the database when it stopped.")
                 setsLogAside = true
@@ -147,7 +151,7 @@ struct StorageExamination {
             // The log only restarts after a checkpoint, which the database records.
             guard header.generation == state.generation else { return }
             guard let known = state.logSalts else { return try examinePast(log) }
-            guard log.state == 3, UInt64(log.salts.0) << 32 | UInt64(log.salts.1) == known else {
+            guard log.state == 3, Self.salts(of: log) == known else {
                 try refuse("\(files.log) isn't the one that the server wrote last, or its header is damaged.")
                 setsLogAside = log.state == 3
                 return
@@ -164,8 +168,7 @@ struct StorageExamination {
     private mutating func examinePast(_ log: roost_log_report) throws {
         guard let past = state.pastSalts, log.state == 3 else { return }
         let first = UInt32(truncatingIfNeeded: past >> 32)
-        let isPast = UInt64(log.salts.0) << 32 | UInt64(log.salts.1) == past
-        guard isPast || (1...2).contains(log.salts.0 &- first) else {
+        guard Self.salts(of: log) == past || (1...2).contains(log.salts.0 &- first) else {
             try refuse("\(files.log) isn't the one that the server wrote last.")
             setsLogAside = true
             return
@@ -173,6 +176,8 @@ struct StorageExamination {
     }
 
     // MARK: The log
+
+    private static func salts(of log: roost_log_report) -> UInt64 { UInt64(log.salts.0) << 32 | UInt64(log.salts.1) }
 
     /// A transaction is written after the one before it is on disk. So a failing machine tears at most the last one, and whatever else
     /// doesn't match was damaged later.

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import RoostServer
@@ -26,5 +27,53 @@ struct InboxTests {
         for number in 0..<1000 { inbox.offer(number, sizeBytes: 1 << 40) }
         #expect(inbox.take(within: second) == Array(0..<1000))
         #expect(inbox.take(within: .milliseconds(1)) == [])
+    }
+
+    @Test("A wait ends with what is put, whoever puts it, and with nothing when its time is over and not before")
+    func waiting() async {
+        let inbox = Inbox<Int>()
+        let count = 4000
+        let (taken, isEmptyInTime) = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                var taken: [Int] = []
+                let end = ContinuousClock.now + .seconds(60)
+                // Some of these waits are over as something is put.
+                while taken.count < count, ContinuousClock.now < end { taken += inbox.take(within: .microseconds(50)) ?? [] }
+                let started = ContinuousClock.now
+                let rest = inbox.take(within: .milliseconds(30))
+                let isEmptyInTime = rest == [] && ContinuousClock.now - started >= .milliseconds(30)
+                continuation.resume(returning: (taken, isEmptyInTime))
+            }
+            for thread in 0..<4 {
+                Thread.detachNewThread { for number in stride(from: thread, to: count, by: 4) { inbox.put(number) } }
+            }
+        }
+        #expect(taken.sorted() == Array(0..<count))
+        #expect(isEmptyInTime)
+        // One that nothing ends would take a minute, and fail here.
+        let last = await withCheckedContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(returning: inbox.take(within: .seconds(60))) }
+            inbox.put(-1)
+        }
+        #expect(last == [-1])
+    }
+
+    @Test("A closed inbox ends a wait and a pause, each of them, and an open one with elements doesn't end a pause")
+    func closing() async {
+        let inbox = Inbox<Int>()
+        inbox.put(1)
+        let started = ContinuousClock.now
+        inbox.pause(for: .milliseconds(30))
+        #expect(ContinuousClock.now - started >= .milliseconds(30))
+        #expect(inbox.take(within: second) == [1])
+        let taken = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                let taken = inbox.take(within: .seconds(3600))
+                for _ in 0..<2 { inbox.pause(for: .seconds(3600)) }
+                continuation.resume(returning: taken)
+            }
+            inbox.close()
+        }
+        #expect(taken == nil)
     }
 }

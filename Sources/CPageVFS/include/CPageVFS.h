@@ -32,6 +32,9 @@ int roost_uses_vfs(sqlite3 *connection);
 /// Has what was written to a connection's main file on disk. Returns a code of SQLite's.
 int roost_sync_database(sqlite3 *connection);
 
+/// Has a connection's log on disk as it is, and its length too. Returns a code of SQLite's.
+int roost_sync_log(sqlite3 *connection);
+
 /// Asks for the bytes at the end of each page that checksums need. It holds for a file that is new, and for others after VACUUM.
 int roost_reserve_bytes(sqlite3 *connection);
 
@@ -85,6 +88,19 @@ int roost_examine_log(const char *path, roost_log_report *report);
 ///
 /// - Returns: 0, or an error number.
 int roost_read_pages(const char *path, int64_t *pages, int64_t *damaged, uint64_t *checksum);
+
+/// A counting semaphore, which begins at 0, and whose times don't follow the machine's clock when that is set.
+typedef struct roost_semaphore roost_semaphore;
+roost_semaphore *roost_semaphore_make(void);
+/// Nobody may be waiting for it.
+void roost_semaphore_free(roost_semaphore *semaphore);
+void roost_semaphore_signal(roost_semaphore *semaphore);
+void roost_semaphore_wait(roost_semaphore *semaphore);
+
+/// Waits so long at most.
+///
+/// - Returns: 1 if it was signalled, 0 if not.
+int roost_semaphore_wait_for(roost_semaphore *semaphore, int64_t nanoseconds);
 
 /// Names the calling thread, where the system shows names of threads. 15 bytes are kept.
 void roost_name_thread(const char *name);

@@ -1,4 +1,3 @@
-import Dispatch
 import RoostDatabase
 
 /// Measures the memory of the process: near its limit it lowers the limit for clients, and after a storm of clients it returns free memory
@@ -8,8 +7,8 @@ final class MemoryWatch: Sendable {
     private let governor: MemoryGovernor?
     private let connections: Connections
     private let threads = Threads()
-    private let ending = DispatchSemaphore(value: 0)
-    private let interval: DispatchTimeInterval
+    private let ending = MonotonicSemaphore()
+    private let interval: Duration
 
     /// Trimming makes the allocator walk through all its memory.
     private static let trimInterval = Duration.milliseconds(500)
@@ -27,7 +26,7 @@ final class MemoryWatch: Sendable {
             var load = ClientLoad()
             var growth = MemoryGrowth()
             var trimmed = ContinuousClock.now
-            repeat { look(&load, &growth, &trimmed) } while ending.wait(timeout: .now() + interval) == .timedOut
+            repeat { look(&load, &growth, &trimmed) } while !ending.wait(atMost: interval)
         }
     }
 

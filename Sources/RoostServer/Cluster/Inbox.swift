@@ -1,4 +1,4 @@
-import Foundation
+import RoostDatabase
 import Synchronization
 
 /// A queue for one thread: many threads put elements, one takes them all.
@@ -17,64 +17,79 @@ final class Inbox<Element: Sendable>: Sendable {
         var sizeBytes = 0
         var hasOverflowed = false
         var isClosed = false
+        /// The thread waits for an element, or is about to.
+        var isAwaited = false
+
+        /// Returns whether the thread is to be woken; true once for each wait.
+        mutating func wakes() -> Bool {
+            defer { isAwaited = false }
+            return isAwaited
+        }
     }
-    // A condition and not a mutex, since the thread that takes waits with a time limit.
-    private let condition = NSCondition()
     private let state = Mutex(State())
+    /// Signalled without the lock, which the thread that wakes takes at once.
+    private let available = MonotonicSemaphore()
+    private let closing = MonotonicSemaphore()
     private let room: Room?
 
     init(room: Room? = nil) { self.room = room }
 
     /// Adds an element if there is room for it; otherwise the room's overflow stands for it.
     func offer(_ element: Element, sizeBytes: Int) {
-        condition.withLock {
-            state.withLock { state in
-                if let room, state.elements.count >= room.count || state.sizeBytes >= room.sizeBytes {
-                    if !state.hasOverflowed { state.elements.append(room.overflow) }
-                    state.hasOverflowed = true
-                } else {
-                    state.elements.append(element)
-                    state.sizeBytes += sizeBytes
-                }
+        let wakes = state.withLock { state in
+            if let room, state.elements.count >= room.count || state.sizeBytes >= room.sizeBytes {
+                if !state.hasOverflowed { state.elements.append(room.overflow) }
+                state.hasOverflowed = true
+            } else {
+                state.elements.append(element)
+                state.sizeBytes += sizeBytes
             }
-            condition.signal()
+            return state.wakes()
         }
+        if wakes { available.signal() }
     }
 
     /// Adds an element even to a full inbox: one that others wait for, or of a kind that is rare.
     func put(_ element: Element) {
-        condition.withLock {
-            state.withLock { $0.elements.append(element) }
-            condition.signal()
+        let wakes = state.withLock { state in
+            state.elements.append(element)
+            return state.wakes()
         }
+        if wakes { available.signal() }
     }
 
     /// Takes all elements; an empty list when none came in time; nil when the inbox is closed and empty.
     func take(within time: Duration) -> [Element]? {
-        condition.withLock {
-            if state.withLock({ $0.elements.isEmpty && !$0.isClosed }) {
-                _ = condition.wait(until: Date(timeIntervalSinceNow: time / .seconds(1)))
-            }
-            return state.withLock { state in
-                let taken = state.elements
-                (state.elements, state.sizeBytes, state.hasOverflowed) = ([], 0, false)
-                return taken.isEmpty && state.isClosed ? nil : taken
-            }
+        let mustWait = state.withLock { state in
+            state.isAwaited = state.elements.isEmpty && !state.isClosed
+            return state.isAwaited
         }
+        let isWoken = mustWait && available.wait(atMost: time)
+        let (taken, isLate): ([Element]?, Bool) = state.withLock { state in
+            let isLate = mustWait && !isWoken && !state.isAwaited
+            state.isAwaited = false
+            let taken = state.elements
+            (state.elements, state.sizeBytes, state.hasOverflowed) = ([], 0, false)
+            return (taken.isEmpty && state.isClosed ? nil : taken, isLate)
+        }
+        // The signal for these elements, which comes at any moment, would end the next wait.
+        if isLate { available.wait() }
+        return taken
     }
 
     /// Waits, unless the inbox is closed meanwhile.
     func pause(for time: Duration) {
-        let end = Date(timeIntervalSinceNow: time / .seconds(1))
-        condition.withLock {
-            while !state.withLock({ $0.isClosed }), condition.wait(until: end) {}
-        }
+        guard !state.withLock({ $0.isClosed }), closing.wait(atMost: time) else { return }
+        // For the next pause.
+        closing.signal()
     }
 
     func close() {
-        condition.withLock {
-            state.withLock { $0.isClosed = true }
-            condition.broadcast()
+        let wakes = state.withLock { state in
+            state.isClosed = true
+            return state.wakes()
         }
+        if wakes { available.signal() }
+        closing.signal()
     }
 }

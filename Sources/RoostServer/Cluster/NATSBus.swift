@@ -23,7 +23,7 @@ final class NATSBus: Bus {
 
     /// The thread's work, and the signal that there is some.
     private let work = Mutex(NATSWork())
-    private let wake = DispatchSemaphore(value: 0)
+    private let wake = MonotonicSemaphore()
     private let thread = DispatchGroup()
 
     /// Held while the handler is called, so that nothing is called after ``stop()``.
@@ -172,7 +172,7 @@ extension NATSBus {
             if !isEmpty { return true }
             if isConnected {
                 wake.wait()
-            } else if wake.wait(timeout: .now() + .seconds(1)) == .timedOut {
+            } else if !wake.wait(atMost: .seconds(1)) {
                 return true
             }
         }

@@ -1,5 +1,5 @@
 #if Cluster
-import Dispatch
+import RoostDatabase
 import Synchronization
 
 /// Work that callers queued for a ``NATSBus``'s thread. Protected by the lock of the bus that holds it.
@@ -77,7 +77,7 @@ struct NATSWork {
 
 /// The outcome of something that the bus's thread did, for the waiting caller.
 final class Outcome: Sendable {
-    private let done = DispatchSemaphore(value: 0)
+    private let done = MonotonicSemaphore()
     private let failure = Mutex<BusFailure?>(nil)
 
     func end(_ failure: BusFailure? = nil) {
@@ -86,8 +86,11 @@ final class Outcome: Sendable {
     }
 
     func wait(milliseconds: Int64? = nil) throws(BusFailure) {
-        let deadline = milliseconds.map { DispatchTime.now() + .milliseconds(Int($0)) } ?? .distantFuture
-        guard done.wait(timeout: deadline) == .success else { throw BusFailure(message: "NATS doesn't answer in time") }
+        if let milliseconds {
+            guard done.wait(atMost: .milliseconds(milliseconds)) else { throw BusFailure(message: "NATS doesn't answer in time") }
+        } else {
+            done.wait()
+        }
         if let failure = failure.withLock({ $0 }) { throw failure }
     }
 }

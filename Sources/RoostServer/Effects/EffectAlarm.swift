@@ -1,12 +1,12 @@
-import Dispatch
 import RoostAPI
+import RoostDatabase
 import Synchronization
 
 /// Wakes the thread that runs effects: at a time, or when an effect that is due earlier is committed.
 final class EffectAlarm: Sendable {
     /// The time at which the thread will wake.
     private let until = Mutex(Timestamp.distantFuture)
-    private let bell = DispatchSemaphore(value: 0)
+    private let bell = MonotonicSemaphore()
 
     /// Wakes the thread if a committed effect is due before that.
     func ring(at due: Timestamp) {
@@ -27,7 +27,7 @@ final class EffectAlarm: Sendable {
         let wait = time.map { min(max(0, Int(clamping: $0.milliseconds - now.milliseconds)), longest) } ?? longest
         let end = Timestamp(milliseconds: now.milliseconds + Int64(wait))
         until.withLock { $0 = min($0, end) }
-        _ = bell.wait(timeout: .now() + .milliseconds(wait))
+        _ = bell.wait(atMost: .milliseconds(wait))
     }
 }
 

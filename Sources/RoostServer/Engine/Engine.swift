@@ -50,7 +50,7 @@ final class Engine: Sendable {
     private let signals: SignalDesk
     /// When users were online.
     private let activity: ActivityDesk
-    private let stopping = DispatchSemaphore(value: 0)
+    private let stopping = MonotonicSemaphore()
     private let threads = Threads()
     private let metrics: ServerMetrics
     private let security: SecurityLog
@@ -124,13 +124,13 @@ final class Engine: Sendable {
 
     /// Every transaction learns whose access other nodes have ended. An idle server looks for that regularly.
     private func watchAccess() {
-        while stopping.wait(timeout: .now() + Self.accessPause) == .timedOut {
+        while !stopping.wait(atMost: Self.accessPause) {
             try? submit(read: Job(caller: .server, run: { _ in [] }, destination: .waiting { _ in }))
         }
     }
 
     /// How long a socket may outlive its right to be there on a server without operations.
-    private static let accessPause = DispatchTimeInterval.milliseconds(300)
+    private static let accessPause = Duration.milliseconds(300)
 
     /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
     func submit(write job: Job) throws(RoostError) {
@@ -371,7 +371,7 @@ final class Engine: Sendable {
     /// Pages of the log above which its growth is logged: 128 MB.
     private static let logFramesMax = 32_000
     /// How long nobody waits before the lane does work that can wait.
-    private static let pauseBeforeIdleWork = DispatchTimeInterval.seconds(1)
+    private static let pauseBeforeIdleWork = Duration.seconds(1)
 
     /// Ends the process: after a failed fsync the state of the disk is unknown, and files that were replaced or removed aren't those that a
     /// restart reads; and positions of an old epoch don't exist any more. Nothing that isn't on disk was acknowledged; a new process reads what is

@@ -1,6 +1,7 @@
 import Dispatch
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import Synchronization
 
 /// The queue of one kind of thread: bounded, taken in batches, in which users take turns.
@@ -10,7 +11,7 @@ final class WorkQueue: Sendable {
         var isClosed = false
     }
     private let state: Mutex<State>
-    private let available = DispatchSemaphore(value: 0)
+    private let available = MonotonicSemaphore()
 
     init(sizeMax: Int, batchSizeMax: Int) {
         state = Mutex(State(jobs: FairQueue(sizeMax: sizeMax, batchSizeMax: batchSizeMax)))
@@ -36,10 +37,10 @@ final class WorkQueue: Sendable {
     }
 
     /// Waits for work, at most for the given time. Nil when the queue is closed and empty.
-    func next(within time: DispatchTimeInterval? = nil) -> [Job]? {
+    func next(within time: Duration? = nil) -> [Job]? {
         while true {
             if let time {
-                guard available.wait(timeout: .now() + time) == .success else { return [] }
+                guard available.wait(atMost: time) else { return [] }
             } else {
                 available.wait()
             }

@@ -26,8 +26,8 @@ public enum ClusterExamination {
         let bus = try NATSBus(url: url, logger: quiet)
         try bus.start { _ in }
         defer { bus.stop() }
-        let deadline = Date(timeIntervalSinceNow: 3)
-        while !bus.isConnected, Date() < deadline { Thread.sleep(forTimeInterval: 0.02) }
+        let deadline = ContinuousClock.now + .seconds(3)
+        while !bus.isConnected, ContinuousClock.now < deadline { Thread.sleep(forTimeInterval: 0.02) }
         return bus.isConnected
         #else
         throw RoostServer.Unsupported.withoutCluster

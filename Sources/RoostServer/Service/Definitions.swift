@@ -37,7 +37,7 @@ public struct Definitions: Sendable {
         let definitions = try Definitions(file: file)
         let directory = FileManager.default.temporaryDirectory.appending(path: "roost-examination-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
-        try definitions.put(into: SQLiteDatabase(directory: directory), options: AppOptions())
+        try definitions.put(into: SQLiteDatabase(directory: directory), options: AppOptions(), patience: .zero)
     }
 
     private static func entries(of file: URL) throws -> [Entry] {
@@ -70,8 +70,29 @@ public struct Definitions: Sendable {
     }
 
     /// Puts all of them into the database, or none, as an admin would.
-    func put(into database: any Database, options: AppOptions) throws {
+    ///
+    /// - Parameter patience: How long the other nodes' transactions may be in the way before the start is given up. An attempt waits for a
+    ///   second, as a change of the rules by an operation does.
+    func put(into database: any Database, options: AppOptions, patience: Duration) throws {
         guard !entries.isEmpty else { return }
+        let started = ContinuousClock.now
+        while true {
+            do {
+                return try put(into: database, options: options)
+            } catch let failure as DatabaseFailure where failure.kind == .locked {
+                guard ContinuousClock.now - started < patience else {
+                    throw DatabaseFailure(
+                        message:
+                            "The channel types of \(file.path) couldn't be stored, since other transactions held the locks that "
+                            + "they need for longer than --lock-timeout. \(failure.message)", kind: .locked)
+                }
+            }
+            // Meanwhile the writers go on that wait behind an attempt.
+            Thread.sleep(forTimeInterval: SetAside.pause / .seconds(1))
+        }
+    }
+
+    private func put(into database: any Database, options: AppOptions) throws {
         try database.write(lane: 0) { transaction in
             // Other nodes may be at work: nothing commits by the former rules after this.
             for statement in transaction.dialect.accessLock?.exclusive ?? [] { try transaction.perform(statement) }

@@ -162,7 +162,7 @@ public struct RoostServer: Service {
         }
 
         try StartChecks(configuration, database, logger).run(tokenKeys: keys)
-        try definitions?.put(into: database, options: configuration.options)
+        try definitions?.put(into: database, options: configuration.options, patience: configuration.lockTimeout)
 
         let counters = ServerMetrics()
         connections = try Connections(configuration, metrics: counters, logger: logger)
@@ -359,7 +359,7 @@ extension Listener {
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)
         let gateway = GatewayChannel(
-            responder: Responding.responder(rules, logger: logger), services: services, limits: .init())
+            responder: Responding.responder(rules, logger: logger), services: services, limits: .init(), origins: rules.origins)
         self.init(group: group, gateway: gateway, logger: logger)
     }
 }

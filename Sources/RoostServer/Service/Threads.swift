@@ -21,7 +21,8 @@ final class Threads: Sendable {
     /// Waits until all have ended. Blocks.
     func wait() { running.wait() }
 
-    /// Waits until all have ended, at most for the given time.
+    /// Waits until all have ended, at most for the given time. Setting the machine's clock doesn't change that: a group's time limit is a span,
+    /// unlike a semaphore's (``MonotonicSemaphore``).
     ///
     /// - Returns: Whether all have ended.
     func wait(atMost time: Duration) -> Bool {

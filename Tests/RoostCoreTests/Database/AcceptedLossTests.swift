@@ -70,7 +70,8 @@ struct AcceptedLossTests {
         }
     }
 
-    /// A directory as a server leaves it that is killed when it has just started, and one as it leaves it when it stops, but with the log of before.
+    /// A directory as a server leaves it that is killed when it has just started, and one as it leaves it when it stops, but with the log of the
+    /// run before.
     private func left(stopped: Bool) throws -> URL {
         let (directory, _) = try used()
         let names = ["roost.sqlite", "roost.sqlite-wal", "roost.state"]
@@ -89,7 +90,11 @@ struct AcceptedLossTests {
         }
         try take(names)
         try database.close()
-        if stopped { try take(["roost.sqlite", "roost.state"]) }
+        if stopped {
+            try TemporaryPlace.waitUntilFree(directory)
+            try SQLiteDatabase(directory: directory).close()
+            try take(["roost.sqlite", "roost.state"])
+        }
         try FileManager.default.removeItem(at: directory)
         return copy
     }

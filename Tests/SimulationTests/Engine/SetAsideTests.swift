@@ -1,0 +1,144 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// The operations of a lane that wait for a lock, by themselves.
+@Suite("Set aside")
+struct SetAsideTests {
+    private let start = ContinuousClock.now
+
+    /// Operations that are named `channel number`; the number is when they came.
+    private func jobs(_ names: [String]) -> [Job] {
+        names.map { name in
+            let (channel, number) = (name.prefix { $0 != " " }, name.drop { $0 != " " }.dropFirst())
+            var job = Job(
+                operation: name, caller: Caller(user: "ann"), scope: .channel(ChannelID(String(channel))), run: { _ in [] },
+                destination: .waiting { _ in })
+            job.queuedAt = UInt64(number) ?? 0
+            return job
+        }
+    }
+
+    private func names(_ jobs: [Job]?) -> [String]? { jobs?.map(\.operation) }
+
+    @Test("I3 what comes for a channel that is set aside follows it, in the order of arrival; other channels go on")
+    func followers() {
+        var aside = SetAside(patience: .seconds(10), countMax: 100)
+        let free = aside.takeFollowers(of: jobs(["a 1", "b 2"]))
+        #expect(names(free.others) == ["a 1", "b 2"] && free.refused.isEmpty)
+        aside.put(jobs(["a 1", "a 3"]), at: start)
+        let (others, refused) = aside.takeFollowers(of: jobs(["b 4", "a 5", "c 6", "a 7"]))
+        #expect(names(others) == ["b 4", "c 6"] && refused.isEmpty)
+        #expect(aside.count == 4)
+        let next = aside.takeNext(at: start + SetAside.pause)
+        #expect(names(next?.jobs) == ["a 1", "a 3", "a 5", "a 7"])
+        #expect(next?.since == start)
+        #expect(aside.isEmpty && aside.count == 0)
+    }
+
+    @Test("I3 what is put back comes before what came later, and has waited since it came")
+    func putBack() {
+        var aside = SetAside(patience: .seconds(2), countMax: 100)
+        aside.put(jobs(["a 1", "a 2"]), at: start)
+        _ = aside.takeFollowers(of: jobs(["a 4"]))
+        aside.put(jobs(["a 3"]), at: start)
+        // Put before all that is there, as the batch of the lane was before its followers.
+        let first = aside.takeNext(at: start + .milliseconds(300))
+        #expect(names(first?.jobs) == ["a 3", "a 1", "a 2", "a 4"])
+        let later = start + .milliseconds(400)
+        aside.put(first?.jobs ?? [], at: later, since: first?.since)
+        _ = aside.takeFollowers(of: jobs(["a 5"]))
+        #expect(aside.takeNext(at: later + .milliseconds(249)) == nil)
+        let second = aside.takeNext(at: later + .milliseconds(250))
+        #expect(names(second?.jobs) == ["a 3", "a 1", "a 2", "a 4", "a 5"])
+        #expect(second?.since == start)
+        #expect(aside.isPatient(since: start, at: start + .milliseconds(1999)))
+        #expect(!aside.isPatient(since: start, at: start + .seconds(2)))
+    }
+
+    @Test("I3 the channel that was tried longest ago is tried next")
+    func turns() {
+        var aside = SetAside(patience: .seconds(10), countMax: 100)
+        for (place, name) in ["a 1", "b 2", "c 3"].enumerated() { aside.put(jobs([name]), at: start + .milliseconds(place)) }
+        let late = start + .seconds(1)
+        var order: [String] = []
+        for _ in 0..<4 {
+            guard let next = aside.takeNext(at: late) else { break }
+            order += names(next.jobs) ?? []
+            // The first is held on, and tried again behind the others.
+            if next.jobs.first?.operation == "a 1", order.count == 1 {
+                aside.put(next.jobs, at: late - .milliseconds(500), since: next.since)
+            }
+        }
+        #expect(order == ["a 1", "b 2", "c 3", "a 1"])
+        #expect(aside.isEmpty)
+    }
+
+    @Test("I1 followers beyond the room are refused and not counted, and there is room again for what is taken")
+    func room() {
+        var aside = SetAside(patience: .seconds(10), countMax: 3)
+        aside.put(jobs(["a 1"]), at: start)
+        aside.put(jobs(["b 2"]), at: start + .milliseconds(1))
+        let (others, refused) = aside.takeFollowers(of: jobs(["a 3", "a 4", "c 5", "b 6"]))
+        #expect(names(others) == ["c 5"] && names(refused) == ["a 4", "b 6"])
+        #expect(aside.count == 3)
+        #expect(names(aside.takeNext(at: start + .seconds(1))?.jobs) == ["a 1", "a 3"])
+        #expect(aside.count == 1)
+        let again = aside.takeFollowers(of: jobs(["b 7", "b 8", "b 9"]))
+        #expect(again.others.isEmpty && names(again.refused) == ["b 9"])
+        #expect(aside.count == 3)
+    }
+
+    @Test("I1 all of them are taken in the order of arrival, whatever channel they are of")
+    func all() {
+        var aside = SetAside(patience: .seconds(10), countMax: 100)
+        for names in [["b 2", "b 5"], ["c 3"], ["a 1", "a 4"]] { aside.put(jobs(names), at: start) }
+        _ = aside.takeFollowers(of: jobs(["c 6", "a 7"]))
+        #expect(names(aside.takeAll()) == ["a 1", "b 2", "c 3", "a 4", "b 5", "c 6", "a 7"])
+        #expect(aside.isEmpty && aside.count == 0)
+        #expect(aside.takeAll().isEmpty)
+        // None of it has a place any more.
+        #expect(names(aside.takeFollowers(of: jobs(["a 8"])).others) == ["a 8"])
+    }
+
+    @Test("Whatever is set aside, taken and put back: everything once, in each channel's order", arguments: Seeds.first(200))
+    func random(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let countMax = random.number(1...20)
+        var aside = SetAside(patience: .seconds(10), countMax: countMax)
+        var now = start
+        var (came, gone): ([String: [String]], [String: [String]]) = ([:], [:])
+        var (held, number) = (0, 0)
+        for _ in 0..<200 {
+            now += .milliseconds(random.number(0...200))
+            let batch = jobs(
+                (0..<random.number(0...4)).map { _ in
+                    number += 1
+                    return "\(random.pick(["a", "b", "c"])) \(number)"
+                })
+            let (others, refused) = aside.takeFollowers(of: batch)
+            let isRefused = Set(refused.map(\.operation))
+            for job in batch where !isRefused.contains(job.operation) {
+                came[String(job.operation.prefix(1)), default: []].append(job.operation)
+            }
+            #expect(refused.isEmpty || aside.count >= countMax)
+            aside.put(others, at: now)
+            held += batch.count - refused.count
+            if let next = aside.takeNext(at: now) {
+                if random.once(in: 2) {
+                    aside.put(next.jobs, at: now, since: next.since)
+                } else {
+                    held -= next.jobs.count
+                    for job in next.jobs { gone[String(job.operation.prefix(1)), default: []].append(job.operation) }
+                }
+            }
+            #expect(aside.count == held)
+            #expect(aside.isEmpty == (held == 0))
+        }
+        for job in aside.takeAll() { gone[String(job.operation.prefix(1)), default: []].append(job.operation) }
+        #expect(gone == came)
+    }
+}

@@ -1,0 +1,27 @@
+import Testing
+
+/// The machine's clock can be set while the server runs.
+@Suite("Clocks")
+struct ClockTests {
+    private static let server = SourceFile.sources.filter { ["RoostServer", "RoostDatabase"].contains($0.target) }
+
+    @Test("Threads of the server wait for a time only by MonotonicSemaphore: on Linux the others wait until a time of the day")
+    func waiting() {
+        let timed =
+            /\bNSCondition(Lock)?\b|\.wait\((timeout|wallTimeout|until):|\block\(before:|sleep\(until: *Date|pthread_cond_timed|\bsem_timed|\bRunLoop\b|\bDispatchWallTime\b|wallDeadline/
+        let wrong = Self.server.flatMap { file in
+            // A group of Dispatch waits for a span of time.
+            file.places(of: timed) { file.path.hasSuffix("Service/Threads.swift") && $0.contains("running.wait(timeout:") }
+        }
+        #expect(wrong == [])
+        let semaphores = Self.server.filter { $0.target == "RoostServer" }.flatMap { $0.places(of: /\bDispatchSemaphore\b/) }
+        #expect(semaphores == [])
+        #expect(Self.server.flatMap { $0.places(of: /\bMonotonicSemaphore\(/) }.count > 5)
+    }
+
+    @Test("No time limit of the server is a date")
+    func limits() {
+        let dates = /timeIntervalSinceNow|Date\(\) *[<>]|[<>]=? *Date\(\)|addingTimeInterval|timeIntervalSince\(/
+        #expect(Self.server.flatMap { $0.places(of: dates) } == [])
+    }
+}
