@@ -331,6 +331,10 @@ import Testing
                 ("GET", "/v1/me", ["Origin: http://localhost:3000"]),
                 ("GET", "/v1/me", ["Origin: null"]),
                 ("GET", "/v1/me", []),
+                // These are refused before anything is routed, and the last is no request at all.
+                ("GET", "/v1/me", ["Origin: http://localhost:3000", "Content-Length: 2000000"]),
+                ("GET", "/v1/me", ["Origin: https://evil.example.com", "Authorization: Bearer a", "Authorization: Bearer b"]),
+                ("FOO", "/v1/me", ["Origin: http://localhost:3000"]),
             ])
         let exposed = "Retry-After, WWW-Authenticate, Allow"
         #expect(
@@ -341,6 +345,12 @@ import Testing
                     "access-control-allow-headers": "Authorization, Content-Type, Roost-Act-As, Idempotency-Key, If-Match",
                     "access-control-max-age": "7200",
                 ],
+                ["vary": "Origin"],
+                [
+                    "access-control-allow-origin": "http://localhost:3000", "vary": "Origin",
+                    "access-control-expose-headers": exposed,
+                ],
+                ["vary": "Origin"],
                 ["vary": "Origin"],
                 [
                     "access-control-allow-origin": "http://localhost:3000", "vary": "Origin",

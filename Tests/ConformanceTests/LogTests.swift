@@ -70,6 +70,41 @@ import Testing
         )
     }
 
+    @Test("a revoked token and a deactivated user are refused with a line and a count of their own, over both transports")
+    func accessRefused() async throws {
+        let server = try await WatchedServer.start()
+        let root = try await RawSocket.connect(port: server.port, token: try await server.token("root", role: .admin))
+        for user in ["bob", "cat"] as [UserID] { try await root.call(UpsertUser(user: user)) }
+        let tokens = [try await server.token("bob"), try await server.token("cat")]
+        try await root.call(RevokeUserTokens(user: "bob"))
+        try await root.call(DeactivateUser(user: "cat"))
+        for token in tokens {
+            _ = try await server.request("GET", "/v1/me", token: token)
+            let socket = try await RawSocket.open(port: server.port)
+            try await socket.send(json: AuthenticateFrame(token: token))
+            while case .text = await socket.next() {}
+            await socket.close()
+        }
+        let page = try await server.metrics()
+        await root.close()
+        await server.stop()
+        let refusals = ["http", "socket"].flatMap { transport in
+            ["token_revoked", "user_deactivated"].map { (transport: transport, code: $0) }
+        }
+        for (transport, code) in refusals {
+            #expect(page.value("roost_authentications_total", ["transport": transport, "result": code]) == 1)
+        }
+        // Each token is counted once.
+        #expect(page.value("roost_authentications_total", ["transport": "socket", "result": "ok"]) == 1)
+        #expect(page.value("roost_authentications_total", ["transport": "http", "result": "ok"]) == nil)
+        let lines = server.log.split(separator: "\n").filter { $0.contains("A client was refused") }
+        for (transport, code) in refusals {
+            let words = ["transport=\(transport)", "code=\(code)", "address=127.0.0.1"]
+            #expect(lines.filter { line in words.allSatisfy { line.contains($0) } }.count == 1, "\(lines)")
+        }
+        #expect(lines.count == refusals.count)
+    }
+
     @Test("behind a trusted proxy the line of a refusal has the client's address, over both transports; without trust the proxy's")
     func addressBehindAProxy() async throws {
         for isTrusted in [true, false] {
@@ -133,7 +168,9 @@ import Testing
         #expect(lines.withLock { $0 } == ["limit=requests-per-user", "limit=memory-budget, a quarter for one user user=ann"])
     }
 
-    @Test("each change of types, roles, tokens or users' access has a line, and no other operation has one")
+    @Test(
+        "each change of types, roles, tokens or users' access has a line, and so has a device that is signed out; nothing else has one"
+    )
     func administration() {
         let lines = Mutex<[String]>([])
         let security = SecurityLog(
@@ -145,7 +182,8 @@ import Testing
             "role.delete", "role.put", "token.revoke", "type.delete", "type.put", "type.put", "user.deactivate",
             "user.reactivate", "user.revokeTokens",
         ]
-        #expect(lines.withLock { $0.sorted() } == logged.map { "operation=\($0) role=admin user=root" })
+        let signOut = "user=root"
+        #expect(lines.withLock { $0.sorted() } == logged.map { "operation=\($0) role=admin user=root" } + [signOut])
     }
 
     @Test("a thousand refusals in a moment are a few lines, which tell how many were left out")

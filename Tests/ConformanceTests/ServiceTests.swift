@@ -91,8 +91,11 @@ import Testing
             return methods.values.compactMap { $0["operationId"]?.text }
         }
         #expect(Set(named) == Set(Operations.all.map { $0.name }))
-        let health = [try await server.request("GET", "/livez").status, try await server.request("GET", "/readyz").status]
-        #expect(health == [200, 200])
+        let others = [
+            try await server.request("GET", "/livez").status, try await server.request("GET", "/readyz").status,
+            try await server.request("GET", "/asyncapi.json").status,
+        ]
+        #expect(others == [200, 200, 200])
         #expect(try await server.request("GET", "/metrics").body.contains("roost_sockets 0"))
         try await server.stop()
     }

@@ -205,6 +205,10 @@ import Testing
         func invalid(_ message: String, _ field: String, limit: Int64? = nil) -> RoostError {
             RoostError(.unauthenticated, "The token has an invalid claim: \(message)", field: field, limit: limit)
         }
+        func unreadable(_ field: String) -> RoostError {
+            RoostError(
+                .unauthenticated, "The token has no sub or no exp, or a claim whose type or value isn't known.", field: field)
+        }
         let cases = [
             (#""name":"\#(long)""#, invalid("name has a limit of 128 characters.", "name", limit: 128)),
             (#""name":"a\u0000""#, invalid("name must not contain the character U+0000.", "name")),
@@ -212,8 +216,9 @@ import Testing
             (#""nbf":\#(far)"#, RoostError(.unauthenticated, "The token isn't valid yet.", field: "nbf")),
             (
                 #""name":7"#,
-                RoostError(.unauthenticated, "The token has no sub or no exp, or a claim whose type or value isn't known.")
+                unreadable("name")
             ),
+            (#""role":"root""#, unreadable("role")), (#""aud":5"#, unreadable("aud")), (#""iat":"now""#, unreadable("iat")),
         ]
         for (claim, expected) in cases {
             let token = forge.own(#"{"alg":"HS256"}"#, forge.claims(#""iss":"https://login.example","# + claim))
@@ -228,6 +233,10 @@ import Testing
         let other = try await server.request("GET", "/v1/me", token: forge.own())
         #expect(
             try other.decoded(Problem.self).refusal == RoostError(.unauthenticated, "The token has another issuer.", field: "iss"))
+        for (payload, field) in [(#"{"sub":"ann"}"#, "exp"), (#"{"exp":\#(far)}"#, "sub"), (#"{"sub":"ann","exp":"x"}"#, "exp")] {
+            let answer = try await server.request("GET", "/v1/me", token: forge.own(#"{"alg":"HS256"}"#, payload))
+            #expect(try answer.decoded(Problem.self).refusal == unreadable(field), "\(payload)")
+        }
         try await server.stop()
     }
 
@@ -244,19 +253,25 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a token of 8,192 bytes is taken and one of a byte more refused; an id of 128 characters is taken")
+    @Test("R21 a token of 8,192 bytes is taken and one of a byte more refused, in a header 8,185; an id of 128 characters is taken")
     func longest() async throws {
         let (server, forge) = try await Self.server()
         // Three bytes are four letters; the last of these is one letter.
-        func sized(_ payloadBytes: Int) -> String {
+        func sized(_ payloadBytes: Int, _ header: String = #"{"alg":"HS256"}"#) -> String {
             let text = String(repeating: "x", count: payloadBytes - forge.claims(#""x":"""#).utf8.count)
-            return forge.own(#"{"alg":"HS256"}"#, forge.claims(#""x":"\#(text)""#))
+            return forge.own(header, forge.claims(#""x":"\#(text)""#))
         }
         let (fitting, larger) = (sized(6095), sized(6096))
         #expect([fitting, larger].map(\.utf8.count) == [8192, 8193])
         // They don't fit into a header.
         #expect(try await Self.answers(fitting, server) == ["welcome"])
         #expect(try await Self.answers(larger, server) == ["4001 unauthenticated"])
+        // A header's value has as many bytes, with `Bearer ` before the token. What is longer isn't HTTP.
+        let ofHeaders = [sized(6090), sized(6089, #"{"alg" :"HS256"}"#)]
+        #expect(ofHeaders.map(\.utf8.count) == [8185, 8186])
+        var statuses: [Int] = []
+        for token in ofHeaders { statuses.append(try await server.request("GET", "/v1/me", token: token).status) }
+        #expect(statuses == [200, 400])
         let named = forge.own(#"{"alg":"HS256"}"#, forge.claims(#""jti":"\#(String(repeating: "x", count: 128))""#))
         #expect(try await Self.answers(named, server) == ["welcome", "welcome", "welcome"])
         try await server.stop()

@@ -149,7 +149,7 @@ class FrameCheck:
         self.validators[name].validate(instance)
 
     def received(self, frame):
-        kind = next((kind for kind in ("event", "message", "reply", "signal", "welcome", "closing", "error") if kind in frame), None)
+        kind = next((kind for kind in ("event", "message", "reply", "signal", "welcome", "closing", "unwatched", "readingEnded", "error") if kind in frame), None)
         assert kind, f"a frame of no kind that is described: {frame}"
         self.validate(f"Frame.{kind}", frame)
 

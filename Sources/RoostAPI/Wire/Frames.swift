@@ -4,7 +4,7 @@ public struct AuthenticateFrame: Codable, Hashable, Sendable {
     public struct Credentials: Codable, Hashable, Sendable {
         /// The signed token. It travels here or in the Authorization header, never in the URL.
         public var token: String
-        /// The client's name and version, for logs: `roost-swift/0.1.0`.
+        /// The client's name and version: `roost-swift/0.1.0`. The server doesn't use it.
         public var client: String?
         /// The device, for the list of its user's devices. Nil for a connection that belongs to none.
         public var device: DeviceDescription?
@@ -28,7 +28,7 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
         public var user: UserID
         /// The user's role in the app.
         public var role: AppRole
-        /// The number of this connection, for logs.
+        /// The number of this connection on its node.
         public var connection: Int64
         /// Names the server's data for good, also after a backup is restored: what a client couldn't send yet may be sent to it.
         public var server: String
@@ -181,7 +181,7 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
     case authenticationTimeout = 4003
     /// The token was revoked. Get another and reconnect.
     case tokenRevoked = 4004
-    /// The user is deactivated: no token works until an admin reactivates them. Don't reconnect automatically.
+    /// The user is deactivated: no token works until an admin reactivates them. Don't reconnect until the app is asked to.
     case userDeactivated = 4005
     /// The client left too much unread. Reconnect and resume: nothing is lost.
     case resume = 4008
@@ -191,12 +191,12 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
     /// The meaning of the code and what a client does then, in a few words.
     public var meaning: String {
         switch self {
-        case .restart: "The server restarts. Reconnect when the close frame says, and resume."
+        case .restart: "The server restarts. Reconnect when the closing frame said, and resume."
         case .unauthenticated: "No token, or an invalid one. Get another before connecting again."
         case .tokenExpired: "The token has expired. Get another and reconnect."
         case .authenticationTimeout: "No token within the time allowed. Reconnect and authenticate at once."
         case .tokenRevoked: "The token was revoked. Get another and reconnect."
-        case .userDeactivated: "The user is deactivated. Don't reconnect until an admin has reactivated them."
+        case .userDeactivated: "The user is deactivated. Tell them; don't reconnect until the app is asked to."
         case .resume: "The client didn't read what was sent. Reconnect and resume: nothing is lost."
         case .tryAgainLater: "The server can't take the connection now. Come back later."
         }

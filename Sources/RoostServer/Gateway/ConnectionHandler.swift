@@ -55,6 +55,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private static let healthPaths: Set<String> = ["/livez", "/readyz"]
 
     private let ticket: ConnectionTicket
+    private let origins: AllowedOrigins
     private var state: ConnectionState
     private var isRefused = false
     private var upgrade = Upgrade.none
@@ -62,8 +63,9 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Data after the end of an upgrade request is raw bytes.
     private enum Upgrade { case none, began, ended }
 
-    init(ticket: ConnectionTicket) {
+    init(ticket: ConnectionTicket, origins: AllowedOrigins = .none) {
         self.ticket = ticket
+        self.origins = origins
         // A connection that comes during shutdown is answered once.
         state = ConnectionState(isEnding: ticket.isReserve || ticket.connections.isDraining)
     }
@@ -76,7 +78,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             state.requestBegan()
             // The rules on heads leave this header only on valid requests.
             if head.headers.contains(name: "upgrade") { upgrade = .began }
-            if let refusal = refusal(of: head) { return refuse(refusal, context) }
+            if let refusal = refusal(of: head) { return refuse(refusal, head.headers.first(name: "origin"), context) }
         case .body: break
         case .end:
             if upgrade == .began { upgrade = .ended }
@@ -100,7 +102,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     /// Answers at once, and closes.
-    private func refuse(_ error: RoostError, _ context: ChannelHandlerContext) {
+    private func refuse(_ error: RoostError, _ origin: String?, _ context: ChannelHandlerContext) {
         isRefused = true
         ticket.connections.refusedRequest(error)
         let problem = Problem(error)
@@ -109,6 +111,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             "content-type": Problem.mediaType, "content-length": "\(body.readableBytes)", "connection": "close",
         ]
         if let wait = error.retryAfterMilliseconds { headers.add(name: "retry-after", value: "\((wait + 999) / 1000)") }
+        for field in origins.fields(origin: origin) { headers.add(name: field.name, value: field.value) }
         let status = HTTPResponseStatus(statusCode: problem.status)
         context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)

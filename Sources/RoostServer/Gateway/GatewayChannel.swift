@@ -45,6 +45,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     let responder: HTTPChannelHandler.Responder
     let services: SocketHandler.Services
     let limits: Configuration
+    let origins: AllowedOrigins
 
     func setup(channel: any NIOCore.Channel, logger: Logger) -> EventLoopFuture<Value> {
         let ticket = services.connections.accept(channel)
@@ -57,7 +58,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
                 upgraders: [socketUpgrader(ticket)],
                 notUpgradingCompletionHandler: { channel in setUpHTTP(on: channel) })
             let upgrade = try HTTPPipeline.install(
-                on: channel, limits: limits, metrics: services.metrics, ticket: ticket, upgrade: configuration)
+                on: channel, limits: limits, metrics: services.metrics, ticket: ticket, origins: origins, upgrade: configuration)
             return Value(channel: channel, ticket: ticket, upgrade: upgrade)
         }
     }

@@ -9,7 +9,7 @@ enum HTTPPipeline {
     /// - Parameter ticket: The connection's ticket; nil if connections aren't counted.
     static func install<Result: Sendable>(
         on channel: any NIOCore.Channel, limits: GatewayChannel.Configuration, metrics: ServerMetrics,
-        ticket: ConnectionTicket? = nil,
+        ticket: ConnectionTicket? = nil, origins: AllowedOrigins = .none,
         upgrade: NIOTypedHTTPServerUpgradeConfiguration<Result>
     ) throws -> EventLoopFuture<Result> {
         var pipeline = NIOUpgradableHTTPServerPipelineConfiguration(upgradeConfiguration: upgrade)
@@ -31,9 +31,9 @@ enum HTTPPipeline {
         try operations.addHandler(front)
         let result = try operations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
         let decoder = try operations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-        let heads = RequestHeadHandler(front: front, metrics: metrics)
+        let heads = RequestHeadHandler(front: front, metrics: metrics, origins: origins)
         try operations.addHandler(heads, position: .after(decoder))
-        if let ticket { try operations.addHandler(ConnectionHandler(ticket: ticket), position: .after(heads)) }
+        if let ticket { try operations.addHandler(ConnectionHandler(ticket: ticket, origins: origins), position: .after(heads)) }
         return result
     }
 

@@ -46,10 +46,14 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var isOutputClosed = false
 
     private let metrics: ServerMetrics
+    private let origins: AllowedOrigins
+    /// The origin of the request that is refused; nil if there is none, or if it can't be read.
+    private var refusedOrigin: String?
 
-    init(front: RequestDeadlineHandler, metrics: ServerMetrics) {
+    init(front: RequestDeadlineHandler, metrics: ServerMetrics, origins: AllowedOrigins = .none) {
         self.front = front
         self.metrics = metrics
+        self.origins = origins
     }
 
     // MARK: Requests
@@ -78,6 +82,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         do throws(RequestRules.Refusal) {
             try RequestRules.check(&head)
         } catch {
+            refusedOrigin = head.headers.first(name: "origin")
             refuse(error.problem, context)
             return
         }
@@ -186,9 +191,10 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
         refusal = nil
         let body = context.channel.allocator.buffer(bytes: problem.json)
-        let headers: HTTPHeaders = [
+        var headers: HTTPHeaders = [
             "content-type": Problem.mediaType, "content-length": "\(body.readableBytes)", "connection": "close",
         ]
+        for field in origins.fields(origin: refusedOrigin) { headers.add(name: field.name, value: field.value) }
         let status = HTTPResponseStatus(statusCode: problem.status)
         context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)

@@ -64,6 +64,13 @@ public struct AllowedOrigins: Sendable, Hashable {
         headers[.accessControlExposeHeaders] = Self.exposedHeaders
     }
 
+    /// What an answer needs that is made before a request is read as one.
+    func fields(origin: String?) -> [(name: String, value: String)] {
+        var fields = HTTPFields()
+        add(to: &fields, origin: origin)
+        return fields.map { ($0.name.rawName, $0.value) }
+    }
+
     /// Adds what the answer to a preflight needs besides. ``add(to:origin:)`` has been called.
     func addPreflight(to headers: inout HTTPFields, methods: [HTTPRequest.Method]) {
         guard headers[.accessControlAllowOrigin] != nil else { return }

@@ -161,11 +161,17 @@ private struct Question {
                 "type": "object", "additionalProperties": false,
                 "properties": .object(
                     Dictionary(
-                        fields.map { field in
+                        fields.filter(belongs).map { field in
                             (field.name, .object(inside { [field.name: $0] }.schema(field.schema).orNull(unless: field.isRequired)))
                         }, uniquingKeysWith: { first, _ in first })),
             ]
         }
+    }
+
+    /// Whether an object may have a member at all: an operation can take a part of another's fields, and refuses the object for the rest.
+    private func belongs(_ field: Schema.Field) -> Bool {
+        guard !field.isRequired, !isRefused([:]) else { return true }
+        return refusal(.object([field.name: FieldLimits.example(field.schema)]))?.field != name
     }
 
     private func text(format: String?, pattern: String?) -> [String: JSONValue] {

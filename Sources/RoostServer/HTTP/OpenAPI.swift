@@ -97,6 +97,7 @@ enum OpenAPI {
         if entry.fields.contains("ifMetadataVersion") { statuses.append(412) }
         if hasBody { statuses.append(415) }
         if headerNames(of: entry).contains(RequestHeaders.idempotencyKey) { statuses.append(422) }
+        if entry.type.isLimitedByUser { statuses.append(429) }
         return statuses.sorted()
     }
 
@@ -107,7 +108,8 @@ enum OpenAPI {
             403: "Not allowed to the caller.", 404: "There is no such thing, or none that the caller may know of.",
             409: "Conflicts with the current state.", 412: "The metadata has another version.",
             413: "A field or the body is larger than its limit.", 415: "The body isn't application/json.",
-            422: "The idempotency key was used for another request, or has expired.", 500: "The server failed.",
+            422: "The idempotency key was used for another request, or has expired.",
+            429: "The caller does it more often than they may.", 500: "The server failed.",
             503: "The server has too much to do, starts or stops: try again later.",
         ]
         return Dictionary(
@@ -117,7 +119,9 @@ enum OpenAPI {
                     "content": ["application/problem+json": ["schema": ["$ref": "#/components/schemas/Problem"]]],
                 ]
                 if status == 401 { response["headers"] = ["WWW-Authenticate": ["schema": ["type": "string"], "required": true]] }
-                if status == 503 { response["headers"] = ["Retry-After": ["schema": ["type": "string", "pattern": "^[0-9]+$"]]] }
+                if [429, 503].contains(status) {
+                    response["headers"] = ["Retry-After": ["schema": ["type": "string", "pattern": "^[0-9]+$"]]]
+                }
                 return ("\(status)", .object(response))
             })
     }()

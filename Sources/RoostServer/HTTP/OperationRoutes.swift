@@ -26,7 +26,23 @@ struct OperationRoutes: Sendable {
         }
     }
 
+    /// Serves a request. Its token counts once, by what became of it: it may be refused before anything is read, by the engine, or because it
+    /// expired while the body arrived.
     private func respond(to request: Request, name: String, entry: OperationTable.Entry) async throws -> Response {
+        do {
+            let response = try await answer(request, name: name, entry: entry)
+            metrics.authenticated(over: .http)
+            return response
+        } catch let error as RoostError where CloseCode(refusing: error) != nil {
+            refused(error, request)
+            throw error
+        } catch {
+            metrics.authenticated(over: .http)
+            throw error
+        }
+    }
+
+    private func answer(_ request: Request, name: String, entry: OperationTable.Entry) async throws -> Response {
         let (caller, account, token) = try await caller(of: request, for: name)
         let operation: any Handled
         let key: IdempotencyKey?
@@ -54,12 +70,7 @@ struct OperationRoutes: Sendable {
             throw refusal
         }
         // The body may have taken its time.
-        do {
-            try tokens.requireUnexpired(token)
-        } catch {
-            refused(error, request)
-            throw error
-        }
+        try tokens.requireUnexpired(token)
         let body = try await engine.perform(operation, key: key, for: caller)
         withExtendedLifetime(asked) {}
         guard !body.isEmpty else { return Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
@@ -92,18 +103,9 @@ struct OperationRoutes: Sendable {
     /// Returns the caller: the token's user, or the one in whose name a backend acts (SB-12).
     private func caller(of request: Request, for name: String) async throws -> (Caller, RequestAccount, VerifiedToken) {
         guard let token = BearerToken.read(request.headers[.authorization]) else {
-            let refusal = RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
-            refused(refusal, request)
-            throw refusal
+            throw RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
         }
-        let verified: VerifiedToken
-        switch tokens.verify(token) {
-        case .success(let token): verified = token
-        case .failure(let refusal):
-            refused(refusal, request)
-            throw refusal
-        }
-        metrics.authenticated(over: .http)
+        let verified = try tokens.verify(token).get()
         let account: RequestAccount
         let actsAs: UserID?
         do throws(RoostError) {
@@ -131,6 +133,7 @@ struct OperationRoutes: Sendable {
         return (caller, account, verified)
     }
 
+    /// Counts and logs a refusal of the token, or of the user in whose name it is used.
     private func refused(_ refusal: RoostError, _ request: Request) {
         metrics.authenticated(over: .http, refusal: refusal)
         let forwarded = HTTPField.Name("X-Forwarded-For").map { request.headers[values: $0] } ?? []

@@ -47,8 +47,11 @@ struct SecurityLog: Sendable {
         Operations.all.filter { [.configManage, .userManage].contains($0.permission) && !$0.isReadOnly }.map { $0.name }
     ).subtracting([UpsertUser.name])
 
-    /// Logs a successful operation if it changes what others may do.
+    /// Logs a successful operation if it changes what others may do, or signs out a device of the caller's, which anybody can do often.
     func done(_ operation: String, by caller: Caller) {
+        if operation == SignOutDevice.name {
+            write(.notice, "A device was signed out", kind: operation) { ["user": "\(caller.user)"] }
+        }
         guard Self.administrative.contains(operation) else { return }
         logger.notice(
             "Permissions or access of others were changed.",

@@ -122,12 +122,24 @@ public struct TokenKeys: Sendable {
             throw TokenRefusal("its alg isn't that of its key, \(key.algorithm.rawValue)")
         }
         guard key.isSignature(text.signature, of: text.signed) else { throw TokenRefusal("its signature is wrong") }
-        guard let claims = try? JSONDecoder().decode(Claims.self, from: text.payload) else {
+        do {
+            return try JSONDecoder().decode(Claims.self, from: text.payload)
+        } catch {
             throw TokenRefusal(
                 "its claims sub and exp are missing, or one isn't of its type",
-                telling: RoostError(.unauthenticated, "The token has no sub or no exp, or a claim whose type or value isn't known.")
-            )
+                telling: RoostError(
+                    .unauthenticated, "The token has no sub or no exp, or a claim whose type or value isn't known.",
+                    field: Self.claim(of: error)))
         }
-        return claims
+    }
+
+    /// The claim that can't be read; nil if the payload isn't an object at all.
+    private static func claim(of error: any Error) -> String? {
+        switch error as? DecodingError {
+        case .keyNotFound(let key, _): key.stringValue
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+            context.codingPath.first?.stringValue
+        default: nil
+        }
     }
 }

@@ -28,10 +28,15 @@ import Testing
         "Health checks are answered while one address holds every connection that it may, and everything else is refused with a code"
     )
     func oneAddress() async throws {
-        let server = try await TestServer { $0.unauthenticatedConnectionsPerAddressMax = 20 }
+        let origins = try AllowedOrigins(["https://app.example.com"])
+        let server = try await TestServer {
+            $0.unauthenticatedConnectionsPerAddressMax = 20
+            $0.allowedOrigins = origins
+        }
         let held = try await Self.open(300, on: server)
         let refused = try await Self.answer(of: server, to: "/openapi.json", until: 503)
         #expect([refused.code, refused.headers["connection"], refused.headers["retry-after"]] == ["overloaded", "close", "2"])
+        #expect(refused.headers["vary"] == "Origin")
         for path in ["/livez", "/readyz"] {
             let answer = try await server.request("GET", path)
             #expect(answer.status == 200)

@@ -1,0 +1,65 @@
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// What `/openapi.json` and `/asyncapi.json` say, where the interop test can't compare it with a list of its own.
+@Suite struct DescriptionTests {
+    @Test("status 429 is described of exactly the operations that a user may call so many times a second")
+    func rateLimited() throws {
+        let paths = try #require(OpenAPI.document(version: "1")["paths"])
+        let described = OperationTable.handled.filter { type in
+            paths[type.path]?[type.method.rawValue.lowercased()]?["responses"]?["429"] != nil
+        }
+        #expect(described.map { $0.name } == OperationTable.handled.filter { $0.isLimitedByUser }.map { $0.name })
+        #expect(
+            described.map { $0.name }.sorted() == [
+                "device.signOut", "preferences.update", "signal.send", "typing.start", "user.listPresence",
+            ])
+    }
+
+    @Test("an operation that is refused with 429 says so over HTTP, with Retry-After")
+    func tooOften() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        // However slow the machine is, more than ten of these come within one second.
+        let answers = try await withThrowingTaskGroup(of: TestServer.Answer.self) { group in
+            for _ in 0..<60 {
+                group.addTask { try await server.request("POST", "/v1/users/presence", token: token, body: #"{"users":["ann"]}"#) }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        let refused = answers.filter { $0.status != 200 }
+        #expect(refused.contains { $0.status == 429 && $0.code == "rate_limited" && $0.headers["retry-after"] == "1" })
+        try await server.stop()
+    }
+
+    @Test("what channel.watch creates a channel with is described without the fields that it refuses there")
+    func createOfWatch() throws {
+        let watch = FieldLimits(of: try #require(OperationTable.named("channel.watch")))
+        let create = try #require(OperationTable.named("channel.create")).schema.fields.map(\.name)
+        let field = try #require(OperationTable.named("channel.watch")?.schema.fields.first { $0.name == "create" })
+        guard case .object(let members)? = Self.object(watch.ownSchema(of: field))["properties"] else { throw Missed("properties") }
+        #expect(Set(create).subtracting(members.keys) == ["channel", "idempotencyKey"])
+        #expect(Set(members.keys).subtracting(create) == [])
+    }
+
+    @Test("what channel.queryAndWatch asks by is described with each field of channel.query")
+    func queryOfWatch() throws {
+        let entry = try #require(OperationTable.named("channel.queryAndWatch"))
+        let query = try #require(OperationTable.named("channel.query")).schema.fields.map(\.name)
+        let field = try #require(entry.schema.fields.first { $0.name == "query" })
+        guard case .object(let members)? = FieldLimits(of: entry).ownSchema(of: field)["properties"] else {
+            throw Missed("properties")
+        }
+        #expect(Set(members.keys) == Set(query))
+    }
+
+    /// The schema of an object, or of one that may be null too.
+    private static func object(_ schema: [String: JSONValue]) -> [String: JSONValue] {
+        guard case .array(let forms)? = schema["anyOf"], case .object(let first)? = forms.first else { return schema }
+        return first
+    }
+}

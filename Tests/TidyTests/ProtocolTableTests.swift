@@ -1,0 +1,127 @@
+import Foundation
+import RoostAPI
+import Testing
+
+/// The tables of the documents, held to what the code says. Those of operations are held by `test_interop.py`, that of permissions by
+/// `PermissionTableTests`.
+@Suite("The tables of the documents")
+struct ProtocolTableTests {
+    /// Returns the rows of a table as their cells, without its head.
+    ///
+    /// - Parameter head: What the table's first line begins with.
+    private static func rows(of page: String, in section: String, headed head: String) throws -> [[String]] {
+        let text = try String(contentsOf: SourceFile.root.appending(path: page), encoding: .utf8)
+        let parts = "\(text)\n".components(separatedBy: "\n## \(section)\n")
+        let own = try #require(parts.count == 2 ? parts.last : nil).components(separatedBy: "\n## ")[0]
+        let lines = own.components(separatedBy: "\n").drop { !$0.hasPrefix(head) }.prefix { $0.hasPrefix("|") }
+        try #require(lines.count > 2, "\(section) of \(page) has no table that begins with \(head)")
+        return lines.dropFirst(2).map { line in
+            line.dropFirst().dropLast().components(separatedBy: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+    }
+
+    private static func words(in cell: String) -> [String] { cell.matches(of: /`([^`]+)`/).map { String($0.1) } }
+
+    private static func numbers(in cell: String) -> [Int] {
+        cell.matches(of: /[0-9][0-9,]*/).compactMap { Int($0.0.filter { $0 != "," }) }
+    }
+
+    // MARK: Limits
+
+    /// The numbers of rows that have no name in `config.get`, or one of its options.
+    private static let withoutName: [String: [Int]] = [
+        "`users` of an answer; of a page, beside each row's first one": [Limits.usersPerChanges],
+        "`seconds` of a duration": [1, Limits.durationSeconds, 1],
+        "channels of one user": [AppOptions().channelsPerUser, Limits.channelsPerUserMax],
+        "users that a message mentions by name": [AppOptions().mentionsPerMessage, Limits.mentionsPerMessageMax],
+        "`limit` of `effect.listDead`": [1, Limits.effectPage.max, Limits.effectPage.standard],
+        "`kind` of `effect.retry`; `key`": [Limits.effectKindLength, Limits.effectKeyLength],
+        "`limit` of `stream.channelChanges`, `stream.myChanges`": [1, Limits.changesPage.max, Limits.changesPage.standard],
+        "channels named in a resume": [Limits.channelsPerUserMax],
+        "changed rows after which the answer to a resume ends": [Limits.resumeRows.max, Limits.resumeRows.first],
+        "missed messages of one channel in a resume": [Limits.resumeMessagesPerChannel, Limits.freshMessages],
+        "`cursor`": [Limits.cursorLength],
+    ]
+
+    @Test("the limits of docs/protocol.md are those of the code, with their names and numbers, and no named one is left out")
+    func limits() throws {
+        let rows = try Self.rows(of: "docs/protocol.md", in: "Limits", headed: "| what | limit | name |")
+        #expect(rows.filter { $0.count != 3 } == [])
+        var named: Set<String> = []
+        var wrong: [String] = []
+        for row in rows where row.count == 3 {
+            if let numbers = Self.withoutName[row[0]], Self.numbers(in: row[1]) != numbers {
+                wrong.append("\(row[0]): not \(numbers)")
+            }
+            let numbers = Self.numbers(in: row[1])
+            for name in Self.words(in: row[2]) where !row[2].contains("the option") {
+                guard let limit = Limits.table[name] else {
+                    wrong.append("\(name) is no limit of config.get")
+                    continue
+                }
+                // A row can refer to another one for its number.
+                if numbers.isEmpty { continue }
+                named.insert(name)
+                let values = row[1].contains("days") ? numbers.map { $0 * 24 } : numbers
+                if !values.contains(limit) { wrong.append("\(name) is \(limit), and the table says \(row[1])") }
+            }
+        }
+        #expect(wrong == [])
+        #expect(Set(Limits.table.keys).subtracting(named).sorted() == [])
+        #expect(Set(Self.withoutName.keys).subtracting(rows.map { $0[0] }).sorted() == [])
+    }
+
+    // MARK: Types of channels
+
+    @Test("the table of channel types in docs/protocol.md is that of the presets, with each rule of a policy")
+    func types() throws {
+        let head = "| | " + ChannelPolicy.presets.map { "`\($0.type.rawValue)`" }.joined(separator: " | ") + " |"
+        let rows = try Self.rows(of: "docs/protocol.md", in: "Channel types", headed: head)
+        let policies = try ChannelPolicy.presets.map { policy in
+            try JSONDecoder().decode(JSONValue.self, from: Data(try JSONWriter.bytes(of: policy)))
+        }
+        let names = PolicyName.allCases.map(\.rawValue) + ["fixed"]
+        #expect(rows == names.map { name in ["`\(name)`"] + policies.map { Self.text(of: $0[name]) } })
+    }
+
+    private static func text(of value: JSONValue?) -> String {
+        switch value {
+        case .string(let text)?: text
+        case .boolean(let flag)?: flag ? "yes" : "no"
+        case .integer(let number)?:
+            number >= 1000 ? "\(number / 1000),\(String("\(1000 + number % 1000)".dropFirst()))" : "\(number)"
+        case .array(let names)?:
+            if names.isEmpty {
+                "–"
+            } else if names.count == PolicyName.allCases.count {
+                "all"
+            } else {
+                names.map { text(of: $0) }.joined(separator: ", ")
+            }
+        default: "nothing"
+        }
+    }
+
+    // MARK: Errors and close codes
+
+    @Test("the table of errors in docs/protocol.md has each code once, with the status that it is answered with")
+    func errors() throws {
+        let rows = try Self.rows(of: "docs/protocol.md", in: "Errors", headed: "| code | status |")
+        let documented = rows.map { "\(Self.words(in: $0[0]).joined()) \($0[1])" }.sorted()
+        #expect(documented == RoostError.Code.allCases.map { "\($0.rawValue) \(RoostError($0, "").status)" }.sorted())
+    }
+
+    // MARK: The log
+
+    @Test("each line of the log that docs/operations/monitoring.md lists is one that the server writes")
+    func log() throws {
+        let rows = try Self.rows(of: "docs/operations/monitoring.md", in: "The log", headed: "| line | level |")
+        let sources = SourceFile.sources.filter { ["RoostServer", "RoostCommand"].contains($0.target) }.map(\.text)
+        let missing = rows.flatMap { Self.words(in: $0[0]) }.filter { line in
+            // Dots stand for what differs, and a line can have a number before its end.
+            let parts = line.components(separatedBy: "…").map { $0.trimmingCharacters(in: .init(charactersIn: " .,")) }
+            return parts.contains { part in !part.isEmpty && !sources.contains { $0.contains(part) } }
+        }
+        #expect(missing == [])
+    }
+}
