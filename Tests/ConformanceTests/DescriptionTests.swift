@@ -57,6 +57,19 @@ import Testing
         #expect(Set(members.keys) == Set(query))
     }
 
+    @Test("MN-04 an entry of mentionees is described with its type, which it needs, and with names that may be none")
+    func mentionees() throws {
+        let entry = try #require(OperationTable.named("message.send"))
+        let field = try #require(entry.schema.fields.first { $0.name == "mentionees" })
+        let list = Self.object(FieldLimits(of: entry).ownSchema(of: field))
+        let item = try #require(list["items"])
+        #expect(item["required"] == ["type"])
+        let users = try #require(item["properties"]?["users"])
+        #expect(users["minItems"] == nil && users["maxItems"] == .integer(Int64(Limits.membersPerCall)))
+        #expect(item["properties"]?["type"]?["enum"] == ["user", "channel"])
+        #expect(users["items"]?["maxLength"] != nil)
+    }
+
     /// The schema of an object, or of one that may be null too.
     private static func object(_ schema: [String: JSONValue]) -> [String: JSONValue] {
         guard case .array(let forms)? = schema["anyOf"], case .object(let first)? = forms.first else { return schema }

@@ -157,15 +157,32 @@ private struct Question {
                     "At most \(Limits.metadataSizeBytes) bytes of UTF-8 as JSON, \(Limits.metadataDepth) levels of nesting."),
             ]
         case .object(_, let fields):
-            [
-                "type": "object", "additionalProperties": false,
-                "properties": .object(
-                    Dictionary(
-                        fields.filter(belongs).map { field in
-                            (field.name, .object(inside { [field.name: $0] }.schema(field.schema).orNull(unless: field.isRequired)))
-                        }, uniquingKeysWith: { first, _ in first })),
-            ]
+            object(of: fields)
         }
+    }
+
+    private func object(of fields: [Schema.Field]) -> [String: JSONValue] {
+        let members = fields.filter(belongs).map { field in
+            let others = companions(of: field, in: fields)
+            let schema = inside { .object(others.merging([field.name: $0]) { $1 }) }.schema(field.schema)
+            return (field.name, JSONValue.object(schema.orNull(unless: field.isRequired)))
+        }
+        let required = fields.filter(\.isRequired).map { JSONValue.string($0.name) }
+        return ["type": "object", "additionalProperties": false, "properties": .object(Dictionary(members) { first, _ in first })]
+            .merging(required.isEmpty ? [:] : ["required": .array(required)]) { $1 }
+    }
+
+    /// What an object needs besides a field, with which an example of that is valid: the names of a mention stand beside one type and not beside the
+    /// other.
+    private func companions(of field: Schema.Field, in fields: [Schema.Field]) -> [String: JSONValue] {
+        let others = fields.filter { $0.isRequired && $0.name != field.name }
+        let examples = Dictionary(others.map { ($0.name, FieldLimits.example($0.schema)) }) { first, _ in first }
+        let variants = others.flatMap { other -> [[String: JSONValue]] in
+            guard case .enumeration(let cases) = other.schema else { return [] }
+            return cases.map { examples.merging([other.name: .string($0)]) { $1 } }
+        }
+        let example = FieldLimits.example(field.schema)
+        return variants.first { !isRefused(.object($0.merging([field.name: example]) { $1 })) } ?? examples
     }
 
     /// Whether an object may have a member at all: an operation can take a part of another's fields, and refuses the object for the rest.
