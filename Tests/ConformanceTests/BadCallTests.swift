@@ -50,6 +50,12 @@ import Testing
         sending(
             "an entry of a type that there isn't", #""text":"x","mentionees":[{"type":"users","users":["bob"]}]"#, .invalidArgument,
             "mentionees[0].type"),
+        sending("a kind that there isn't", #""text":"x","kind":"poll""#, .invalidArgument, "kind"),
+        sending("a push option that there isn't", #""text":"x","pushOption":"later""#, .invalidArgument, "pushOption"),
+        BadCall(
+            name: "a filter by a kind that there isn't",
+            frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","kinds":["text","poll"]}}"#,
+            request: "GET /v1/channels/general/messages?kinds=text&kinds=poll", code: .invalidArgument, field: "kinds[1]"),
         sending("an entry of a named list", #""text":"x","metaArrays":{"5":["1",2]}"#, .invalidArgument, "metaArrays.5[1]"),
         BadCall(
             name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument,

@@ -98,6 +98,8 @@ struct CallEnvelopeTests {
         // Contents that are none.
         send(#""text":"x","metadata":7"#), send(#""text":"x","metadata":"y""#), send(#""text":"x","metadata":[[[[[[[[[1]]]]]]]]]"#),
         send(#""text":"x","isSilent":1"#), send(#""text":"x","kind":"poll""#), send(#""text":"x","parentId":"-1""#),
+        send(#""text":"x","pushOption":"later""#),
+        #"{"call":1,"operation":"message.list","with":{"channel":"a","kinds":["poll"]}}"#,
         send(#""text":"x","tags":["a",7]"#), send(#""text":"x","mentionees":[{"users":[]}]"#),
         send(#""text":"x","metaArrays":{"a":"b"}"#),
         #"{"call":1,"operation":"message.edit","with":{"channel":"a","message":7,"text":"x"}}"#,

@@ -76,8 +76,14 @@ struct MemoryStore {
             saved.epoch = epoch
         case .userPosition(let seq): saved.userCursor = seq
         case .position(let channel, let position): saved.channels[channel] = position
+        case .advance(let channel, let position):
+            saved.channels[channel]?.cursor = position.cursor
+            saved.channels[channel]?.messageCount = position.messageCount
+            saved.channels[channel]?.hasHole = position.hasHole
+        case .page(let channel, let range): saved.channels[channel]?.add(range)
         case .forget(let channel): forget(channel)
-        case .forgetMessages(let channel, let range): forget(messagesOf: channel, range.contains)
+        case .forgetMessages(let channel, let range):
+            for gone in saved.channels[channel]?.remove(range) ?? [] { forget(messagesOf: channel, gone.contains) }
         case .leave(let channel):
             forget(channel)
             saved.channels[channel] = nil
@@ -90,6 +96,9 @@ struct MemoryStore {
         case .add(let rows, let channel): channels[channel]?.counters.add(rows)
         case .users(let users): apply(users)
         case .rows(let rows, let stream): apply(rows, of: stream)
+        case .rowsOfCached(let rows, let channel):
+            let position = saved.channels[channel]
+            apply(rows.rows(aboutMessages: { position?.holds($0) ?? false }), of: .channel(channel))
         case .count(let channel, let rows): memberships[channel] = memberships[channel].map { $0.counting(rows, as: user) }
         case .overlay(let channel, let overlay): overlays[channel] = overlay
         case .keepOverlays(let channels): overlays = overlays.filter { channels.contains($0.key) }

@@ -84,7 +84,7 @@ struct MemoryStoreTests {
         }
         let marks = (2...5).map { Mark(message: $0, stamp: $0 + 4) }
         return [
-            [.position("general", Position(cursor: 9, windowStart: 0)), rows(Rows([membership(userSeq: 1)]))]
+            [.position("general", Position(cursor: 9, windowStart: 6, stretches: [2...5])), rows(Rows([membership(userSeq: 1)]))]
                 + [rows(Rows((2...5).map(message), marks))],
             // An older row of a key, and a newer one.
             [rows(Rows([Mark(message: 3, stamp: 1), Mark(message: 5, stamp: 20)]))],

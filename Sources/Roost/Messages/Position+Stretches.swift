@@ -31,6 +31,14 @@ extension Position {
     ///
     /// - Returns: Stretches that are given up for it: their messages must be deleted.
     mutating func insert(_ page: ClosedRange<Seq>) -> [ClosedRange<Seq>] {
+        add(page)
+        let surplus = Array(stretches.prefix(max(0, stretches.count - Self.stretchesMax)))
+        stretches.removeFirst(surplus.count)
+        return surplus
+    }
+
+    /// The same without giving anything up: the cache keeps the stretches of all chats that share it.
+    mutating func add(_ page: ClosedRange<Seq>) {
         var joined = page
         for stretch in stretches where stretch.touches(page) {
             joined = min(joined.lowerBound, stretch.lowerBound)...max(joined.upperBound, stretch.upperBound)
@@ -38,11 +46,21 @@ extension Position {
         stretches.removeAll { $0.touches(joined) }
         guard !joined.reaches(windowStart) else {
             windowStart = min(windowStart, joined.lowerBound)
-            return []
+            return
         }
         stretches.append(joined)
-        guard stretches.count > Self.stretchesMax else { return [] }
-        return [stretches.removeFirst()]
+    }
+
+    /// Gives up stretches that reach into a range.
+    ///
+    /// - Returns: The ranges whose messages must be deleted. The newest messages stay, even those of the range.
+    mutating func remove(_ range: ClosedRange<Seq>) -> [ClosedRange<Seq>] {
+        var gone = stretches.filter(range.overlaps)
+        stretches.removeAll(where: range.overlaps)
+        if range.lowerBound < windowStart {
+            gone.append(range.lowerBound...min(range.upperBound, windowStart.subtractingWithSaturation(1)))
+        }
+        return gone
     }
 }
 

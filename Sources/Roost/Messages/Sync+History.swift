@@ -106,8 +106,8 @@ extension Sync {
         let rows = [page.rows.rows.ofFeatures, load.overtaken].map { $0.withoutRows(aboutMessagesExcept: range.contains) }
         emit(
             .store(
-                users + rows.filter { !$0.isEmptyOfFeatures }.map { .rows($0, of: .channel(channel)) } + positionWrite(of: channel)
-                    + forgotten.map { .forgetMessages(channel, $0) }))
+                users + rows.filter { !$0.isEmptyOfFeatures }.map { .rows($0, of: .channel(channel)) } + [.page(channel, range)]
+                    + advanceWrite(of: channel) + forgotten.map { .forgetMessages(channel, $0) }))
     }
 
     // MARK: Pages on their way
@@ -136,8 +136,15 @@ extension MessageLoad {
     /// Where to ask; nil if there is nothing to ask for.
     fileprivate func side(in position: Position) -> HistoryPlace.Side? {
         switch self {
-        case .older(let seq): position.part(holding: seq).flatMap { $0.lowerBound > 0 ? .before($0.lowerBound) : nil }
-        case .newer(let seq): position.part(holding: seq).flatMap { $0.upperBound < .max ? .after($0.upperBound) : nil }
+        // A part that isn't known here was fetched by another chat of the same files: the page touches it.
+        case .older(let seq):
+            if let part = position.part(holding: seq) { part.lowerBound > 0 ? .before(part.lowerBound) : nil } else { .before(seq) }
+        case .newer(let seq):
+            if let part = position.part(holding: seq) {
+                part.upperBound < .max ? .after(part.upperBound) : nil
+            } else {
+                .after(seq)
+            }
         case .around(let seq): .around(seq)
         case .aroundMessage(let id): .aroundMessage(id)
         case .aroundTime(let time): .aroundTime(time)

@@ -66,6 +66,21 @@ extension Sync {
         }
     }
 
+    /// Makes the changes of a message that the server can't have where the message is. One that was deleted meanwhile is given up.
+    ///
+    /// - Returns: The operation as it is then; nil if there is nothing left to send.
+    mutating func mergeChanges(ofUnsent item: OutboxItem) -> OutboxItem? {
+        guard let key = item.message else { return item }
+        let changes = changes(of: .sent(key.clientId), in: key.channel)
+        guard !changes.isEmpty else { return item }
+        guard !changes.contains(where: { $0.operation.isDeletion && isForThisServer($0) }) else {
+            giveUp(item)
+            return nil
+        }
+        mergeChanges(of: item, key)
+        return queues[key.channel]?.items[item.id]
+    }
+
     /// The server doesn't have a refused message: its changes are made where it is.
     mutating func mergeChanges(of item: OutboxItem, _ key: MessageKey) {
         var item = item

@@ -80,14 +80,14 @@ public enum MentionMapper {
         guard case .object(let members) = metadata, case .array(let entries) = members[key] else { return [] }
         return entries.compactMap { entry in
             guard case .object(let entry) = entry, case .string(let type) = entry["type"],
-                let type = Mentionee.Kind(rawValue: type),
                 let index = entry["index"]?.wholeNumber, let length = entry["length"]?.wholeNumber
             else { return nil }
-            switch type {
+            switch Mentionee.Kind(rawValue: type) {
             case .channel: return TextMention(index: index, length: length)
             case .user:
                 guard case .string(let user) = entry["userId"] else { return nil }
                 return TextMention(index: index, length: length, userId: UserID(user))
+            case .unknown: return nil
             }
         }
     }

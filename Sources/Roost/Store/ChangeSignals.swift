@@ -52,6 +52,7 @@ extension StoreChange {
             case .erase, .keepOverlays: self.merge(.everything)
             case .overlay(nil, _): isOwn = true
             case .rows(let rows, let stream): kinds.note(rows, of: stream, in: &self)
+            case .rowsOfCached(let rows, let channel): kinds.note(rows, of: .channel(channel), in: &self)
             default: break
             }
         }

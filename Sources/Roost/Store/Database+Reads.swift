@@ -8,17 +8,35 @@ extension Database {
         try each("SELECT epoch, user_cursor FROM state") { row in
             (saved.epoch, saved.userCursor) = (try row.value(), try row.value())
         }
-        try each("SELECT channel_id, cursor, window_start, message_count, has_hole, stretches FROM positions") { row in
+        try each("SELECT channel_id, \(Position.columns) FROM positions") { row in
             let channel: ChannelID = try row.value()
-            saved.channels[channel] = Position(
-                cursor: try row.value(), windowStart: try row.value(), messageCount: try row.value(), hasHole: try row.value(),
-                stretches: try Position.stretches(row.value()))
+            saved.channels[channel] = try Position(reading: &row)
         }
         return saved
+    }
+
+    /// Nil for a channel that isn't followed.
+    func position(of channel: ChannelID) throws -> Position? {
+        try first("SELECT \(Position.columns) FROM positions WHERE channel_id = ?", [channel]) { try Position(reading: &$0) }
     }
 
     /// The seq up to which a channel's stream is applied; nil for a channel that isn't followed.
     func cursor(of channel: ChannelID) throws -> Seq? {
         try value("SELECT cursor FROM positions WHERE channel_id = ?", [channel])
+    }
+
+    /// Another one after each time that a channel has begun afresh; nil for a channel that isn't followed.
+    func generation(of channel: ChannelID) throws -> Int64? {
+        try value("SELECT generation FROM positions WHERE channel_id = ?", [channel])
+    }
+}
+
+extension Position {
+    fileprivate static let columns = "cursor, window_start, message_count, has_hole, stretches"
+
+    fileprivate init(reading row: inout CacheReader) throws {
+        self.init(
+            cursor: try row.value(), windowStart: try row.value(), messageCount: try row.value(), hasHole: try row.value(),
+            stretches: try Position.stretches(row.value()))
     }
 }

@@ -24,8 +24,16 @@ extension Database {
                     channel.rawValue, position.cursor, position.windowStart, position.messageCount, position.hasHole,
                     try position.storedStretches,
                 ])
+        case .advance(let channel, let position):
+            try run(
+                "UPDATE positions SET cursor = ?2, message_count = ?3, has_hole = ?4 WHERE channel_id = ?1",
+                [channel.rawValue, position.cursor, position.messageCount, position.hasHole])
+        case .page(let channel, let range): try changeParts(of: channel) { $0.add(range) }
         case .forget(let channel): try forget(channel, as: user, kinds)
-        case .forgetMessages(let channel, let range): try kinds.forget(messages: range, in: channel, self)
+        case .forgetMessages(let channel, let range):
+            try changeParts(of: channel) { position in
+                for gone in position.remove(range) { try kinds.forget(messages: gone, in: channel, self) }
+            }
         case .leave(let channel):
             try forget(channel, as: user, kinds)
             try run("DELETE FROM positions WHERE channel_id = ?", [channel.rawValue])
@@ -37,6 +45,10 @@ extension Database {
                 try save(counters, of: channel)
             }
         case .rows(let rows, let stream): try kinds.save(rows, of: stream, as: user, in: self)
+        case .rowsOfCached(let rows, let channel):
+            guard let position = try position(of: channel) else { break }
+            let kept = rows.rows(aboutMessages: position.holds)
+            if !kept.isEmptyOfFeatures { try kinds.save(kept, of: .channel(channel), as: user, in: self) }
         case .users(let users): return try save(users)
         case .count(let channel, let rows):
             if let membership = try membership(of: channel) { try replace(membership.counting(rows, as: user)) }
@@ -60,6 +72,15 @@ extension Database {
         try run(
             "UPDATE positions SET window_start = MAX(window_start, ?2), stretches = NULL WHERE channel_id = ?1",
             [channel.rawValue, seq])
+    }
+
+    /// Changes what is cached of a channel's messages.
+    private func changeParts(of channel: ChannelID, _ change: (inout Position) throws -> Void) throws {
+        guard var position = try position(of: channel) else { return }
+        try change(&position)
+        try run(
+            "UPDATE positions SET window_start = ?2, stretches = ?3 WHERE channel_id = ?1",
+            [channel.rawValue, position.windowStart, try position.storedStretches])
     }
 
     private func erase(epoch: String, _ kinds: CachedRowKinds) throws {

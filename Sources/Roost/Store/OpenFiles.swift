@@ -6,7 +6,8 @@ import RoostAPI
 ///
 /// Several chats of a user share a file, and each goes by the positions that it has read. When one of them begins a channel afresh, those of the
 /// others are wrong: written over the new ones they would say that messages are cached which are gone. So a store that writes a position makes
-/// sure that it has read the last beginning.
+/// sure that it has read the last beginning. Pages that one of them adds are no beginning: the file has those of all, and a chat that doesn't know of
+/// some asks for them once more at worst.
 ///
 /// Beginnings are numbered. One is noted by the transaction that makes it, so that whoever writes next knows of it, and is over with the
 /// transaction. Who reads meanwhile gets the state before, and so knows no beginning from the first one on that isn't over: it reads once more
@@ -98,11 +99,12 @@ enum OpenFiles {
                     file.lastNumber += 1
                     (file.erased, file.begun) = (file.lastNumber, [:])
                     knowing = Known(all: file.lastNumber)
-                case .forget(let channel), .leave(let channel):
+                // Also of stretches that are forgotten: another one believes that it has them.
+                case .forget(let channel), .leave(let channel), .forgetMessages(let channel, _):
                     file.lastNumber += 1
                     file.begun[channel] = file.lastNumber
                     knowing.channels[channel] = file.lastNumber
-                case .position(let channel, _):
+                case .position(let channel, _), .advance(let channel, _), .page(let channel, _):
                     let begun = max(file.begun[channel] ?? 0, file.erased)
                     guard begun <= max(knowing.all, knowing.channels[channel] ?? 0) else { throw BegunAfresh() }
                 case .userPosition: guard file.erased <= knowing.all else { throw BegunAfresh() }

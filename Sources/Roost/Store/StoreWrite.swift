@@ -5,10 +5,15 @@ enum StoreWrite: Hashable, Sendable {
     /// Deletes everything: later writes belong to another history.
     case erase(epoch: String)
     case userPosition(Seq)
+    /// A channel's position where it begins, with what is cached of its messages.
     case position(ChannelID, Position)
+    /// Moves the position on. What is cached stays: another chat of the same files may have added to it.
+    case advance(ChannelID, Position)
+    /// Adds a range of which all messages are stored to what is cached.
+    case page(ChannelID, ClosedRange<Seq>)
     /// Forgets a channel's messages and members, to begin afresh.
     case forget(ChannelID)
-    /// Forgets messages of a channel, and what is about them.
+    /// Forgets the stretches of a channel's messages that reach into a range, and what is about them. What belongs to the newest ones stays.
     case forgetMessages(ChannelID, ClosedRange<Seq>)
     /// Forgets what only members know of a channel, its position too.
     case leave(ChannelID)
@@ -19,6 +24,8 @@ enum StoreWrite: Hashable, Sendable {
     case add(Rows, to: ChannelID)
     /// Puts rows of features in the place of older ones, as each kind says (``CachedRow``).
     case rows(Rows, of: StreamID)
+    /// The same of rows about messages, where these are cached.
+    case rowsOfCached(Rows, in: ChannelID)
     /// Puts what lists show of users in the place of older versions.
     case users([UserSummary])
     /// Counts as read what rows bring that isn't unread for the user (``Membership/counting(_:as:)``).
@@ -38,8 +45,8 @@ enum StoreWrite: Hashable, Sendable {
         switch self {
         case .erase, .userPosition, .users, .rows(_, of: .user), .keepOverlays: nil
         case .overlay(let channel, _): channel
-        case .position(let channel, _), .forget(let channel), .leave(let channel), .forgetMessages(let channel, _),
-            .counters(let channel, _),
+        case .position(let channel, _), .advance(let channel, _), .page(let channel, _), .forget(let channel), .leave(let channel),
+            .forgetMessages(let channel, _), .counters(let channel, _), .rowsOfCached(_, let channel),
             .rows(_, of: .channel(let channel)), .capabilities(let channel, _), .roleCapabilities(let channel, _),
             .count(let channel, _), .add(_, let channel):
             channel

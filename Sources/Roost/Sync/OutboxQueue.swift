@@ -15,6 +15,8 @@ struct OutboxQueue: Hashable, Sendable {
     private var remaining: Set<Int64> = []
     /// Operations that aren't in the file yet as they are, with the number of writes that are awaited.
     private var unwritten: [Int64: Int] = [:]
+    /// Those among them that the file doesn't have at all.
+    private var new: Set<Int64> = []
 
     /// One that is sent a little later, with the next ones going before it: the draft that the user types at this moment.
     private(set) var held: Int64?
@@ -98,6 +100,7 @@ struct OutboxQueue: Hashable, Sendable {
         remaining.remove(id)
         if held == id { held = nil }
         unwritten[id] = nil
+        new.remove(id)
         if inFlight == id { inFlight = nil }
         if noting == id { noting = nil }
         if withoutKey == id { withoutKey = nil }
@@ -114,11 +117,23 @@ struct OutboxQueue: Hashable, Sendable {
         put(item, for: server)
     }
 
-    mutating func beginWriting(_ id: Int64) { unwritten[id, default: 0] += 1 }
+    mutating func beginWriting(_ id: Int64, isNew: Bool) {
+        unwritten[id, default: 0] += 1
+        if isNew { new.insert(id) }
+    }
 
     mutating func endWriting(_ id: Int64) {
+        new.remove(id)
         guard let count = unwritten[id] else { return }
         unwritten[id] = count > 1 ? count - 1 : nil
+    }
+
+    /// No write is awaited any more.
+    ///
+    /// - Returns: The operations that the file doesn't have.
+    mutating func cancelWriting() -> [OutboxItem] {
+        defer { (unwritten, new) = ([:], []) }
+        return inOrder(new)
     }
 
     /// The row of the one that was to be sent couldn't be written: the server doesn't have it.

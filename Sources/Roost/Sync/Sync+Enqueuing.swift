@@ -68,8 +68,14 @@ extension Sync {
         if case .sent(let client) = target, var sent = self.item(.message(MessageKey(channel: edit.channel, clientId: client))),
             sent.isUnsent
         {
+            // Edits that were made while the server might have it come before this one.
+            var superseded: [OutboxItem] = []
+            for case (let earlier, .edit(let before, _)) in changes(of: target, in: edit.channel).map({ ($0, $0.operation) }) {
+                sent.operation = sent.operation.edited(before)
+                superseded.append(earlier)
+            }
             sent.operation = sent.operation.edited(edit)
-            return keep(sent, for: token)
+            return keep(sent, removing: superseded, for: token)
         }
         let item = aimed(item, at: target)
         if var earlier = changes(of: target, in: edit.channel).last(where: { !$0.isRefused }), earlier.isUnsent,
@@ -217,8 +223,9 @@ extension Sync {
         let isHeld = queues[item.channel]?.held == item.id
         let isNext = phase == .online && queues[item.channel]?.isIdle ?? true && isForThisServer(item) && !isHeld
         if isNext, !item.isRefused { item.firstSentAt = serverTime }
+        let isNew = queues[item.channel]?.items[item.id] == nil
         put(item)
-        queues[item.channel]?.beginWriting(item.id)
+        queues[item.channel]?.beginWriting(item.id, isNew: isNew)
         for earlier in superseded { remove(earlier) }
         keeping.insert(token)
         emit(.kept(token, item.id, of: item.channel))
@@ -235,6 +242,9 @@ extension Sync {
         keeping.insert(token)
         emit(.kept(token, item.id, of: item.channel))
     }
+
+    /// The same where nobody waits for that. One that the file still has goes on, as its row says.
+    mutating func giveUp(_ item: OutboxItem) { takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id)) }
 
     mutating func kept(_ id: Int64, of channel: ChannelID?, for token: CallToken) {
         guard token != Self.nobody else { return noted(id, in: channel) }
@@ -280,11 +290,22 @@ extension Sync {
                 emit(.store([.overlay(channel, overlays[channel])]))
             }
         }
+        if outbox == nil { dropUnwritten() }
         let error = RoostError(.unavailable, "This device's outbox couldn't be written: \(reason)")
         for token in keeping.sorted() {
             settleGivenUp(token)
             if token > Self.nobody { emit(.reply(token, .failure(error))) }
         }
         keeping = []
+    }
+
+    /// Nobody knows what is in the file. What was to be put into it and never was is dropped, as its callers are told, and other operations go on as they
+    /// are here: no write is awaited any more.
+    private mutating func dropUnwritten() {
+        for channel in queuedChannels {
+            let dropped = queues[channel]?.cancelWriting() ?? []
+            for item in dropped { forget(item) }
+            showOverlay(of: channel)
+        }
     }
 }

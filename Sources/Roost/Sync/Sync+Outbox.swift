@@ -59,8 +59,7 @@ extension Sync {
     /// Gives up an operation. One that is under way may have arrived all the same; the stream then brings what it did.
     mutating func discard(_ row: OutboxRow) {
         guard let item = item(row) else { return }
-        // Nobody waits for that, but one that the file still has goes on, as its row says.
-        takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id))
+        giveUp(item)
         showOverlay(of: item.channel)
         sendNext(in: item.channel)
     }
@@ -71,7 +70,7 @@ extension Sync {
             let others = (queues[channel]?.items.values.filter { !isForThisServer($0) } ?? []).sorted { $0.place < $1.place }
             for var item in others {
                 guard !discards else {
-                    takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id))
+                    giveUp(item)
                     continue
                 }
                 (item.server, item.firstSentAt) = (server, nil)
@@ -111,8 +110,10 @@ extension Sync {
     mutating func sendNext(in channel: ChannelID?) {
         guard phase == .online, var item = queues[channel]?.next else { return }
         guard item.firstSentAt != nil, !item.isWaiting else {
-            // After a refusal, the server doesn't have it. It goes out once the file says that the server may: one that isn't noted would be
-            // sent under another name after a restart.
+            // After a refusal, the server doesn't have it.
+            guard let merged = mergeChanges(ofUnsent: item) else { return sendNext(in: channel) }
+            item = merged
+            // It goes out once the file says that the server may: one that isn't noted would be sent under another name after a restart.
             item.firstSentAt = serverTime
             item.server = server
             (item.failure, item.isWaiting) = (nil, false)
@@ -182,6 +183,7 @@ extension Sync {
         if settings.waitsForEndOfRefusal, let until = error.until, until < .forever {
             item.isWaiting = true
             put(item)
+            guard mergeChanges(ofUnsent: item) != nil else { return }
             queues[channel]?.letsOthersPass = true
             // The end may come earlier: a moderator changes their mind.
             return waitToSend(

@@ -9,7 +9,8 @@ extension Sync {
         guard case .channel(let channel) = changes.stream else { return [] }
         let rows = changes.rows.rows
         var writes: [StoreWrite] = []
-        if changes.isFresh == true || saved.channels[channel] == nil {
+        let begins = changes.isFresh == true || saved.channels[channel] == nil
+        if begins {
             // Of an ephemeral channel there is nothing older to be had.
             let isWhole = rows.channel.map { rows.messageCount(after: 0) >= $0.counters.messageCount || $0.isEphemeral } ?? false
             let lowest = rows.oldestMessage ?? changes.seq.addingWithSaturation(1)
@@ -30,13 +31,14 @@ extension Sync {
                 to: changes.seq, rows.counters ?? rows.channel?.counters, born: born, purged: rows.purgedCount(upTo: position))
         }
         writes += channelWrites(rows, of: channel)
-        writes += positionWrite(of: channel)
+        writes += begins ? positionWrite(of: channel) : otherChatsWrites(rows, of: channel) + advanceWrite(of: channel)
         for membership in rows.memberships ?? [] { writes += membershipWrites(membership) }
         return writes + capabilityWrites(rows)
     }
 
     /// Returns the writes of a channel's own rows: everything but the position.
     mutating func channelWrites(_ rows: Rows, of channel: ChannelID) -> [StoreWrite] {
+        meetUsers(of: rows)
         var writes: [StoreWrite] = []
         if let row = rows.channel { writes.append(.channel(row)) }
         if let counters = rows.counters { writes.append(.counters(channel, counters)) }
@@ -53,6 +55,14 @@ extension Sync {
             writes.append(.roleCapabilities(channel, Capabilities.ByRole(permissions: capabilities, channelSeq: seq)))
         }
         return writes
+    }
+
+    /// Returns the writes of changes of messages that aren't cached as far as this client knows: another chat of the same files may have fetched
+    /// them, and this one moves the position past the change.
+    func otherChatsWrites(_ rows: Rows, of channel: ChannelID) -> [StoreWrite] {
+        guard let position = saved.channels[channel] else { return [] }
+        let others = rows.ofFeatures.rows(aboutMessages: { !position.holds($0) })
+        return others.isEmptyOfFeatures ? [] : [.rowsOfCached(others, in: channel)]
     }
 
     mutating func userWrites(_ rows: Rows) -> [StoreWrite] {
@@ -111,9 +121,11 @@ extension Sync {
         return writes + positionWrite(of: id)
     }
 
-    func positionWrite(of channel: ChannelID) -> [StoreWrite] {
+    private func positionWrite(of channel: ChannelID) -> [StoreWrite] {
         saved.channels[channel].map { [.position(channel, $0)] } ?? []
     }
+
+    func advanceWrite(of channel: ChannelID) -> [StoreWrite] { saved.channels[channel].map { [.advance(channel, $0)] } ?? [] }
 }
 
 extension Membership {

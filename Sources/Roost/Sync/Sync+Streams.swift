@@ -61,7 +61,7 @@ extension Sync {
             if event.isMessageAlone { writes.append(.add(rows, to: channel)) }
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
             writes += rows.countWrite(in: channel, as: user, after: position)
-            writes += positionWrite(of: channel) + readingWrites(in: [channel])
+            writes += otherChatsWrites(rows, of: channel) + advanceWrite(of: channel) + readingWrites(in: [channel])
             store(writes, bringing: [rows])
             news.map { emit($0) }
         }
@@ -118,6 +118,8 @@ extension Sync {
         } catch {
             return lose(.server, "the answer to a resume couldn't be read: \(error)")
         }
+        // One that wasn't on this page is on a later one. To a resume that names its position it would bring nothing.
+        if page.hasMore { refreshing.formUnion(fetchedAfresh.subtracting(page.channels.compactMap(\.stream.channel))) }
         fetchedAfresh = []
         let before = saved
         if page.user.seq > saved.userCursor { miss(nil, after: saved.userCursor) }

@@ -3,11 +3,23 @@
 ///     [.users(["ben", "ann"]), .channel]
 public struct Mentionee: Codable, Hashable, Sendable {
     /// What is mentioned.
-    public enum Kind: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    public enum Kind: OpenWireEnumeration {
         /// The users that are named.
         case user
         /// Every member of the channel, whoever that is when they look (MN-12).
         case channel
+        /// What this version doesn't know. It mentions nobody here, and no server takes it from this version.
+        case unknown(String)
+
+        public static let allCases: [Kind] = [.user, .channel]
+
+        public var rawValue: String {
+            switch self {
+            case .user: "user"
+            case .channel: "channel"
+            case .unknown(let name): name
+            }
+        }
     }
 
     /// What is mentioned. At most one entry of a message has each type.
@@ -64,8 +76,9 @@ extension [Mentionee] {
     /// Whether the channel is mentioned.
     public var mentionsChannel: Bool { contains { $0.type == .channel } }
 
-    /// Throws when there are more than two, two of one type, or an entry that names too many.
+    /// Throws when there are more than two, two of one type, one of a type that isn't known, or an entry that names too many.
     func validate() throws(RoostError) {
+        for (index, entry) in enumerated() { try entry.type.validate(field: "mentionees[\(index)].type") }
         guard count <= Limits.mentionees else { throw .limitExceeded("mentionees", limit: Limits.mentionees, unit: "entries") }
         guard Set(map(\.type)).count == count else {
             throw RoostError(.mentionInvalid, "mentionees must not have two entries of one type.", field: "mentionees")
@@ -83,6 +96,7 @@ extension [Mentionee] {
                     throw .limitExceeded("mentionees", limit: Limits.membersPerCall, unit: "users")
                 }
                 for user in users { try user.validate(field: "mentionees") }
+            case .unknown: break
             }
         }
     }

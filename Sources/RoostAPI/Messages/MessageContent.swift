@@ -51,7 +51,9 @@ public struct MessageContent: Hashable, Sendable {
 }
 
 /// What sort of message one is (SB-33).
-public enum MessageKind: String, Codable, CaseIterable, Sendable, WireEnumeration {
+///
+/// Whatever a newer server adds, a message has a text to show, and counts as unread unless it is silent (``Unread/counts(_:)``).
+public enum MessageKind: OpenWireEnumeration {
     /// A user's text.
     case text
     /// A text by the app's own people or backend: `message.sendAdmin`.
@@ -60,16 +62,43 @@ public enum MessageKind: String, Codable, CaseIterable, Sendable, WireEnumeratio
     case system
     /// The app's own, with a `customType` and whatever else it takes. Its text may be empty.
     case custom
+    /// One that this version doesn't know. No server takes it from this one.
+    case unknown(String)
+
+    public static let allCases: [MessageKind] = [.text, .admin, .system, .custom]
+
+    public var rawValue: String {
+        switch self {
+        case .text: "text"
+        case .admin: "admin"
+        case .system: "system"
+        case .custom: "custom"
+        case .unknown(let name): name
+        }
+    }
 }
 
 /// Which members get a push for a message (SB-39). It is kept with the message, for whatever sends pushes.
-public enum PushOption: String, Codable, CaseIterable, Sendable, WireEnumeration {
+public enum PushOption: OpenWireEnumeration {
     /// As each member has set it.
     case `default`
     /// Nobody.
     case suppress
     /// Also members who have muted the channel for themselves.
     case force
+    /// One that this version doesn't know. No server takes it from this one.
+    case unknown(String)
+
+    public static let allCases: [PushOption] = [.default, .suppress, .force]
+
+    public var rawValue: String {
+        switch self {
+        case .default: "default"
+        case .suppress: "suppress"
+        case .force: "force"
+        case .unknown(let name): name
+        }
+    }
 }
 
 /// What became of the languages that a message's text is wanted in (SB-38, §8.8).
@@ -99,6 +128,8 @@ extension MessageContent {
 
     /// Throws when something in it is outside its limits, or when only the server sends such messages.
     public func validate() throws(RoostError) {
+        try kind.validate(field: "kind")
+        try pushOption.validate(field: "pushOption")
         guard kind != .system else { throw .invalidArgument("kind", "must not be system: the server sends these itself") }
         try Limits.check(text, length: Limits.messageTextLength, field: "text")
         if kind == .custom {

@@ -7,6 +7,8 @@ public enum Unread {
     ///
     /// The server's own messages and silent ones don't. What doesn't count is excluded here and nowhere else. The answer for a message must never
     /// change, so it may only depend on fields that don't.
+    ///
+    /// One of a kind that this version doesn't know counts, unless it is silent: so messages of later kinds that don't count are silent ones.
     public static func counts(_ message: Message) -> Bool { message.kind != .system && !message.isSilent }
 
     /// Returns whether an unread message mentions a member: by name or with the whole channel (MN-16).

@@ -50,14 +50,38 @@ public protocol SchemaDescribed {
 }
 
 /// An enumeration of strings on the wire.
-public protocol WireEnumeration: SchemaDescribed, CaseIterable, RawRepresentable, WireWritable where RawValue == String {}
+public protocol WireEnumeration: SchemaDescribed, CaseIterable, RawRepresentable, WireWritable where RawValue == String {
+    /// Whether this version knows the value.
+    var isKnown: Bool { get }
+}
 
 extension WireEnumeration {
+    public var isKnown: Bool { true }
     public func write(to json: inout JSONBytes) { json.string(rawValue) }
     public static var schema: Schema { .enumeration(allCases.map(\.rawValue)) }
     public static var schemaExample: Self {
         guard let first = allCases.first else { preconditionFailure("\(Self.self) has no cases.") }
         return first
+    }
+}
+
+/// An enumeration in rows that clients keep, to which a newer server may add cases: an unknown value is kept as its string, and the row is read.
+///
+/// Calls must not have such a value. Whatever checks one refuses it, by ``validate(field:)``.
+public protocol OpenWireEnumeration: WireEnumeration, Codable, Hashable, Sendable {
+    /// A value that this version doesn't know.
+    static func unknown(_ name: String) -> Self
+}
+
+extension OpenWireEnumeration {
+    public init(rawValue: String) { self = Self.allCases.first { $0.rawValue == rawValue } ?? .unknown(rawValue) }
+
+    public var isKnown: Bool { Self.allCases.contains(self) }
+
+    /// Throws `invalid_argument` with the field's name if this version doesn't know the value.
+    public func validate(field: String) throws(RoostError) {
+        guard !isKnown else { return }
+        throw .invalidArgument(field, "must be one of: \(Self.allCases.map(\.rawValue).joined(separator: ", "))")
     }
 }
 

@@ -6,7 +6,12 @@ public import RoostAPI
 extension ChannelID: ExpressibleByArgument {}
 extension UserID: ExpressibleByArgument {}
 extension MessageID: ExpressibleByArgument {}
-extension MessageKind: ExpressibleByArgument {}
+extension MessageKind: ExpressibleByArgument {
+    public init?(argument: String) {
+        self.init(rawValue: argument)
+        guard isKnown else { return nil }
+    }
+}
 extension ChannelType: ExpressibleByArgument {}
 extension ChannelRole: ExpressibleByArgument {}
 extension MembershipFilter: ExpressibleByArgument {}

@@ -196,7 +196,7 @@ enum MessageText {
     /// What sort of message it is, unless it is a user's text: `admin`, or `card`, which is the app's own.
     static func sort(of message: Message) -> String? {
         guard message.content.kind != .text else { return nil }
-        return (message.content.kind == .custom ? message.content.customType?.safe() : nil) ?? message.content.kind.rawValue
+        return (message.content.kind == .custom ? message.content.customType?.safe() : nil) ?? message.content.kind.rawValue.safe()
     }
 
     /// The text on one line, with what is to be known of it.

@@ -99,6 +99,7 @@ struct MessageKindTests {
         }
         let before = try world.dump()
         #expect(try refusal(.admin)?.field == "kind" && refusal(.system)?.field == "kind")
+        #expect(try refusal(.unknown("poll"))?.message == "kind must be one of: text, admin, system, custom.")
         #expect(try refusal(.custom)?.field == "customType" && refusal(.custom, customType: "")?.field == "customType")
         #expect(try refusal(.text, text: " \n\t")?.field == "text")
         #expect(try world.dump() == before)

@@ -148,10 +148,11 @@ private struct RandomModels {
 
     mutating func message() -> Message {
         let content = MessageContent(
-            text: text(), kind: one(of: MessageKind.allCases), customType: maybe(text()), data: maybe(text()),
+            text: text(), kind: one(of: MessageKind.allCases + [.unknown("poll")]), customType: maybe(text()), data: maybe(text()),
             metadata: maybe(json()), tags: maybe(tags()), parentId: maybe(MessageID(rawValue: seq())),
-            mentionees: maybe([.users([UserID(text())]), .channel]), metaArrays: maybe([text(): tags()]),
-            pushOption: one(of: PushOption.allCases), targetLanguages: maybe(tags()), isSilent: flag())
+            mentionees: maybe([.users([UserID(text())]), .channel, Mentionee(type: .unknown("team"))]),
+            metaArrays: maybe([text(): tags()]),
+            pushOption: one(of: PushOption.allCases + [.unknown("later")]), targetLanguages: maybe(tags()), isSilent: flag())
         return Message(
             messageId: MessageID(rawValue: seq()), channelId: ChannelID(text()), seq: seq(), changeSeq: seq(),
             sender: UserID(text()), clientId: ClientID(text()), content: content, createdAt: time(), editedAt: maybe(time()),

@@ -89,6 +89,23 @@ struct HoleTests {
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6"] && client.calls.isEmpty)
     }
 
+    @Test("R12 a channel that is fetched afresh still is where the answer comes in pages, until one of them brings it")
+    func laterPage() async throws {
+        var client = try await client()
+        try await client.receive(sent(message(6, "m6"), messages: 5))
+        for seq: Seq in [2, 3] {
+            #expect(client.resumes.last == [:])
+            try await client.answer("stream.resume", with: Resumption(user: changes(user: seq), channels: [], hasMore: true))
+        }
+        #expect(client.resumes == [[:], [:], [:]])
+        let page = Resumption(user: changes(user: 3), channels: [whole(to: 6)], hasMore: true)
+        try await client.answer("stream.resume", with: page)
+        // It is there: the rest is another channel's.
+        #expect(client.resumes.last == ["general": 6])
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 4), channels: [], hasMore: false))
+        #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6"] && client.calls.isEmpty)
+    }
+
     @Test("R12 a hole is known after a restart, and a resume that brings messages after it has the channel come afresh")
     func restarted() async throws {
         var client = try await client().restarted()

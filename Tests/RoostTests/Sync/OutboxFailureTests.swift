@@ -64,4 +64,38 @@ struct OutboxFailureTests {
         #expect(feed(.outboxFailed(saved, "It is full."), to: &sync) == [])
         #expect(sync.server == "other")
     }
+
+    @Test("R08 what couldn't be written, where nobody knows what is in the file, doesn't hold up what comes after it")
+    func unreadable() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        var sync = client.sync
+        func send(_ clientId: ClientID, _ token: CallToken) -> Sync.Input {
+            let message = SendMessage(channel: Self.channel, clientId: clientId, text: "a")
+            return .enqueue(token, .send(message), id: token, at: Timestamp(milliseconds: 0))
+        }
+        _ = sync.handle(send("c1", 1_000_001))
+        let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
+        _ = sync.handle(.enqueue(1_000_002, .edit(edit, of: "c1"), id: 1_000_002, at: Timestamp(milliseconds: 0)))
+        let outputs = sync.handle(.outboxFailed(nil, "It is gone."))
+        let refused = outputs.compactMap { if case .reply(let token, .failure) = $0 { token } else { nil } }
+        #expect(refused == [1_000_001, 1_000_002] && sync.queues.isEmpty)
+        #expect(feed(send("c2", 1_000_003), to: &sync) == ["message.send"])
+    }
+
+    @Test("R08 an operation of the file that couldn't be changed is sent all the same where the file can't be read")
+    func unreadableChange() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("a", clientId: "c1")
+        try await client.send("m", clientId: "c2")
+        let number = try #require(client.calls.first { $0.value == "message.send" }?.key)
+        var sync = client.sync
+        let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
+        _ = sync.handle(.enqueue(.max, .edit(edit, of: "c2"), id: .max, at: Timestamp(milliseconds: 0)))
+        _ = sync.handle(.outboxFailed(nil, "It is gone."))
+        let answer = String(decoding: try JSONWriter.bytes(of: message(4, "a", by: "ann", clientId: "c1")), as: UTF8.self)
+        let reply = Array(#"{"reply":\#(number),"result":\#(answer)}"#.utf8)
+        #expect(feed(.transport(sync.connection, .message(reply)), to: &sync) == ["message.send"])
+    }
 }

@@ -52,6 +52,24 @@ struct StreamTests {
         #expect(try await client.view()?.channel.counters.messageCount == 5)
     }
 
+    @Test(
+        "R12 AM-43 a message of a kind that this version doesn't know is shown and counts unless it is silent, and nothing is fetched again"
+    )
+    func unknownKind() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for (seq, isSilent) in [(4, false), (5, true)] as [(Seq, Bool)] {
+            var poll = message(seq, "Tea or coffee?")
+            (poll.content.kind, poll.content.pushOption) = (.unknown("poll"), .unknown("later"))
+            poll.content.mentionees = [Mentionee(type: .unknown("team"), users: ["ann"])]
+            poll.content.isSilent = isSilent
+            try await client.receive(alone(poll))
+            #expect(try await client.window().rows.last?.item.message == poll)
+        }
+        #expect(try await client.texts() == ["one", "two", "Tea or coffee?", "Tea or coffee?"])
+        #expect(try await client.unread() == 3 && client.calls.isEmpty)
+    }
+
     @Test("A message that comes alone and can't be read has its channel fetched afresh, so that unread counts stay exact (R12)")
     func unreadableMessage() async throws {
         var client = try await Harness()

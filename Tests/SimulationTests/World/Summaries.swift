@@ -11,6 +11,8 @@ extension StoreWrite {
         case .userPosition(let seq): "me:\(seq)"
         case .position(let channel, let position):
             "\(channel):\(position.windowStart)...\(position.cursor)" + (position.stretches.isEmpty ? "" : " \(position.stretches)")
+        case .advance(let channel, let position): "\(channel):...\(position.cursor)"
+        case .page(let channel, let range): "page(\(channel) \(range))"
         case .forget(let channel): "forget(\(channel))"
         case .forgetMessages(let channel, let range): "forget(\(channel) \(range))"
         case .leave(let channel): "leave(\(channel))"
@@ -19,6 +21,7 @@ extension StoreWrite {
         case .add(let rows, let channel): "add(\(channel): \(rows.summary))"
         case .users(let users): "users(\(users.map { "\($0.userId)@\($0.version)" }.joined(separator: " ")))"
         case .rows(let rows, let stream): "rows of \(stream): \(rows.summary)"
+        case .rowsOfCached(let rows, let channel): "rows of cached messages of \(channel): \(rows.summary)"
         case .count(let channel, let rows): "count(\(channel): \(rows.summary))"
         case .overlay(let channel, let overlay): "overlay(\(channel?.rawValue ?? "own") \(overlay.map { "\($0)" } ?? "none"))"
         case .keepOverlays(let channels): "overlays(\(channels.count))"

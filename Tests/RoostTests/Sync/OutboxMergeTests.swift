@@ -1,0 +1,102 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// Changes of a message that were made while the server might have it, and that it doesn't have after all.
+@Suite("Outbox: changes behind a message that was refused")
+struct OutboxMergeTests {
+    private static let channel = Harness.channel
+    private let silenced = RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 7_200_000))
+    private let key = MessageKey(channel: channel, clientId: "c1")
+
+    private func edit(_ text: String) -> OutboxOperation {
+        .edit(EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: text), of: "c1")
+    }
+
+    private let deletion = OutboxOperation.delete(DeleteMessage(channel: channel, message: MessageID(rawValue: 0)), of: "c1")
+
+    /// A client whose message is under way.
+    private func client() async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("A", clientId: "c1")
+        #expect(client.inFlight == "c1")
+        _ = client.take()
+        return client
+    }
+
+    private func kept(by client: Harness) async throws -> [String?] {
+        try await client.outbox.items().map { $0.operation.sent?.text }
+    }
+
+    private let discarded = RoostError(.notFound, "The message was discarded.")
+
+    @Test("R08 a message that was deleted on its way isn't published when the silence that refused it ends")
+    func deleted() async throws {
+        var client = try await client()
+        try await client.enqueue(edit("B"))
+        try await client.enqueue(deletion)
+        try await client.send("next", clientId: "c2")
+        try await client.refuse("message.send", with: silenced)
+        #expect(try await kept(by: client) == ["next"])
+        #expect(client.take().contains(.settled(key, .failure(discarded))))
+        // Nothing waits for an end: the next message finds out for itself.
+        #expect(client.inFlight == "c2" && client.calls.values.sorted() == ["message.send"])
+        try await client.refuse("message.send", with: silenced)
+        try await client.feed(.timer(.outbox(Self.channel)))
+        #expect(client.inFlight == "c2")
+    }
+
+    @Test("R08 of the edits of a message on its way that is refused for a while, the last one is what is sent in the end")
+    func edited() async throws {
+        var client = try await client()
+        try await client.enqueue(edit("B"))
+        #expect(try await kept(by: client) == ["A", nil])
+        try await client.refuse("message.send", with: silenced)
+        #expect(try await kept(by: client) == ["B"])
+        try await client.enqueue(edit("C"))
+        #expect(try await kept(by: client) == ["C"])
+        #expect(try await client.texts() == ["one", "two", "C…"])
+        try await client.feed(.timer(.outbox(Self.channel)))
+        #expect(client.inFlight == "c1")
+        let sent = message(4, "C", by: "ann", clientId: "c1")
+        try await client.answer("message.send", with: sent)
+        try await client.receive(alone(sent))
+        #expect(client.calls.isEmpty)
+        #expect(try await kept(by: client) == [])
+    }
+
+    /// The client on another server, which doesn't have the message that the former one may have had.
+    private func moved(_ client: inout Harness) async throws {
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        try await client.connect(server: "other")
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+    }
+
+    @Test("R08 a message that was deleted on its way to another server isn't published on this one")
+    func deletedElsewhere() async throws {
+        var client = try await client()
+        try await client.enqueue(deletion)
+        try await moved(&client)
+        _ = client.take()
+        try await client.feed(.resolveOthers(discard: false))
+        #expect(client.calls.isEmpty)
+        #expect(try await kept(by: client) == [])
+        #expect(client.take().contains(.settled(key, .failure(discarded))))
+    }
+
+    @Test("R08 an edit of a message that is still to be sent comes after those that wait behind it")
+    func editedElsewhere() async throws {
+        var client = try await client()
+        try await client.enqueue(edit("B"))
+        try await moved(&client)
+        try await client.feed(.stop)
+        client.forgetCalls()
+        try await client.feed(.resolveOthers(discard: false))
+        #expect(try await kept(by: client) == ["A", nil])
+        try await client.enqueue(edit("C"))
+        #expect(try await kept(by: client) == ["C"])
+    }
+}
