@@ -213,6 +213,7 @@ let package = Package(
                 "RoostAPI", "Roost",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ] + sockets,
             swiftSettings: settings),
         .testTarget(

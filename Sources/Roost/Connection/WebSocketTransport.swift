@@ -32,9 +32,11 @@ public struct WebSocketTransport: Transport {
     public func run(
         url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
     ) async {
+        var isOpen = false
         do {
             let address = try Address(url)
             let channel = try await connect(to: address)
+            isOpen = true
             await receive(.opened)
             let end = try await channel.executeThenClose { inbound, outbound in
                 try await Self.exchange(
@@ -42,14 +44,20 @@ public struct WebSocketTransport: Transport {
             }
             await receive(end)
         } catch {
-            let reason = Self.reason(of: error, url)
+            let reason = isOpen ? Self.reason(ofEnd: error) : Self.reason(of: error, url)
             await receive(.closed(code: nil, reason: reason.message, cause: reason.cause))
         }
     }
 
     public func validate(_ url: URL) throws(RoostError) { _ = try Address(url) }
 
-    /// Says what went wrong, and where to look.
+    /// Says what ended a connection that was open, and where to look: TLS has agreed on everything by then.
+    static func reason(ofEnd error: any Error) -> WaitingReason {
+        if case NIOSSLError.uncleanShutdown = error { return WaitingReason(.network, "the connection ended without a goodbye") }
+        return WaitingReason(.network, "\(error)")
+    }
+
+    /// Says why no connection could be made, and where to look.
     static func reason(of error: any Error, _ url: URL) -> WaitingReason {
         let host = url.host(percentEncoded: false) ?? ""
         switch error {
@@ -65,6 +73,9 @@ public struct WebSocketTransport: Transport {
             return WaitingReason(.network, "\(host) didn't answer in time")
         case is UpgradeRefused:
             return WaitingReason(.upgrade, "\(error)")
+        // A proxy that hasn't got a server to pass a connection on to, say.
+        case NIOSSLError.uncleanShutdown:
+            return reason(ofEnd: error)
         case is NIOSSLError, is BoringSSLError:
             return WaitingReason(.certificate, "no secure connection to \(host) can be made: \(error)")
         default:

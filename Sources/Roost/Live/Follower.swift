@@ -51,10 +51,11 @@ final class Follower {
     ///   - ended: Takes its turn when the user has logged out, to forget what the server has answered. The object is loaded then, as one that reads
     ///     the store is.
     ///   - changed: Called with everything at once, then with each change.
+    ///   - failed: Called when this device's files can't be opened, each time that was tried.
     func follow(
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
         away: (@MainActor () async -> Bool)? = nil, ended: (@MainActor () -> Void)? = nil,
-        changed: @escaping @MainActor (StoreChange) async -> Void
+        changed: @escaping @MainActor (StoreChange) async -> Void, failed: (@MainActor () -> Void)? = nil
     ) {
         self.away = away
         self.connected = connected
@@ -65,7 +66,10 @@ final class Follower {
                 self?.showAgain()
                 await connected?()
             }, away: away == nil ? nil : absent,
-            failed: { [weak self] error in self?.enter(.unavailable(error)) },
+            failed: { [weak self] error in
+                failed?()
+                self?.enter(.unavailable(error))
+            },
             changed: { [weak self] change in
                 // With another history, or another file, users who were known aren't.
                 if change.isEverything { self?.shown = [:] }

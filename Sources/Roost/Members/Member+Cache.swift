@@ -52,6 +52,11 @@ extension Member: CachedModel {
     }
 }
 
+extension Rows {
+    /// Whose rows as members they bring.
+    var changedMembers: [UserID] { members?.map(\.userId) ?? [] }
+}
+
 /// The user's own memberships. A list of channels reads the index of `memberships`, which is narrow.
 extension Membership: CachedRow {
     static let schema = """

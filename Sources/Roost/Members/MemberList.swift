@@ -3,10 +3,10 @@ public import RoostAPI
 
 /// Members of a channel as a live collection (AM-39, MN-14).
 ///
-/// The pages come from the server, again after each reconnect. Without a connection the list begins with the members that this device knows of,
-/// in the phase `unavailable`: that may be some of them or none. In a channel that the user is a member of, events update members who join,
-/// leave or get another role; searches and lists of the muted and the banned are requested again a moment later. Who is
-/// online is followed while the user watches the channel (``LiveChannel/watch(limit:watchersLimit:)``).
+/// The pages come from the server, again after each reconnect, and when the user leaves the channel or comes back to it. Without a connection
+/// the list begins with the members that this device knows of, in the phase `unavailable`: that may be some of them or none. In a channel that
+/// the user is a member of, events update members who join, leave or get another role; searches and lists of the muted and the banned are
+/// requested again a moment later. Who is online is followed while the user watches the channel (``LiveChannel/watch(limit:watchersLimit:)``).
 @MainActor @Observable
 public final class MemberList {
     /// The request to the server.
@@ -41,6 +41,7 @@ public final class MemberList {
     @ObservationIgnored private var isAnswered = false
     /// The seq of the channel after which members' rows in the store are news.
     @ObservationIgnored private var seen: Seq?
+    @ObservationIgnored private let answer: ChannelAnswer
     /// Who came and went while pages were on their way, which may be older; nil while none are.
     @ObservationIgnored private var toldMeanwhile: [PresenceChange]?
     @ObservationIgnored private let follower: Follower
@@ -56,6 +57,7 @@ public final class MemberList {
         case .list(let list): roster = MemberRoster(sort: list.sort ?? .firstCreated, order: list.order, roles: list.roles)
         case .search(let search): roster = MemberRoster(sort: .lastCreated, roles: search.roles)
         }
+        answer = ChannelAnswer(of: Self.channel(of: question), chat.driver)
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.work { try await $0.refresh() } },
             away: { [weak self] in
@@ -64,6 +66,8 @@ public final class MemberList {
             },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
+                // Who came and went before the user was back is in no row here.
+                if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
                 if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
                 if self?.roster.users.isDisjoint(with: change.users) == false {
                     await self?.work(isQuestion: false) { try await $0.introduce() }
@@ -112,7 +116,9 @@ public final class MemberList {
         show()
     }
 
-    private var channel: ChannelID {
+    private var channel: ChannelID { Self.channel(of: question) }
+
+    private static func channel(of question: Question) -> ChannelID {
         switch question {
         case .list(let list): list.channel
         case .search(let search): search.channel
@@ -132,7 +138,7 @@ public final class MemberList {
 
     /// Asks for as many members as are shown.
     private func refresh() async throws {
-        // The server's answer includes everything that is in the store now.
+        try await answer.ask()
         let channel = channel
         let seen = try await chat.driver.files().store.read { try $0.cursor(of: channel) }
         let count = isAnswered ? max(pageSize, roster.count) : pageSize
@@ -237,6 +243,11 @@ public final class MemberList {
     }
 
     private func askSoon() {
-        follower.soon { [weak self] in await self?.work { try await $0.refresh() } }
+        answer.outdate()
+        follower.soon { [weak self] in
+            // A new connection may have asked meanwhile.
+            guard self?.answer.isOutdated == true else { return }
+            await self?.work { try await $0.refresh() }
+        }
     }
 }

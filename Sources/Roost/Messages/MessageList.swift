@@ -85,7 +85,9 @@ public final class MessageList {
             changed: { [weak self] change in
                 // A refusal of the anchor stays until the app asks for something else.
                 await self?.follower.work(isQuestion: change.isEnd) { try await self?.reload(change) }
-            })
+            },
+            // Other calls fail by themselves, and don't wait until the files can be read.
+            failed: { [weak self] in self?.turn = nil })
     }
 
     /// The list after each change, with the difference from the one before; the first update inserts everything.
@@ -178,7 +180,7 @@ public final class MessageList {
     }
 
     private func read(_ move: MessageWindow.Move) async throws {
-        await turn?.comes()
+        try await turn?.comes()
         defer { turn = nil }
         let files = try await driver.files()
         // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.

@@ -23,6 +23,9 @@ extension Rows {
 
     var newestMessage: Message? { messages?.last }
 
+    /// Who sent the messages.
+    var senders: [UserID] { messages?.map(\.sender) ?? [] }
+
     /// Messages that a user sent.
     func sent(by sender: UserID) -> [Message] { (messages ?? []).filter { $0.sender == sender } }
 }

@@ -3,8 +3,9 @@ public import RoostAPI
 
 /// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for who has seen it.
 ///
-/// It comes from the server, again after each reconnect. In a channel of up to `Limits.receiptMembers` it then follows every change; in a larger one, only
-/// while the channel is watched (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't in it. The phase is `refused` with
+/// It comes from the server, again after each reconnect, and when the user leaves the channel or comes back to it. In a channel of up to
+/// `Limits.receiptMembers` it then follows every change; in a larger one, only while the channel is watched
+/// (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't in it. The phase is `refused` with
 /// `feature_disabled` if the channel's policy has no `readEvents`, and in a channel of more than `Limits.largeChannelMembers`.
 @MainActor @Observable
 public final class LiveReceipts {
@@ -22,6 +23,7 @@ public final class LiveReceipts {
     @ObservationIgnored private var toldMeanwhile: [UserID: ReadPosition] = [:]
     @ObservationIgnored private let channel: ChannelID
     @ObservationIgnored private let chat: Chat
+    @ObservationIgnored private let answer: ChannelAnswer
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<[UserID: ReadPosition]>()
     @ObservationIgnored private var following: ObservationToken?
@@ -30,12 +32,17 @@ public final class LiveReceipts {
         self.channel = channel
         self.chat = chat
         follower = Follower(chat.driver)
+        answer = ChannelAnswer(of: channel, chat.driver)
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
-                // Who has left isn't shown, and who has joined has read up to there.
-                if !change.isEverything, !change.members.isEmpty { self?.askSoon() }
+                // Who has left isn't shown, and who has joined has read up to there. Of the time before the user was back nothing is told.
+                if !change.isEverything, !change.members.isEmpty {
+                    self?.askSoon()
+                } else if await self?.answer.hasBegunAfresh() == true {
+                    self?.askSoon()
+                }
             })
         let news = chat.driver.signals.news(of: channel)
         following = ObservationToken(
@@ -60,6 +67,7 @@ public final class LiveReceipts {
     private func refresh() async {
         await follower.work { [weak self] in
             guard let self else { return }
+            try await answer.ask()
             toldMeanwhile = [:]
             var fresh: [UserID: ReadPosition] = [:]
             var question = ListReaders(channel: channel, limit: Limits.memberPage.max)
@@ -100,7 +108,11 @@ public final class LiveReceipts {
     }
 
     private func askSoon() {
-        follower.soon { [weak self] in await self?.refresh() }
+        answer.outdate()
+        follower.soon { [weak self] in
+            // A new connection may have asked meanwhile.
+            if self?.answer.isOutdated == true { await self?.refresh() }
+        }
     }
 }
 

@@ -3,7 +3,7 @@ import NIOConcurrencyHelpers
 /// Keeps an app's calls in the order in which they were made, whatever each of them has to wait for before it reaches the machine.
 ///
 /// A call takes its turn where it is made, without a wait in between; it waits for the turn to come; and it passes it on as soon as it is on its
-/// way. A turn that is let go of is passed on too, so that a call that fails holds up nobody.
+/// way. A turn that is let go of is passed on too, so that a call that fails holds up nobody; the next one still waits for all before it.
 final class CallOrder: Sendable {
     private let last = NIOLockedValueBox<Gate?>(nil)
 
@@ -26,44 +26,87 @@ final class CallOrder: Sendable {
             self.gate = gate
         }
 
-        deinit { gate.open() }
+        deinit { pass() }
 
         /// Returns when all earlier calls are on their way.
-        func comes() async {
-            await previous.withLockedValue { $0 }?.isOpen()
+        ///
+        /// - Throws: `CancellationError` if the task is cancelled before that.
+        func comes() async throws {
+            try await previous.withLockedValue { $0 }?.isOpen()
             previous.withLockedValue { $0 = nil }
         }
 
-        /// Lets the next call go.
-        func pass() { gate.open() }
+        /// The same for a call that is made even if its task is cancelled.
+        func comesInAnyCase() async {
+            // Nobody cancels this task.
+            _ = try? await Task { try await comes() }.value
+        }
+
+        /// Lets the next call go, once all earlier ones are on their way.
+        func pass() {
+            let previous = previous.withLockedValue { previous in
+                defer { previous = nil }
+                return previous
+            }
+            if let previous { previous.opens(gate) } else { gate.open() }
+        }
     }
 
     /// Opens once.
     fileprivate final class Gate: Sendable {
         private struct State {
             var isOpen = false
-            var waiting: CheckedContinuation<Void, Never>?
+            var waiting: CheckedContinuation<Void, any Error>?
+            /// The gate of a call that was given up while it waited for this one.
+            var next: Gate?
         }
 
         private let state = NIOLockedValueBox(State())
 
         func open() {
-            let waiting = state.withLockedValue { state in
-                state.isOpen = true
-                defer { state.waiting = nil }
-                return state.waiting
+            // One after another rather than each by the one before it, for there may be thousands.
+            var opening: Gate? = self
+            while let gate = opening {
+                let (waiting, next) = gate.state.withLockedValue { state in
+                    state.isOpen = true
+                    defer { (state.waiting, state.next) = (nil, nil) }
+                    return (state.waiting, state.next)
+                }
+                waiting?.resume()
+                opening = next
             }
-            waiting?.resume()
+        }
+
+        /// Opens another gate when this one is open.
+        func opens(_ next: Gate) {
+            let isOpen = state.withLockedValue { state in
+                if !state.isOpen { state.next = next }
+                return state.isOpen
+            }
+            if isOpen { next.open() }
         }
 
         /// Returns when it is open. One call waits for a gate: the next one.
-        func isOpen() async {
-            await withCheckedContinuation { continuation in
-                let isOpen = state.withLockedValue { state in
-                    if !state.isOpen { state.waiting = continuation }
-                    return state.isOpen
+        ///
+        /// - Throws: `CancellationError` if the task is cancelled before that.
+        func isOpen() async throws {
+            try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { continuation in
+                    let result: Result<Void, any Error>? = state.withLockedValue { state in
+                        if state.isOpen { return .success(()) }
+                        // It may have been cancelled on its way here, before there was something to cancel.
+                        if Task.isCancelled { return .failure(CancellationError()) }
+                        state.waiting = continuation
+                        return nil
+                    }
+                    if let result { continuation.resume(with: result) }
                 }
-                if isOpen { continuation.resume() }
+            } onCancel: {
+                let waiting = state.withLockedValue { state in
+                    defer { state.waiting = nil }
+                    return state.waiting
+                }
+                waiting?.resume(throwing: CancellationError())
             }
         }
     }

@@ -250,17 +250,23 @@ extension JSONDecoder {
 private struct LenientError: Decodable {
     var error: RoostError
 
-    private enum CodingKeys: String, CodingKey { case code, message }
+    private enum CodingKeys: String, CodingKey { case code, message, field, limit, rule, until, retryAfterMilliseconds }
 
     init(from decoder: any Decoder) throws {
-        do {
-            error = try RoostError(from: decoder)
-        } catch {
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            let code = try container.decode(String.self, forKey: .code)
-            let message = try container.decodeIfPresent(String.self, forKey: .message) ?? "The server refused."
-            // A refusal that this version doesn't know is a final one: trying it again unchanged would be guesswork.
-            self.error = RoostError(.notPermitted, "\(message) (\(code))", rule: code)
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        /// A field that is absent, or can't be read, takes none of the others along.
+        func field<Value: Decodable>(_ key: CodingKeys) -> Value? { try? container.decodeIfPresent(Value.self, forKey: key) }
+        let code = try container.decode(String.self, forKey: .code)
+        let message = field(.message) ?? "The server refused."
+        error = RoostError(
+            .notPermitted, message, field: field(.field), limit: field(.limit), rule: field(.rule), until: field(.until),
+            retryAfterMilliseconds: field(.retryAfterMilliseconds))
+        if let known = RoostError.Code(rawValue: code) {
+            error.code = known
+        } else {
+            // A refusal that this version doesn't know is a final one, for trying it again unchanged would be guesswork, unless the server says when to.
+            error.code = error.retryAfterMilliseconds == nil ? .notPermitted : .unavailable
+            (error.message, error.rule) = ("\(message) (\(code))", code)
         }
     }
 }

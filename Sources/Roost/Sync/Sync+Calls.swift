@@ -206,10 +206,12 @@ extension Sync {
     private mutating func channelArrived(_ view: ChannelView, mayHaveJoined: Bool) {
         let id = view.channel.channelId
         var writes: [StoreWrite] = []
-        if let cursor = saved.channels[id]?.cursor {
-            // Its stream is newer, unless the answer is as new: no event reports an end by time, like a silence's.
-            guard view.channel.counters.seq >= cursor else { return }
-        } else if let membership = view.membership, membership.state == .member {
+        let isMember = view.membership?.state == .member
+        if saved.channels[id] != nil {
+            // The channel's stream knows better, but for the permissions: no event reports an end by time, like a silence's. An answer of before the
+            // latest event has them too, and the stored ones are replaced unless they are of a later moment.
+            guard isMember else { return }
+        } else if let membership = view.membership, isMember {
             if isAuthenticated {
                 // While catching up, the answer to the resume or a held event brings the channel, at the moment that fits the other streams.
                 guard mayHaveJoined, phase == .online else { return }

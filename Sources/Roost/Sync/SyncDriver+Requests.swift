@@ -7,6 +7,9 @@ extension SyncDriver {
     ///
     /// - Parameter timeout: How long to wait for that; nil for ever. The client goes on connecting after it.
     func connect(timeout: Duration? = nil) async throws {
+        startsUnderWay += 1
+        var isSubmitted = false
+        defer { if !isSubmitted { startsUnderWay -= 1 } }
         guard try await prepareToConnect(since: stopCount) else {
             throw RoostError(.notConnected, "The client was disconnected while it began to connect.")
         }
@@ -27,6 +30,7 @@ extension SyncDriver {
             try await withCheckedThrowingContinuation { continuation in
                 connecting[token] = continuation
                 submit(.start)
+                isSubmitted = true
                 // It may have been cancelled on its way here, before there was something to cancel. So below.
                 if Task.isCancelled { stopWaiting(for: token) }
             }
@@ -39,7 +43,12 @@ extension SyncDriver {
     ///
     /// - Parameter stops: What ``stopCount`` was when the app asked for it.
     func start(since stops: Int) async throws {
-        if try await prepareToConnect(since: stops) { await post(.start) }
+        startsUnderWay += 1
+        var isSubmitted = false
+        defer { if !isSubmitted { startsUnderWay -= 1 } }
+        guard try await prepareToConnect(since: stops) else { return }
+        isSubmitted = true
+        await post(.start)
     }
 
     /// Has the machine look at once whether there is a connection.
@@ -118,8 +127,8 @@ extension SyncDriver {
     private func answer(
         _ turn: CallOrder.Turn, _ input: @Sendable (CallToken) -> Sync.Input
     ) async throws -> [UInt8] {
-        await turn.comes()
         do {
+            try await turn.comes()
             _ = try await prepare()
         } catch {
             turn.pass()
@@ -158,7 +167,7 @@ extension SyncDriver {
         // Whoever waits for the message's confirmation holds the turn as long: later calls must not wait for that.
         defer { next.pass() }
         try await enqueue(.send(message), turn)
-        await next.comes()
+        await next.comesInAnyCase()
         let channel = message.channel
         var draft = machine?.queuedDraft(in: channel)?.text
         if draft == nil { draft = try? await files().store.read { try $0.draft(of: channel)?.text } }
@@ -167,7 +176,8 @@ extension SyncDriver {
     }
 
     private func enqueue(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
-        await turn.comes()
+        // What the user sends is kept even if its screen is gone before its turn.
+        await turn.comesInAnyCase()
         defer { turn.pass() }
         _ = try await prepare()
         try requireSession()

@@ -17,8 +17,11 @@ extension SyncDriver {
 
     /// Ends the connection, and lets go of the files when everything that is under way is written.
     func suspend() async {
-        guard suspended == nil, let files = try? await opening?.value else { return }
-        suspended = Suspended(files: files, isUnderWay: statuses.current.isUnderWay, stopCount: stopCount + 1)
+        guard suspended == nil, opening != nil || startsUnderWay > 0, let files = try? await files() else { return }
+        // What the machine is made of is read by then.
+        _ = try? await preparation?.value
+        let isUnderWay = statuses.current.isUnderWay || startsUnderWay > 0 && machine != nil
+        suspended = Suspended(files: files, isUnderWay: isUnderWay, stopCount: stopCount + 1)
         await stop()
         await rest()
         // An app that connects in the background has taken them back.

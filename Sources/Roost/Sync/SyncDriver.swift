@@ -39,6 +39,8 @@ actor SyncDriver {
     var isDraining = false
     /// How often the app has asked for the end of the connection which it hasn't come to.
     var stopsUnderWay = 0
+    /// How often the app has asked for a connection which it hasn't begun to make: the files are being opened, say.
+    var startsUnderWay = 0
     private nonisolated let stops = NIOLockedValueBox(0)
     /// The size of the messages among the inputs, and the transports that wait for it to fall.
     private var inputBytes = 0
@@ -50,7 +52,7 @@ actor SyncDriver {
     /// What the driver let go of while the app is in the background.
     struct Suspended {
         var files: SyncFiles
-        /// Whether it was connected, or tried to be.
+        /// Whether it was connected, or tried to be, or was about to.
         var isUnderWay: Bool
         /// What ``stopCount`` is after the stop for the background. The app has disconnected since if it is another.
         var stopCount: Int
@@ -243,6 +245,7 @@ actor SyncDriver {
             for input in batch { outputs += machine?.handle(input) ?? [] }
             await perform(outputs)
             if stopsUnderWay > 0 { stopsUnderWay -= batch.count { if case .stop = $0 { true } else { false } } }
+            if startsUnderWay > 0 { startsUnderWay -= batch.count { if case .start = $0 { true } else { false } } }
         }
         isDraining = false
         for waiting in waitingForRest { waiting.resume() }

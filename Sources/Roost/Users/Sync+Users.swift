@@ -5,7 +5,8 @@ import RoostAPI
 ///
 /// With each connection the server is asked once for each of them whose name and picture it hasn't brought on its own since: they may have changed
 /// meanwhile, or only the id is known. All that are shown within a moment are one question, and what changes from then on is told by signals. Users
-/// that no live object shows aren't requested. A question that couldn't be asked, because there is no connection or the server is busy, is asked later.
+/// that no live object shows aren't requested. Somebody whom the server didn't know is asked about once more when a row shows that they exist. A
+/// question that couldn't be asked, because there is no connection or the server is busy, is asked later.
 extension Sync {
     struct UserQuestions: Hashable, Sendable {
         /// The newest version that is known of users who are shown, or were lately; 0 for one of whom only the id is known.
@@ -18,8 +19,12 @@ extension Sync {
         private(set) var asked: Set<UserID> = []
         /// Users of whom this connection has brought what is shown of them.
         private var current: Set<UserID> = []
-        /// Users whom the server doesn't know.
+        /// Users whom the server didn't know when this connection asked for them.
         private var absent: Set<UserID> = []
+        /// Those of them who have turned out to exist since, and are asked for once more.
+        private var met: Set<UserID> = []
+        /// Of these, those who turned out to while they were asked for: the answer may be older.
+        private var metMeanwhile: Set<UserID> = []
         /// Whether something changed since the question under way was asked, of which its answer may not know.
         private var isOutdated = false
         var isAskingSoon = false
@@ -74,15 +79,43 @@ extension Sync {
             if absent.count >= Self.rememberedMax { absent = [] }
             learn(users)
             let before = asked
-            (asked, failures) = ([], 0)
+            let late = metMeanwhile
+            (asked, metMeanwhile, failures) = ([], [], 0)
             if isOutdated {
                 // What was missed meanwhile may be newer than the answer.
                 (isOutdated, current) = (false, [])
                 return wait(for: shown)
             }
             guard isWhole else { return wait(for: before.sorted()) }
-            absent.formUnion(before.filter { versions[$0] == 0 })
-            remember(before)
+            let missing = before.filter { versions[$0] == 0 }
+            let existing = missing.intersection(late)
+            absent.formUnion(missing.subtracting(existing))
+            remember(before.subtracting(existing))
+            wait(for: existing.sorted())
+        }
+
+        /// The server won't say anything of those who were asked for.
+        mutating func refused() {
+            remember(asked)
+            (asked, metMeanwhile, failures, isOutdated) = ([], [], 0, false)
+        }
+
+        /// Whether it would be news of anybody that they exist.
+        var expectsNobody: Bool { absent.isEmpty && asked.isEmpty }
+
+        /// Takes note of users who exist, whatever the server said of them before.
+        mutating func meet(_ users: some Sequence<UserID>) {
+            if met.count >= Self.rememberedMax { met = [] }
+            for user in users where !met.contains(user) {
+                if absent.remove(user) != nil {
+                    met.insert(user)
+                    current.remove(user)
+                    if versions[user] != nil { wait(for: [user]) }
+                } else if asked.contains(user), versions[user] == 0 {
+                    met.insert(user)
+                    metMeanwhile.insert(user)
+                }
+            }
         }
 
         /// Takes what this connection has brought of users.
@@ -102,13 +135,13 @@ extension Sync {
         /// Has the question asked again.
         mutating func failed() {
             waiting = asked.sorted() + waiting
-            asked = []
+            (asked, metMeanwhile) = ([], [])
             failures += 1
         }
 
         /// Another history: what was known of it doesn't hold.
         mutating func forget() {
-            (absent, current, isOutdated) = ([], [], !asked.isEmpty)
+            (absent, met, metMeanwhile, current, isOutdated) = ([], [], [], [], !asked.isEmpty)
             versions = versions.mapValues { _ in 0 }
             wait(for: shown)
         }
@@ -119,9 +152,10 @@ extension Sync {
             wait(for: shown)
         }
 
-        /// Another connection: its server may be less busy, and names may have changed.
+        /// Another connection: its server may be less busy, names may have changed, and users may exist by now.
         mutating func disconnected() {
             (asked, waiting, current, isOutdated) = ([], [], [], false)
+            (absent, met, metMeanwhile) = ([], [], [])
             wait(for: shown)
             (failures, isAskingSoon) = (0, false)
         }
@@ -146,6 +180,13 @@ extension Sync {
         guard !users.isEmpty else { return [] }
         userQuestions.learn(users)
         return [.users(users)]
+    }
+
+    /// Messages have senders who exist, and so do members. Somebody may have been shown, and asked for, before they did.
+    mutating func meetUsers(of rows: Rows) {
+        guard !userQuestions.expectsNobody else { return }
+        userQuestions.meet(rows.senders + rows.changedMembers)
+        askForUsersSoon()
     }
 
     /// What is shown of users has changed while this client is connected.
@@ -189,7 +230,7 @@ extension Sync {
         } catch {
             // It would be refused again, or can't be read again. They are shown as they are known.
             log(.warning, "Users couldn't be asked for: \(error)")
-            userQuestions.answered(with: [])
+            userQuestions.refused()
         }
     }
 }

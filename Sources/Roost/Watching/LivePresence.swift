@@ -3,8 +3,8 @@ import RoostAPI
 
 /// How many of a channel's members are online, as a live object (SB-63, D-38).
 ///
-/// It watches the channel as long as it is kept, again after each reconnect, because the server tells only watchers who comes and goes. A list of members shows who
-/// they are (``MemberList``, ``MemberItem/isOnline``). Members who don't share it always appear offline to others.
+/// It watches the channel as long as it is kept, again after each reconnect and when the user comes back to the channel, because the server tells only
+/// watchers who comes and goes. A list of members shows who they are (``MemberList``, ``MemberItem/isOnline``). Members who don't share it always appear offline to others.
 @MainActor @Observable
 public final class LivePresence {
     /// The number of members who are online, including the user. 0 until it is loaded.
@@ -19,6 +19,7 @@ public final class LivePresence {
 
     @ObservationIgnored private let channel: ChannelID
     @ObservationIgnored private let chat: Chat
+    @ObservationIgnored private let answer: ChannelAnswer
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<Int>()
     @ObservationIgnored private var following: ObservationToken?
@@ -30,10 +31,15 @@ public final class LivePresence {
         self.channel = channel
         self.chat = chat
         follower = Follower(chat.driver)
+        answer = ChannelAnswer(of: channel, chat.driver)
         hold = WatchHold(chat.driver)
         follower.follow(
-            .own, connected: { [weak self] in await self?.refresh() }, away: { true }, ended: { [weak self] in self?.show(0) },
-            changed: { _ in })
+            .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
+            ended: { [weak self] in self?.show(0) },
+            changed: { [weak self] _ in
+                // The watch has ended with the membership.
+                if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
+            })
         let news = chat.driver.signals.news(of: channel)
         following = ObservationToken(
             task: Task { [weak self] in
@@ -58,9 +64,18 @@ public final class LivePresence {
     private func refresh() async {
         await follower.work { [weak self] in
             guard let self else { return }
+            try await answer.ask()
             let before = signalCount
             let state = try await hold.watch(channel)
             show(signalCount == before ? state.online : onlineCount)
+        }
+    }
+
+    private func askSoon() {
+        answer.outdate()
+        follower.soon { [weak self] in
+            // A new connection may have asked meanwhile.
+            if self?.answer.isOutdated == true { await self?.refresh() }
         }
     }
 

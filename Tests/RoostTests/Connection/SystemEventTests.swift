@@ -96,6 +96,32 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
+    @Test(
+        "An app that goes to the background while the files are being opened is online when it comes back",
+        arguments: [true, false])
+    func opening(isAwaited: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        try await chat.driver.openFiles(after: opened)
+        let connecting = isAwaited ? Task { try await chat.connect() } : nil
+        if !isAwaited { chat.start() }
+        try await until { await chat.driver.preparation != nil }
+        let background = Task { await chat.driver.take(.background) }
+        await letOthersRun()
+        open.finish()
+        await background.value
+        let lock = try #require(try takeLock())
+        close(lock)
+        #expect(chat.driver.statuses.current == .offline)
+        _ = await connecting?.result
+
+        await chat.driver.take(.foreground)
+        try await until { chat.driver.statuses.current == .online }
+        #expect(await chat.driver.startsUnderWay == 0)
+        await chat.disconnect()
+    }
+
     @Test("An app that disconnects in the background isn't connected when it comes back")
     func disconnected() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

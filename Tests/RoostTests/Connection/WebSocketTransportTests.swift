@@ -2,10 +2,12 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import NIOSSL
 import NIOWebSocket
-import Roost
 import RoostAPI
 import Testing
+
+@testable import Roost
 
 @Suite("WebSocketTransport", .timeLimit(.minutes(5)))
 struct WebSocketTransportTests {
@@ -54,6 +56,17 @@ struct WebSocketTransportTests {
         await run.value
         #expect(await connections.next() == nil)
         try await listener.close()
+    }
+
+    @Test("A secure connection that ends is no problem of a certificate, also where the other side closes it without saying so")
+    func insecureEnd() throws {
+        let url = try #require(URL(string: "wss://example.com"))
+        let broken: [any Error] = [NIOSSLError.uncleanShutdown, NIOSSLError.readInInvalidTLSState, BoringSSLError.zeroReturn]
+        #expect(broken.map { WebSocketTransport.reason(ofEnd: $0).cause } == [.network, .network, .network])
+        let refused: [any Error] = [
+            NIOSSLError.uncleanShutdown, NIOSSLError.handshakeFailed(.zeroReturn), NIOSSLError.unableToValidateCertificate,
+        ]
+        #expect(refused.map { WebSocketTransport.reason(of: $0, url).cause } == [.network, .certificate, .certificate])
     }
 
     @Test("Where nobody listens, the end is all that is told")

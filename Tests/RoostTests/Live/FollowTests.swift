@@ -33,7 +33,7 @@ struct FollowTests {
 
 extension SyncDriver {
     /// Has whoever needs the files wait.
-    fileprivate func openFiles(after opened: AsyncStream<Void>) async throws {
+    func openFiles(after opened: AsyncStream<Void>) async throws {
         let files = try await files()
         opening = Task {
             for await _ in opened {}

@@ -161,9 +161,8 @@ struct MessageListTests {
             ])
         }
         try await read(to: 500, userSeq: 1)
-        try await store.write([
-            .forgetMessages(Harness.channel, 501...501), .messages([message(501, "mine", by: "ann")], of: Harness.channel),
-        ])
+        try await store.change { try CachedRowKinds.standard.forget(messages: 501...501, in: Harness.channel, $0) }
+        try await store.write([.messages([message(501, "mine", by: "ann")], of: Harness.channel)])
         let list = chat.channel(Harness.channel).messages(around: .firstUnread, pageSize: 10)
         try await list.loaded()
         #expect(list.items.map(\.text) == (496...500).map { "\($0)" } + ["mine"] + (502...505).map { "\($0)" })

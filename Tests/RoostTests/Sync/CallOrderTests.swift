@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import RoostAPI
+import Synchronization
 import Testing
 
 @testable import Roost
@@ -32,7 +33,7 @@ struct CallOrderTests {
             while let (number, turn) = turns.popLast() {
                 group.addTask {
                     if number.isMultiple(of: 3) { await letOthersRun(1) }
-                    await turn.comes()
+                    guard (try? await turn.comes()) != nil else { return }
                     // One that fails never passes its turn on, but lets go of it.
                     guard !number.isMultiple(of: 7) else { return }
                     continuation.yield(number)
@@ -44,5 +45,78 @@ struct CallOrderTests {
         var numbers: [Int] = []
         for await number in sent { numbers.append(number) }
         #expect(numbers == (0..<200).filter { !$0.isMultiple(of: 7) })
+    }
+
+    @Test("a call that is cancelled while it waits for its turn ends at once, and those after it still wait for those before it")
+    func cancelled() async throws {
+        let order = CallOrder()
+        let (first, later) = (order.take(), (0..<20_000).map { _ in order.take() })
+        let last = order.take()
+        var cancelledCount = 0
+        for turn in later {
+            let waiting = Task { try await turn.comes() }
+            waiting.cancel()
+            do { try await waiting.value } catch is CancellationError { cancelledCount += 1 }
+            turn.pass()
+        }
+        #expect(cancelledCount == later.count)
+        let hasCome = Mutex(false)
+        let waiting = Task {
+            try await last.comes()
+            hasCome.withLock { $0 = true }
+        }
+        await letOthersRun()
+        #expect(!hasCome.withLock { $0 })
+        first.pass()
+        try await waiting.value
+    }
+
+    @Test("what waits for its turn can be cancelled, but a message is kept")
+    func cancelledCalls() async throws {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let held = chat.driver.order.take()
+        let call = Task { try await chat.call(GetMe()) }
+        let message = Task { try await chat.channel("general").send("kept") }
+        await letOthersRun()
+        call.cancel()
+        message.cancel()
+        await #expect(throws: CancellationError.self) { try await call.value }
+        held.pass()
+        _ = try await message.value
+        #expect(try await chat.driver.files().outbox.count() == 1)
+    }
+
+    @MainActor @Test("where this device's files can't be opened, a list of messages doesn't hold up other calls: they say so")
+    func filesAway() async throws {
+        let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        // Where the directory is to be, there is a file.
+        try Data().write(to: directory)
+        var configuration = Chat.Configuration(
+            storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let channel = chat.channel("general")
+        let list = channel.messages()
+        var refusals: [RoostError] = []
+        let calls = [
+            Task { _ = try await channel.send("hi") }, Task { try await channel.markRead() }, Task { _ = try await chat.me() },
+        ]
+        let waiting = calls.map { call in
+            Task { do { try await call.value } catch let error as RoostError { refusals.append(error) } }
+        }
+        try await until { refusals.count == calls.count }
+        #expect(refusals.allSatisfy { $0.code == .unavailable } && list.phase.error?.code == .unavailable)
+        for task in waiting { try await task.value }
+
+        try FileManager.default.removeItem(at: directory)
+        try await chat.connect()
+        try await until { list.phase == .loaded }
+        try await channel.sendConfirmed("hi")
+        try await until { list.items.map(\.text) == ["welcome", "hi"] }
+        await chat.disconnect()
     }
 }

@@ -67,7 +67,8 @@ struct PlainRowsTests {
     private static let values: [(json: String, isRead: Bool)] = [
         (#""hi""#, true), (#" "hi" "#, true), (#""\u0041\ud83d\udc26""#, true), (#""\/\b\f""#, true), ("null", false), ("7", false),
         ("{}", false), (#"["a"]"#, false), ("true", false), (#""\ud83d""#, false), (#""a\#u{1}""#, false), ("nul", false),
-        (#""hi","text":"ho""#, true), (#""hi","more":{"a":[1,"}]",null,-1.5e3]}"#, true), (#""hi","kind":"poll""#, false),
+        (#""hi","text":"ho""#, true), (#""hi","more":{"a":[1,"}]",null,-1.5e3]}"#, true), (#""hi","kind":"poll""#, true),
+        (#""hi","kind":7"#, false), (#""hi","pushOption":"later""#, true), (#""hi","mentionees":[{"type":"team"}]"#, true),
         (#""hi","tags":null"#, true), (#""hi","tags":[1]"#, false), (#""hi","isSilent":"yes""#, false),
         (#""hi","metadata":{"a":null,"b":-1,"c":1.5}"#, true), (#""hi","parentId":7"#, false), (#""hi","changeSeq":7"#, true),
         (#""hi","changeSeq":null"#, true), (#""hi","changeSeq":"7""#, false),

@@ -182,16 +182,17 @@ struct UserQuestionTests {
     }
 
     @Test(
-        "SB-61 somebody whom the server didn't know is asked about with the next connection once they have come; who couldn't be stored is too"
+        "SB-61 somebody whom the server didn't know is asked about with the next connection, as is who couldn't be stored"
     )
     func absentNoMore() async throws {
         var state = Sync.UserQuestions()
         state.show(["new": 0])
         _ = state.ask()
         state.answered(with: [])
-        state.disconnected()
         #expect(state.ask() == [:])
-        state.learn([user("new", "New", version: 1)])
+        state.disconnected()
+        #expect(state.ask() == ["new": 0])
+        state.answered(with: [user("new", "New", version: 1)])
         state.disconnected()
         #expect(state.ask() == ["new": 1])
         var client = try await connected()
@@ -204,6 +205,39 @@ struct UserQuestionTests {
         _ = client.take()
         try await client.feed(.timer(.users))
         #expect(questions(in: client.take()) == [["bob": 0]])
+    }
+
+    @Test(
+        "SB-61 somebody whom the server didn't know is asked about once more when a message of theirs, or their row as a member, arrives"
+    )
+    func metAfterwards() async throws {
+        var client = try await connected()
+        func ask() async throws -> [[String: Int64]] {
+            try await client.feed(.timer(.users))
+            return questions(in: client.take())
+        }
+        let nobody = ChangedUsers(users: [], hasMore: false)
+        try await client.feed(.show(["cat": 0, "dan": 0, "eve": 0]))
+        #expect(try await ask() == [["cat": 0, "dan": 0, "eve": 0]])
+        // While they are asked for: the answer may be from before.
+        try await client.receive(sent(message(4, "I'm new", by: "cat"), messages: 3))
+        try await client.answer("user.listChanged", with: nobody)
+        #expect(try await ask() == [["cat": 0]])
+        try await client.answer("user.listChanged", with: ChangedUsers(users: [user("cat", "Cat")], hasMore: false))
+        try await client.receive(sent(message(5, "Me too", by: "dan"), messages: 4))
+        #expect(try await ask() == [["dan": 0]])
+        try await client.answer("user.listChanged", with: nobody)
+        let time = Timestamp(milliseconds: 6)
+        let eve = Member(userId: "eve", role: .member, state: .member, joinedAt: time, joinedSeq: 6, changeSeq: 6)
+        try await client.receive(
+            Event(
+                kind: .memberJoined, stream: .channel(Harness.channel), seq: 6, actor: "eve",
+                rows: Rows(counters: counters(6, messages: 4), [eve])))
+        #expect(try await ask() == [["eve": 0]])
+        try await client.answer("user.listChanged", with: nobody)
+        // A server that knows nothing of them after all isn't asked with each of their messages.
+        try await client.receive(sent(message(7, "Hello?", by: "dan"), messages: 5))
+        #expect(try await ask() == [])
     }
 
     @Test("SB-61 a question with long ids is one frame, and the others come with the next")

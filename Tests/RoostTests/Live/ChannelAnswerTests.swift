@@ -1,0 +1,143 @@
+import Foundation
+import Logging
+import RoostAPI
+import Synchronization
+import Testing
+
+@testable import Roost
+
+/// What only the server knows of a channel, when the user leaves it and comes back while the connection lasts.
+@MainActor @Suite("Live objects: coming back to a channel", .timeLimit(.minutes(5)))
+struct ChannelAnswerTests {
+    private nonisolated static let refusal = RoostError(.notMember, "It is for members.")
+
+    /// Who is in the channel, as the server says; nil while the user isn't.
+    private final class People: Sendable {
+        private let users = Mutex<[UserID]?>(["ann", "cid"])
+        var all: [UserID]? { users.withLock { $0 } }
+        func set(_ all: [UserID]?) { users.withLock { $0 = all } }
+    }
+
+    private nonisolated static func answer(_ call: ScriptedServer.Call, _ people: People) -> ScriptedServer.Answer {
+        guard let users = people.all else { return .error(Self.refusal) }
+        let time = Timestamp(milliseconds: 0)
+        switch call.operation {
+        case "member.list":
+            let members = users.map {
+                Member(userId: $0, role: .member, state: .member, joinedAt: time, joinedSeq: 1, changeSeq: 1)
+            }
+            return .result(Page(items: members.map { MemberEntry(member: $0, isOnline: true) }))
+        case "reading.listReaders": return .result(Page(items: users.map { ReadPosition(userId: $0, readSeq: 3) }))
+        case "channel.watch":
+            return .result(
+                WatchedChannel(
+                    config: ChannelPolicy.presets[0], channel: channel(counters(3, messages: 0)), online: users.count,
+                    watcherCount: 1,
+                    watchers: [:], members: [:], read: [:],
+                    messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 3), ownCapabilities: []))
+        default: return .error(.notFound("operation"))
+        }
+    }
+
+    private func membership(_ state: MembershipState, since seq: Seq, userSeq: Seq) -> Membership {
+        var membership = RoostTests.membership(readSeq: seq, readCount: 0, state: state, channelSeq: seq, userSeq: userSeq)
+        membership.joinedSeq = seq
+        return membership
+    }
+
+    private func joined(_ seq: Seq, userSeq: Seq) -> Event {
+        mine(
+            userSeq, .memberJoined, membership(.member, since: seq, userSeq: userSeq), channel: channel(counters(seq, messages: 0)))
+    }
+
+    private func removed(_ seq: Seq, userSeq: Seq) -> Event {
+        mine(userSeq, .memberRemoved, membership(.none, since: seq, userSeq: userSeq))
+    }
+
+    /// What a screen of the channel's members shows.
+    private struct Screen {
+        let members: MemberList
+        let receipts: LiveReceipts
+        let presence: LivePresence
+
+        @MainActor init(of chat: Chat) {
+            let channel = chat.channel("general")
+            (members, receipts, presence) = (channel.members(), channel.receipts(), channel.presence())
+        }
+
+        @MainActor func shows(_ users: [UserID]) -> Bool {
+            members.items.map(\.id) == users && Set(receipts.positions.keys) == Set(users) && presence.onlineCount == users.count
+                && phases == [.loaded, .loaded, .loaded]
+        }
+
+        @MainActor var phases: [LivePhase] { [members.phase, receipts.phase, presence.phase] }
+    }
+
+    private func connected(_ server: ScriptedServer) async throws -> Chat {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = server
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        try await chat.connect()
+        try await server.send(joined(3, userSeq: 1))
+        return chat
+    }
+
+    @Test("AM-39 SB-63 whoever is removed and added again sees who came and went meanwhile, and who is online from then on")
+    func backAtOnce() async throws {
+        let people = People()
+        let server = ScriptedServer { Self.answer($0, people) }
+        let chat = try await connected(server)
+        let screen = Screen(of: chat)
+        try await until { screen.shows(["ann", "cid"]) }
+        // The channel goes on without the user: dan joins, and cid leaves.
+        people.set(["ann", "dan"])
+        try await server.send(removed(4, userSeq: 2))
+        try await server.send(joined(8, userSeq: 3))
+        try await until { screen.shows(["ann", "dan"]) }
+        // It watches again.
+        #expect(await chat.driver.machine?.watchHolders.values.map(\.self) == ["general"])
+        await chat.disconnect()
+    }
+
+    @Test("AM-39 SB-63 who isn't a member any more is told that nothing of it is for them, until they are back")
+    func away() async throws {
+        let people = People()
+        let server = ScriptedServer { Self.answer($0, people) }
+        let chat = try await connected(server)
+        let screen = Screen(of: chat)
+        try await until { screen.shows(["ann", "cid"]) }
+        people.set(nil)
+        try await server.send(removed(4, userSeq: 2))
+        try await until { screen.phases.allSatisfy { $0 == .refused(Self.refusal) } }
+        people.set(["ann", "dan"])
+        try await server.send(joined(8, userSeq: 3))
+        try await until { screen.shows(["ann", "dan"]) }
+        await chat.disconnect()
+    }
+
+    @Test("R08 while nothing has begun afresh, the server isn't asked again, and once for several reasons")
+    func sparing() async throws {
+        let people = People()
+        let server = ScriptedServer { Self.answer($0, people) }
+        let chat = try await connected(server)
+        let (answer, store) = (ChannelAnswer(of: "general", chat.driver), try await chat.driver.files().store)
+        for await view in chat.channel("general").updates where view != nil { break }
+        #expect(await !answer.hasBegunAfresh())
+        try await answer.ask()
+        #expect(await !answer.hasBegunAfresh() && !answer.isOutdated)
+        try await server.send(sent(message(4, "hi"), messages: 1))
+        for await view in chat.channel("general").updates where view?.channel.counters.seq == 4 { break }
+        #expect(await !answer.hasBegunAfresh())
+        // As with a hole: the same membership.
+        try await store.write([.forget("general")])
+        #expect(await answer.hasBegunAfresh())
+        answer.outdate()
+        #expect(answer.isOutdated)
+        try await answer.ask()
+        #expect(await !answer.hasBegunAfresh() && !answer.isOutdated)
+        try await store.write([.leave("general")])
+        #expect(await answer.hasBegunAfresh())
+        await chat.disconnect()
+    }
+}
