@@ -52,7 +52,7 @@ public struct MessageContent: Hashable, Sendable {
 
 /// What sort of message one is (SB-33).
 ///
-/// Whatever a newer server adds, a message has a text to show, and counts as unread unless it is silent (``Unread/counts(_:)``).
+/// Whatever a newer server adds, a message has a text to show, and counts as unread unless it is silent.
 public enum MessageKind: OpenWireEnumeration {
     /// A user's text.
     case text
