@@ -77,9 +77,6 @@ public struct TokenKeys: Sendable {
     /// Whether tokens that name no key are refused.
     var isTokenSecretRetired: Bool { tokenSecret == nil }
 
-    /// Whether there is no public key.
-    var areSecrets: Bool { named.values.allSatisfy(\.isSecret) }
-
     var count: Int { named.count + (tokenSecret == nil ? 0 : 1) }
 
     /// The names of the keys that tokens may be signed with; `token-secret` for tokens that name no key.

@@ -32,9 +32,6 @@ final class TokenVerifier: Sendable {
 
     func replace(_ keys: TokenKeys) { self.keys.withLock { $0 = (keys, CheckedTokens()) } }
 
-    /// Whether a signature is checked in less time than another thread takes to wake. Those of public keys can take a hundred times as long.
-    var isQuick: Bool { keys.withLock { $0.0.areSecrets } }
-
     /// Checks a token. A failure is `token_expired` or `unauthenticated`, and reveals nothing about a token without a valid signature.
     func verify(_ token: String) -> Result<VerifiedToken, RoostError> {
         do {
