@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import Roost
 import RoostAPI
 import Synchronization
@@ -110,5 +111,17 @@ final class Turn: Sendable {
             defer { count += 1 }
             return count
         }
+    }
+}
+
+extension ScriptedServer {
+    /// A chat of ann's with nothing on disk, connected to this server.
+    nonisolated func connected() async throws -> Chat {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = self
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        try await chat.connect()
+        return chat
     }
 }

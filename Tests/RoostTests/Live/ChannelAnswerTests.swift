@@ -1,5 +1,3 @@
-import Foundation
-import Logging
 import RoostAPI
 import Synchronization
 import Testing
@@ -74,11 +72,7 @@ struct ChannelAnswerTests {
     }
 
     private func connected(_ server: ScriptedServer) async throws -> Chat {
-        var configuration = Chat.Configuration(
-            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        configuration.transport = server
-        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
-        try await chat.connect()
+        let chat = try await server.connected()
         try await server.send(joined(3, userSeq: 1))
         return chat
     }

@@ -22,11 +22,7 @@ struct MemberListTests {
 
     /// Connected, in the channel `general` at seq 3.
     private func connected(_ server: ScriptedServer) async throws -> Chat {
-        var configuration = Chat.Configuration(
-            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        configuration.transport = server
-        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
-        try await chat.connect()
+        let chat = try await server.connected()
         try await server.send(
             Event(
                 kind: .memberJoined, stream: .user("ann"), seq: 1, actor: "ann",

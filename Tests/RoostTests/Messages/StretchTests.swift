@@ -30,15 +30,6 @@ struct StretchTests {
         MessagePage(messages: seqs.map { message($0, "m\($0)") }, hasOlder: hasOlder, hasNewer: hasNewer, seq: seq)
     }
 
-    /// The messages that a list opened at a seq shows.
-    private func texts(at seq: Seq, in client: Harness) async throws -> [String] {
-        try await client.store.read { database in
-            var window = MessageWindow(pageSize: 100)
-            try window.read(.open(seq), of: Harness.channel, in: database)
-            return window.isLost ? ["lost"] : window.rows.map(\.item.text)
-        }
-    }
-
     private func texts(_ seqs: ClosedRange<Seq>) -> [String] { seqs.map { "m\($0)" } }
 
     private func position(of client: Harness) -> Position? { client.sync.saved.channels[Harness.channel] }
@@ -50,10 +41,10 @@ struct StretchTests {
         try await client.answer("message.list", with: page(39...42))
         #expect(client.take().contains(.reply(1, .success([]))))
         #expect(position(of: client)?.stretches == [39...42] && position(of: client)?.windowStart == 98)
-        #expect(try await texts(at: 40, in: client) == texts(39...42))
+        #expect(try await client.texts(at: 40) == texts(39...42))
         #expect(try await client.texts() == texts(98...99))
         #expect(try await client.view()?.lastMessage?.text == "m99")
-        #expect(try await texts(at: 70, in: client) == ["lost"])
+        #expect(try await client.texts(at: 70) == ["lost"])
         // It is there after a restart.
         let again = try await client.restarted()
         #expect(again.sync.saved == client.sync.saved)
@@ -99,8 +90,8 @@ struct StretchTests {
         let missed = Rows(
             counters: counters(103, messages: 97), [message(41, "m41, edited", changedAt: 102)], purged)
         try await client.answer("stream.resume", with: resumption([changes(channel: 103, missed)]))
-        #expect(try await texts(at: 40, in: client) == ["m39", "m40, edited", "m41, edited"])
-        #expect(try await texts(at: 70, in: client) == ["lost"])
+        #expect(try await client.texts(at: 40) == ["m39", "m40, edited", "m41, edited"])
+        #expect(try await client.texts(at: 70) == ["lost"])
     }
 
     @Test("I6 a change that overtakes the page around its message isn't lost, whichever page it is")
@@ -115,8 +106,8 @@ struct StretchTests {
                 rows: Rows(counters: counters(101, messages: 97), [PurgedMessage(seq: 40, changeSeq: 101, counts: true)])))
         try await client.answer("message.list", with: page(39...42))
         try await client.answer("message.list", with: page(59...62))
-        #expect(try await texts(at: 41, in: client) == ["m39", "m41", "m42"])
-        #expect(try await texts(at: 60, in: client) == ["m59", "m60", "m61, edited", "m62"])
+        #expect(try await client.texts(at: 41) == ["m39", "m41", "m42"])
+        #expect(try await client.texts(at: 60) == ["m59", "m60", "m61, edited", "m62"])
     }
 
     @Test("I6 of a page that is ahead of the stream, what the stream is going to bring is left to it")
@@ -139,13 +130,13 @@ struct StretchTests {
         try await client.connect()
         try await client.feed(.loadMessages(2, Harness.channel, .around(60), limit: 4))
         try await client.answer("stream.resume", with: resumption([fresh(at: 900)]))
-        #expect(try await texts(at: 40, in: client) == ["lost"])
+        #expect(try await client.texts(at: 40) == ["lost"])
         #expect(position(of: client) == Position(cursor: 900, windowStart: 899, messageCount: 899))
         // Which changes it lacks, nobody knows.
         try await client.answer("message.list", with: page(59...62, seq: 99))
-        #expect(try await texts(at: 60, in: client) == ["lost"])
+        #expect(try await client.texts(at: 60) == ["lost"])
         try await client.answer("message.list", with: page(59...62, seq: 900))
-        #expect(try await texts(at: 60, in: client) == texts(59...62))
+        #expect(try await client.texts(at: 60) == texts(59...62))
         #expect(client.take().filter { $0 == .reply(2, .success([])) }.count == 1)
     }
 
@@ -175,8 +166,8 @@ struct StretchTests {
             try await client.answer("message.list", with: page(place * 8...place * 8 + 1))
         }
         #expect(position(of: client)?.stretches == (2...9 as ClosedRange<Seq>).map { $0 * 8...($0 * 8 + 1) })
-        #expect(try await texts(at: 8, in: client) == ["lost"])
-        #expect(try await texts(at: 16, in: client) == texts(16...17))
+        #expect(try await client.texts(at: 8) == ["lost"])
+        #expect(try await client.texts(at: 16) == texts(16...17))
         let count = try await client.store.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM messages") }
         #expect(count == 2 * Position.stretchesMax + 2)
     }

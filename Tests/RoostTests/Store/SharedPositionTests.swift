@@ -37,15 +37,6 @@ struct SharedPositionTests {
         try await client.answer("message.list", with: page)
     }
 
-    /// The messages that a list opened at a seq shows.
-    private func texts(at seq: Seq, in client: Harness) async throws -> [String] {
-        try await client.store.read { database in
-            var window = MessageWindow(pageSize: 100)
-            try window.read(.open(seq), of: Harness.channel, in: database)
-            return window.isLost ? ["lost"] : window.rows.map(\.item.text)
-        }
-    }
-
     private func texts(_ seqs: ClosedRange<Seq>) -> [String] { seqs.map { "m\($0)" } }
 
     @Test("I6 pages that one chat has fetched stay when another one follows the channel")
@@ -60,7 +51,7 @@ struct SharedPositionTests {
         }
         for client in [first, second] {
             #expect(try await client.texts() == texts(90...101))
-            #expect(try await texts(at: 40, in: client) == texts(39...42))
+            #expect(try await client.texts(at: 40) == texts(39...42))
         }
         // They are there after a restart, and what the other one fetches is added to them.
         try await load(.around(60), 59...62, by: &second)
@@ -79,7 +70,7 @@ struct SharedPositionTests {
         try await second.receive(edited(message(40, "edited", changedAt: 101), messages: 98))
         try await second.receive(edited(message(70, "edited", changedAt: 102), messages: 98))
         #expect(try await second.texts() == texts(90...94) + ["edited"] + texts(96...99))
-        #expect(try await texts(at: 40, in: second) == ["m39", "edited", "m41", "m42"])
+        #expect(try await second.texts(at: 40) == ["m39", "edited", "m41", "m42"])
         #expect(try await second.store.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM messages WHERE seq = 70") } == 0)
     }
 
@@ -90,7 +81,7 @@ struct SharedPositionTests {
         try await load(.around(40), 39...42, by: &first)
         try await load(.older(than: 40), 35...39, by: &second)
         try await load(.newer(than: 42), 43...45, by: &second)
-        #expect(try await texts(at: 40, in: first) == texts(35...45))
+        #expect(try await first.texts(at: 40) == texts(35...45))
     }
 
     @Test("I6 a stretch that one chat gives up isn't claimed by another that knew it, and leaves no hole")
@@ -103,7 +94,7 @@ struct SharedPositionTests {
         }
         #expect(second.sync.saved == first.sync.saved)
         try await load(.around(80), 80...81, by: &second)
-        #expect(try await texts(at: 8, in: first) == ["lost"])
+        #expect(try await first.texts(at: 8) == ["lost"])
         let next = sent(message(100, "m100"), messages: 99)
         // Its machine has to read the positions first.
         await #expect(throws: OpenFiles.BegunAfresh.self) { try await first.receive(next) }
@@ -111,8 +102,8 @@ struct SharedPositionTests {
         #expect(first.sync.saved == second.sync.saved)
         try await second.receive(next)
         for client in [first, second] {
-            #expect(try await texts(at: 8, in: client) == ["lost"])
-            #expect(try await texts(at: 16, in: client) == texts(16...17))
+            #expect(try await client.texts(at: 8) == ["lost"])
+            #expect(try await client.texts(at: 16) == texts(16...17))
         }
     }
 

@@ -155,6 +155,15 @@ struct Harness {
         return items.map { $0.state == .sent ? $0.text : "\($0.text)…" }
     }
 
+    /// The messages that a list opened at a seq shows.
+    func texts(at seq: Seq) async throws -> [String] {
+        try await store.read { database in
+            var window = MessageWindow(pageSize: 100)
+            try window.read(.open(seq), of: Self.channel, in: database)
+            return window.isLost ? ["lost"] : window.rows.map(\.item.text)
+        }
+    }
+
     mutating func send(_ text: String, clientId: ClientID) async throws {
         let operation = SendMessage(channel: Self.channel, clientId: clientId, text: text)
         try await enqueue(.send(operation))
