@@ -117,6 +117,9 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
     func flush() throws { try noticing { try pipeline.flush() } }
 
+    /// Round trips so far.
+    var roundTripCount: Int { pipeline.roundTripCount }
+
     /// Whether the server has ended the connection while nobody used it.
     func isEnded() -> Bool { pipeline.isEnded() }
 

@@ -4,10 +4,11 @@ import RoostCore
 /// New rows of a transaction that wait until a statement, or the commit, needs them to be there. So the rows of a batch go to the server in few
 /// statements.
 struct PostgreSQLNewRows {
-    /// Rows of one table, with one end of the statement.
+    /// Rows of one kind.
     private struct Group {
-        let table: SQL
-        let ending: SQL
+        let kind: NewRow.Kind
+        /// Whether a row whose key is taken fails the statement, whatever their kind says.
+        let isFailing: Bool
         var rows: [NewRow]
         /// How many of them the operation under way found.
         var countBefore = 0
@@ -30,16 +31,18 @@ struct PostgreSQLNewRows {
     ///
     /// Rows of one table keep their order, and so are of one statement; and no statement meets a row twice, which the server refuses for those
     /// that replace rows.
-    func haveToGo(before row: NewRow, named name: String?, _ ending: SQL) -> Bool {
+    ///
+    /// - Parameter name: Its key; nil for a row that fails where that is taken.
+    func haveToGo(before row: NewRow, named name: String?) -> Bool {
         if count >= Self.countMax || name.map(names.contains) ?? false { return true }
-        return groups.contains { $0.table.text == row.table.text && $0.ending.text != ending.text }
+        return groups.contains { $0.kind.sharesTable(with: row.kind) && !($0.kind === row.kind && $0.isFailing == (name == nil)) }
     }
 
-    mutating func add(_ row: NewRow, named name: String?, _ ending: SQL) {
-        if let index = groups.firstIndex(where: { $0.table.text == row.table.text }) {
+    mutating func add(_ row: NewRow, named name: String?) {
+        if let index = groups.firstIndex(where: { $0.kind === row.kind }) {
             groups[index].rows.append(row)
         } else {
-            groups.append(Group(table: row.table, ending: ending, rows: [row]))
+            groups.append(Group(kind: row.kind, isFailing: name == nil, rows: [row]))
         }
         if let name {
             names.insert(name)
@@ -72,7 +75,7 @@ struct PostgreSQLNewRows {
             var rest = group.rows[...]
             for size in Self.rowsPerStatement {
                 while rest.count >= size {
-                    statements.append(NewRow.inserting(rest.prefix(size), group.ending))
+                    statements.append(NewRow.inserting(rest.prefix(size), failing: group.isFailing))
                     rest = rest.dropFirst(size)
                 }
             }

@@ -20,6 +20,8 @@ final class PostgreSQLPipeline {
     /// How long the server may be silent while an answer is awaited; longer than any statement may take. Nil for no limit.
     var silenceMilliseconds: Int32? = PostgreSQLPipeline.silenceMilliseconds
     static let silenceMilliseconds: Int32 = 40_000
+    /// How often answers were waited for: each time is a round trip.
+    private(set) var roundTripCount = 0
 
     private enum Waiting {
         case prepare(PostgreSQLStatement, isInOperation: Bool)
@@ -107,6 +109,7 @@ final class PostgreSQLPipeline {
     func settle(_ receive: ((PostgreSQLResult) -> Void)? = nil) throws -> PostgreSQLResult? {
         guard !waiting.isEmpty else { return nil }
         if case .sync = waiting.last {} else { try flush() }
+        roundTripCount += 1
         var last: PostgreSQLResult?
         var failure: PostgreSQLFailure?
         for entry in waiting {

@@ -62,6 +62,8 @@ final class PostgreSQLTransaction: WriteTransaction {
     }
 
     var batchMemory: BatchMemory? { held }
+    /// Round trips so far of its connection: for tests.
+    var roundTripCount: Int { connection.roundTripCount }
 
     let dialect = Dialect.postgreSQL
     var idGenerator: Int64 { connection.generatorNumber }
@@ -97,23 +99,24 @@ final class PostgreSQLTransaction: WriteTransaction {
         operation?.hasWritten = true
     }
 
-    func insert(_ row: NewRow, unlessTaken key: SQL) throws -> Bool {
-        guard assumesFreeKeys else { return try execute(NewRow.inserting([row], "ON CONFLICT (\(key)) DO NOTHING")) == 1 }
+    func insert(_ row: NewRow) throws -> Bool {
+        guard assumesFreeKeys else { return try execute(row.inserting) == 1 }
         // A taken key fails the statement, and with it the transaction: nothing is committed that was built on the assumption.
         hasAssumed = true
-        try collect(row, named: nil, "")
+        try collect(row, named: nil)
         return true
     }
 
-    func insert(_ row: NewRow, named name: String, _ ending: SQL) throws {
-        guard !isCareful else { return try perform(NewRow.inserting([row], ending)) }
-        try collect(row, named: name, ending)
+    func insert(_ row: NewRow, named name: String) throws {
+        guard !isCareful else { return try perform(row.inserting) }
+        try collect(row, named: name)
     }
 
-    private func collect(_ row: NewRow, named name: String?, _ ending: SQL) throws {
+    /// - Parameter name: Nil for a row that fails where its key is taken.
+    private func collect(_ row: NewRow, named name: String?) throws {
         if let failure = self.ending?.failure ?? operation?.failure { throw failure }
-        if collected.haveToGo(before: row, named: name, ending) { try noting(sendCollected) }
-        collected.add(row, named: name, ending)
+        if collected.haveToGo(before: row, named: name) { try noting(sendCollected) }
+        collected.add(row, named: name)
     }
 
     private func run<T>(isWriting: Bool, _ body: (_ isInOperation: Bool) throws -> T) throws -> T {

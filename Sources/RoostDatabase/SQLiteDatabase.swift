@@ -30,6 +30,7 @@ public final class SQLiteDatabase: Database {
     private let logFrames: LogFrameCount
     private let clock: @Sendable () -> Timestamp
     private let memory: SQLiteMemory
+    private let care = WriteCare()
 
     /// Readers beside the writer.
     public let readerCount = 2
@@ -210,30 +211,44 @@ public final class SQLiteDatabase: Database {
         try writer.writeWithoutTransaction { database in
             try DatabaseFailure.translating {
                 try requireLog()
-                let transaction = SQLiteTransaction(database, clock: clock)
-                try transaction.begin()
+                let isCareful = care.isNeeded()
+                var transaction = SQLiteTransaction(database, isCareful: isCareful, clock: clock)
                 let result: T
                 do {
-                    result = try body(transaction)
-                } catch {
-                    // After some errors SQLite has rolled back by itself, and then refuses to do it again.
-                    try? transaction.rollBack()
-                    throw error
-                }
-                do {
-                    memory.willCommit(transaction.changes)
-                    // Also where it fails: reads then look at more than has changed.
-                    defer { memory.didCommit() }
-                    try transaction.commit()
-                } catch {
-                    try? transaction.rollBack()
-                    throw error
+                    result = try commit(transaction, body)
+                } catch  where transaction.needsCare {
+                    care.noteNeed()
+                    transaction = SQLiteTransaction(database, isCareful: true, clock: clock)
+                    result = try commit(transaction, body)
                 }
                 try watch.withLock { try $0.check() }
                 marks.committed(logFrames: logFrames.value)
                 return result
             }
         }
+    }
+
+    /// Runs a body in a transaction, and commits it.
+    private func commit<T>(_ transaction: SQLiteTransaction, _ body: (any WriteTransaction) throws -> T) throws -> T {
+        try transaction.begin()
+        let result: T
+        do {
+            result = try body(transaction)
+        } catch {
+            // After some errors SQLite has rolled back by itself, and then refuses to do it again.
+            try? transaction.rollBack()
+            throw error
+        }
+        do {
+            memory.willCommit(transaction.changes)
+            // Also where it fails: reads then look at more than has changed.
+            defer { memory.didCommit() }
+            try transaction.commit()
+        } catch {
+            try? transaction.rollBack()
+            throw error
+        }
+        return result
     }
 
     /// The log is as long as it was left. If it isn't, what is lost is written down before the process ends, so that the next start misses it too.

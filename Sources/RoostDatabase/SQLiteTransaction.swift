@@ -5,15 +5,26 @@ import RoostCore
 
 /// A transaction on one SQLite connection.
 ///
-/// GRDB opens the connections and keeps the prepared statements; values are bound and columns read by SQLite's own functions, which costs a
-/// third of going through GRDB's rows and arguments (measured, see docs/performance.md).
+/// An operation that throws before it has written anything leaves nothing to undo, and rules check what can be refused before they write. So a
+/// transaction runs without savepoints first: each would have SQLite copy every page that its operation is the first to change. When an
+/// operation throws after it has written, ``needsCare`` says that this run can't be committed; it is run again, carefully: each operation
+/// has a savepoint before it writes ([0014](docs/decisions/0014-without-savepoints-first.md)).
+///
+/// GRDB opens the connections and keeps the prepared statements; values are bound and columns read by SQLite's own functions.
 final class SQLiteTransaction: WriteTransaction {
     private let database: GRDB.Database
     private let clock: @Sendable () -> Timestamp
-    /// Whether the operation under way has its savepoint. One that writes nothing needs none.
-    private var progress = Progress.outside
+    private let isCareful: Bool
+    private var operation: Operation?
+    /// Whether an operation is to be undone that has no savepoint. Nothing of this run is committed then.
+    private(set) var needsCare = false
 
-    private enum Progress { case outside, clean, written }
+    /// The operation under way.
+    private struct Operation {
+        var hasWritten = false
+        /// One that writes nothing needs none.
+        var hasSavepoint = false
+    }
 
     /// Nil for a transaction that only reads.
     let batchMemory: BatchMemory?
@@ -22,8 +33,12 @@ final class SQLiteTransaction: WriteTransaction {
     /// What the operations so far have changed, those that were rolled back included.
     private(set) var changes: [ChangeMark] = []
 
-    init(_ database: GRDB.Database, memory: (any ReadMemory)? = nil, clock: @escaping @Sendable () -> Timestamp) {
+    init(
+        _ database: GRDB.Database, memory: (any ReadMemory)? = nil, isCareful: Bool = false,
+        clock: @escaping @Sendable () -> Timestamp
+    ) {
         self.database = database
+        self.isCareful = isCareful
         self.memory = memory
         batchMemory = memory == nil ? BatchMemory() : nil
         self.clock = clock
@@ -44,6 +59,7 @@ final class SQLiteTransaction: WriteTransaction {
 
     /// Writes what is due, and commits.
     func commit() throws {
+        guard !needsCare else { throw Self.care }
         try writeDue()
         _ = try run("COMMIT") { _ in }
     }
@@ -53,12 +69,12 @@ final class SQLiteTransaction: WriteTransaction {
     // MARK: Operations
 
     func attempt<T>(_ body: () throws -> T) throws -> T {
-        progress = .clean
+        operation = Operation()
         batchMemory?.beginOperation()
-        defer { progress = .outside }
+        defer { operation = nil }
         do {
             let result = try body()
-            if progress == .written { _ = try run("RELEASE operation") { _ in } }
+            if operation?.hasSavepoint == true { _ = try run("RELEASE operation") { _ in } }
             return result
         } catch {
             // After a failure of the disk SQLite has rolled back the whole transaction: further statements would commit on their own.
@@ -66,39 +82,56 @@ final class SQLiteTransaction: WriteTransaction {
                 if let failure = error as? DatabaseFailure, failure.kind != .statement { throw failure }
                 throw DatabaseFailure(message: "SQLite took the transaction back: \(error)", kind: .transaction)
             }
-            if progress == .written {
-                _ = try run("ROLLBACK TO operation") { _ in }
-                _ = try run("RELEASE operation") { _ in }
-            }
-            batchMemory?.undoOperation(isRolledBack: progress == .written)
+            try undo(operation ?? Operation())
             throw error
         }
     }
+
+    /// Takes back what the operation has written. Throws when that takes the whole transaction.
+    private func undo(_ operation: Operation) throws {
+        if operation.hasSavepoint {
+            _ = try run("ROLLBACK TO operation") { _ in }
+            _ = try run("RELEASE operation") { _ in }
+        } else if operation.hasWritten {
+            needsCare = true
+            throw Self.care
+        }
+        batchMemory?.undoOperation(isRolledBack: operation.hasSavepoint)
+    }
+
+    private static let care = DatabaseFailure(message: "The transaction is run again, with savepoints.", kind: .transaction)
 
     // MARK: Statements
 
     @discardableResult
     func execute(_ sql: RoostCore.SQL) throws -> Int {
         try prepare(writing: true)
-        return try run(sql) { _ in }
+        // A statement that fails has changed nothing: SQLite takes it back by itself.
+        let count = try run(sql) { _ in }
+        if count > 0 { operation?.hasWritten = true }
+        return count
     }
 
     func perform(_ sql: RoostCore.SQL) throws { try execute(sql) }
 
     func each(_ sql: RoostCore.SQL, _ body: (inout RowReader) throws -> Void) throws {
-        // A statement that returns rows may also write (RETURNING), and then needs the savepoint as well.
-        try prepare(writing: !sql.text.hasPrefix("SELECT"))
+        // A statement that returns rows may also write (RETURNING).
+        let isWriting = !sql.text.hasPrefix("SELECT")
+        try prepare(writing: isWriting)
+        if isWriting { operation?.hasWritten = true }
         _ = try run(sql, body)
     }
 
-    /// Writes what is due before a statement, and begins the operation's savepoint if it is about to write.
+    /// Writes what is due before a statement, and in a careful run begins the operation's savepoint if it is about to write.
     private func prepare(writing isWriting: Bool) throws {
         guard let batchMemory else { return }
-        // What earlier operations left stays whatever becomes of this one, and so comes before its savepoint, if this one has added nothing.
-        if !batchMemory.isBypassed, !batchMemory.hasOperationWritten { try writeDue() }
-        if progress == .clean, isWriting || batchMemory.hasOperationWritten {
-            _ = try run("SAVEPOINT operation") { _ in }
-            progress = .written
+        if isCareful {
+            // What earlier operations left stays whatever becomes of this one, and so comes before its savepoint, if this one has added nothing.
+            if !batchMemory.isBypassed, !batchMemory.hasOperationWritten { try writeDue() }
+            if operation?.hasSavepoint == false, isWriting || batchMemory.hasOperationWritten {
+                _ = try run("SAVEPOINT operation") { _ in }
+                operation?.hasSavepoint = true
+            }
         }
         guard !batchMemory.isBypassed else { return }
         try writeDue()
@@ -108,7 +141,9 @@ final class SQLiteTransaction: WriteTransaction {
     private func writeDue() throws {
         guard let batchMemory else { return }
         do {
-            for sql in try batchMemory.takeDue(isInside: progress == .written) { _ = try run(sql) { _ in } }
+            let due = try batchMemory.takeDue(isInside: operation?.hasSavepoint == true)
+            if !due.isEmpty, batchMemory.hasOperationWritten { operation?.hasWritten = true }
+            for sql in due { _ = try run(sql) { _ in } }
         } catch {
             // It belongs to operations that are done, so that it can't be undone with the one under way.
             guard let failure = error as? DatabaseFailure, failure.kind != .statement else {

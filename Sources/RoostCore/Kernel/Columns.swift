@@ -11,7 +11,17 @@ protocol ColumnValue {
 /// A value that is written to several columns of a table's row: its `boundColumns`, or its `columns` if it is read by the same names.
 protocol BoundRow {
     /// Its values, in the order of these columns.
-    func bind(to sql: inout SQL.Interpolation) throws
+    func bind(to values: inout RowValues) throws
+}
+
+/// The values of a row's columns, collected one after another.
+struct RowValues {
+    private(set) var values: [SQLValue] = []
+
+    init(capacity: Int = 24) { values.reserveCapacity(capacity) }
+
+    mutating func bind(_ value: some ColumnValue) throws { values.append(try value.column()) }
+    mutating func bind(_ row: some BoundRow) throws { try row.bind(to: &self) }
 }
 
 extension RowReader {

@@ -196,10 +196,10 @@ public struct Context {
 
 /// A message for delivery after the commit. The order of notices is the order of delivery.
 public enum Notice: Hashable, Sendable {
-    /// An event, to the connections of its audience.
-    case event(Event, Audience)
+    /// An event, to the connections of its audience. It is large, and passed on often.
+    indirect case event(Event, Audience)
     /// A signal, to the open connections of its audience.
-    case signal(Signal, Audience)
+    indirect case signal(Signal, Audience)
     /// A user types in a channel, for a while. Others are told who does, often enough and not more often.
     case typing(UserID, ChannelID)
     /// They don't any more.
@@ -226,6 +226,10 @@ public enum Notice: Hashable, Sendable {
     case stoppedReading(ConnectionID, ChannelID)
     /// A user has marked messages of a channel as unread: no connection of theirs goes on reading it.
     case markedUnread(UserID, ChannelID)
+    /// The definition of a type or of a role has changed, and with it who reads its channels. Every node looks at those that somebody watches or reads there.
+    case rulesChanged
+    /// Who reads a channel by now, where no event says so.
+    case readers(ChannelID, Readers)
     /// Whether others see from the next event of the user's own stream on that they are online.
     case presenceShared(UserID, Bool)
     /// What lists show of a user has changed. Those who see the user somewhere are told, often enough and not more often.

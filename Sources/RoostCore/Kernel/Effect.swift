@@ -64,46 +64,50 @@ extension Context {
     ///
     /// - Throws: `internal_error` for a key or payload past their limits, which are the rule's own.
     public mutating func later(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
-        try insertEffect(
-            kind, key, payload, at: time,
-            orElse: """
-                ON CONFLICT (kind, effect_key) DO UPDATE SET payload = excluded.payload, due_at = excluded.due_at, revision = excluded.revision, attempts = 0,
-                failure = NULL, dead_at = NULL
-                """)
+        try insertEffect(.effect, kind, key, payload, at: time)
     }
 
     /// Schedules an effect unless one of the kind and key is there already, which stays unchanged, dead or not.
     ///
     /// It locks nothing if there is one, so that operations that ask for the same don't wait for one another.
     public mutating func laterUnlessWaiting(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
-        try insertEffect(kind, key, payload, at: time, orElse: "ON CONFLICT (kind, effect_key) DO NOTHING", isReplacing: false)
+        try insertEffect(.effectUnlessWaiting, kind, key, payload, at: time, isReplacing: false)
     }
 
     /// Schedules an effect for a time, unless one of the kind and key waits for an earlier one, which stays unchanged.
     mutating func soonest(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
-        try insertEffect(
-            kind, key, payload, at: time,
-            orElse: """
-                ON CONFLICT (kind, effect_key) DO UPDATE SET payload = excluded.payload, due_at = excluded.due_at, revision = excluded.revision, attempts = 0,
-                failure = NULL, dead_at = NULL WHERE effects.due_at > excluded.due_at
-                """)
+        try insertEffect(.soonestEffect, kind, key, payload, at: time)
     }
 
     private mutating func insertEffect(
-        _ kind: EffectKind.Name, _ key: String, _ payload: String, at time: Timestamp, orElse: SQL, isReplacing: Bool = true
+        _ row: NewRow.Kind, _ kind: EffectKind.Name, _ key: String, _ payload: String, at time: Timestamp, isReplacing: Bool = true
     ) throws {
         guard key.count <= Effect.keyLengthMax, payload.utf8.count <= Effect.payloadBytesMax else {
             throw RoostError(.internalError, "An effect of the kind \(kind) is larger than effects may be.")
         }
         let revision = ids.next(at: now).rawValue
-        let row = NewRow(
-            into: "effects (kind, effect_key, payload, due_at, revision, attempts)",
-            "\(kind.rawValue), \(key), \(payload), \(time), \(revision), 0")
+        let values: [SQLValue] = [
+            .text(kind.rawValue), .text(key), .text(payload), .integer(time.milliseconds), .integer(revision), .integer(0),
+        ]
         // Rows that replace none can be of one key in one statement.
         let name = isReplacing ? "\(kind.rawValue)\n\(key)" : "\(kind.rawValue)\n\(key)\n\(revision)"
-        try transaction.besideBatchMemory { try transaction.insert(row, named: name, orElse) }
+        try transaction.besideBatchMemory { try transaction.insert(NewRow(row, values), named: name) }
         noteEffect(dueAt: time)
     }
+}
+
+extension NewRow.Kind {
+    private static let effects: SQL = "effects (kind, effect_key, payload, due_at, revision, attempts)"
+    private static let replacing: SQL = """
+        ON CONFLICT (kind, effect_key) DO UPDATE SET payload = excluded.payload, due_at = excluded.due_at, revision = excluded.revision, attempts = 0,
+        failure = NULL, dead_at = NULL
+        """
+
+    /// One that replaces what waits.
+    fileprivate static let effect = NewRow.Kind(into: effects, replacing)
+    fileprivate static let effectUnlessWaiting = NewRow.Kind(into: effects, unlessTaken: "kind, effect_key")
+    /// One that replaces what waits for later.
+    fileprivate static let soonestEffect = NewRow.Kind(into: effects, "\(replacing) WHERE effects.due_at > excluded.due_at")
 }
 
 // MARK: Running them

@@ -1,19 +1,59 @@
 /// A row to insert.
 public struct NewRow: Sendable {
-    /// The table, and its columns in the order of the values: `messages (channel_id, seq)`.
-    public let table: SQL
-    /// The values, with commas between.
-    public let values: SQL
+    public let kind: Kind
+    /// Its values, in the order of the kind's columns.
+    public let values: [SQLValue]
 
-    public init(into table: SQL, _ values: SQL) {
-        self.table = table
+    public init(_ kind: Kind, _ values: [SQLValue]) {
+        self.kind = kind
         self.values = values
     }
 
-    /// The statement that inserts rows of one table, at least one.
+    /// A row whose values are collected by a body.
+    init(_ kind: Kind, _ collect: (inout RowValues) throws -> Void) rethrows {
+        var values = RowValues(capacity: kind.columnCount)
+        try collect(&values)
+        self.init(kind, values.values)
+    }
+
+    /// Rows of one table that are inserted alike. The text of the statement for one of them is made once: with a message's columns that took as
+    /// long as collecting its values.
+    public final class Kind: Sendable {
+        /// The table, and its columns in the order of the values: `messages (channel_id, seq)`.
+        fileprivate let table: SQL
+        /// What becomes of a row whose key is taken: `ON CONFLICT …`.
+        fileprivate let ending: SQL
+        fileprivate let columnCount: Int
+        /// The statement for one row, with values that are nothing.
+        private let single: SQL
+
+        public init(into table: SQL, _ ending: SQL) {
+            self.table = table
+            self.ending = ending
+            columnCount = table.text.utf8.count { $0 == UInt8(ascii: ",") } + 1
+            let nothing = Array(repeating: SQLValue.null, count: columnCount)
+            single = "INSERT INTO \(table) VALUES \(rows: [nothing]) \(ending)"
+        }
+
+        /// A kind of which a row is left out whose key is taken.
+        ///
+        /// - Parameter key: The columns of a unique index.
+        public convenience init(into table: SQL, unlessTaken key: SQL) { self.init(into: table, "ON CONFLICT (\(key)) DO NOTHING") }
+
+        /// Whether rows of both go to one table.
+        public func sharesTable(with other: Kind) -> Bool { table.text == other.table.text }
+
+        fileprivate func inserting(_ values: [SQLValue]) -> SQL { single.with(values) }
+    }
+
+    /// The statement that inserts the row.
+    public var inserting: SQL { kind.inserting(values) }
+
+    /// The statement that inserts rows of one kind, at least one.
     ///
-    /// - Parameter ending: What becomes of rows whose key is taken: `ON CONFLICT …`. Without it they fail the statement.
-    public static func inserting(_ rows: some Collection<NewRow>, _ ending: SQL = "") -> SQL {
-        "INSERT INTO \(rows.first?.table ?? "") VALUES \(rows: rows) \(ending)"
+    /// - Parameter failing: Whether a row whose key is taken fails the statement, instead of what its kind says.
+    public static func inserting(_ rows: some Collection<NewRow>, failing: Bool) -> SQL {
+        guard let kind = rows.first?.kind else { return "" }
+        return "INSERT INTO \(kind.table) VALUES \(rows: rows.map(\.values)) \(failing ? "" : kind.ending)"
     }
 }

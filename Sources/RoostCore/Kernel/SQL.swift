@@ -22,11 +22,16 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         values = interpolation.values
     }
 
+    /// Returns the same statement with other values, as many.
+    func with(_ values: [SQLValue]) -> SQL {
+        var statement = self
+        statement.values = values
+        return statement
+    }
+
     public struct Interpolation: StringInterpolationProtocol {
         fileprivate var text = ""
         fileprivate var values: [SQLValue] = []
-        /// Whether the last piece was a value of a row, and a comma is due before the next.
-        private var needsComma = false
 
         public init(literalCapacity: Int, interpolationCount: Int) {
             text.reserveCapacity(literalCapacity + interpolationCount)
@@ -35,7 +40,6 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
 
         public mutating func appendLiteral(_ literal: StaticString) {
             text += literal.description
-            needsComma = false
         }
 
         /// A piece of SQL that was itself built from literals: a list of columns, a shared condition.
@@ -74,29 +78,25 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         }
 
         /// The values of several rows, each in parentheses.
-        mutating func appendInterpolation(rows: some Collection<NewRow>) {
+        mutating func appendInterpolation(rows: [[SQLValue]]) {
             for (index, row) in rows.enumerated() {
                 text += index == 0 ? "(" : ", ("
-                appendInterpolation(row.values)
+                append(row)
                 text += ")"
             }
         }
 
         /// The values of a row, in the order of its columns, with commas between.
         mutating func appendInterpolation(row: some BoundRow) throws {
-            // A row has more values than the literal's capacity accounts for.
-            text.reserveCapacity(text.utf8.count + 96)
-            values.reserveCapacity(values.count + 24)
-            try row.bind(to: &self)
+            var bound = RowValues()
+            try row.bind(to: &bound)
+            append(bound.values)
         }
 
-        mutating func bind(_ value: some ColumnValue) throws {
-            if needsComma { text += ", " }
-            append(try value.column())
-            needsComma = true
+        private mutating func append(_ values: [SQLValue]) {
+            for index in values.indices { text += index == 0 ? "?" : ", ?" }
+            self.values += values
         }
-
-        mutating func bind(_ row: some BoundRow) throws { try row.bind(to: &self) }
 
         private mutating func append(_ value: SQLValue?) {
             text += "?"

@@ -25,20 +25,17 @@ public protocol Transaction: AnyObject {
     /// operation at the latest.
     func perform(_ sql: SQL) throws
 
-    /// Inserts a row, unless one with its key is there.
+    /// Inserts a row of a kind that is left out where its key is taken.
     ///
     /// An engine across a network may assume that there is none, and run the transaction again if it was wrong.
     ///
-    /// - Parameter key: The columns of a unique index.
     /// - Returns: Whether the row was inserted.
-    func insert(_ row: NewRow, unlessTaken key: SQL) throws -> Bool
+    func insert(_ row: NewRow) throws -> Bool
 
     /// Inserts a row, whose fate nobody waits for.
     ///
-    /// - Parameters:
-    ///   - name: The row's key as one text, which no other row of the table has.
-    ///   - ending: What becomes of a row whose key is taken: `ON CONFLICT …`.
-    func insert(_ row: NewRow, named name: String, _ ending: SQL) throws
+    /// - Parameter name: The row's key as one text, which no other row of the table has.
+    func insert(_ row: NewRow, named name: String) throws
 
     /// What the transaction knows of channels, and has still to write of them; nil for one that only reads.
     var batchMemory: BatchMemory? { get }
@@ -51,10 +48,8 @@ public protocol Transaction: AnyObject {
 }
 
 extension Transaction {
-    public func insert(_ row: NewRow, unlessTaken key: SQL) throws -> Bool {
-        try execute(NewRow.inserting([row], "ON CONFLICT (\(key)) DO NOTHING")) == 1
-    }
-    public func insert(_ row: NewRow, named name: String, _ ending: SQL) throws { try perform(NewRow.inserting([row], ending)) }
+    public func insert(_ row: NewRow) throws -> Bool { try execute(row.inserting) == 1 }
+    public func insert(_ row: NewRow, named name: String) throws { try perform(row.inserting) }
     public func each(_ statements: [SQL], _ body: (Int, inout RowReader) throws -> Void) throws {
         for (index, sql) in statements.enumerated() { try each(sql) { try body(index, &$0) } }
     }

@@ -108,6 +108,30 @@ struct LogCopierTests {
         }
     }
 
+    @Test("I1 a power cut right behind a commit loses nothing of it: what the log had when it was last synced is all of it")
+    func powerCutsOfTheLog() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            let kept = fault_keep_synced("\(directory.lastPathComponent)/roost.sqlite-wal")
+            defer { _ = fault_end(kept) }
+            var model = try rows(of: database)
+            for number in 1...24 {
+                // One page or several: their frames are joined to one write.
+                let (name, value) = ("row \(number)", String(repeating: "x", count: number % 3 * 9000))
+                try database.write(lane: 0) { _ = try $0.execute("INSERT INTO settings (name, value) VALUES (\(name), \(value))") }
+                model[name] = value
+                let cut = try copy(of: directory)
+                let log = cut.appending(path: "roost.sqlite-wal")
+                try FileManager.default.removeItem(at: log)
+                try FileManager.default.copyItem(at: directory.appending(path: "roost.sqlite-wal.synced"), to: log)
+                let restarted = try SQLiteDatabase(directory: cut)
+                #expect(try restarted.losses == [] && rows(of: restarted) == model, "commit \(number)")
+                try restarted.close()
+            }
+            try database.close()
+        }
+    }
+
     // MARK: Files
 
     /// With a log that is due at 150 pages.

@@ -63,12 +63,12 @@ struct NewRowTests {
         try steps.map { step in
             switch step {
             case .insert(let name, let value):
-                return try transaction.insert(row(name, value), unlessTaken: "name") ? 1 : 0
+                return try transaction.insert(row(.new, name, value)) ? 1 : 0
             case .insertOrReplace(let name, let value):
-                try transaction.insert(row(name, value), named: name, "ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+                try transaction.insert(row(.replacing, name, value), named: name)
                 return 0
             case .insertOrLeave(let name, let value):
-                try transaction.insert(row(name, value), named: name, "ON CONFLICT (name) DO NOTHING")
+                try transaction.insert(row(.new, name, value), named: name)
                 return 0
             case .read: return try rows(in: transaction).count
             case .fail: throw Refused()
@@ -98,10 +98,15 @@ struct NewRowTests {
         return replies
     }
 
-    private static func row(_ name: String, _ value: String) -> NewRow {
-        NewRow(into: "settings (name, value)", "\(name), \(value)")
+    private static func row(_ kind: NewRow.Kind, _ name: String, _ value: String) -> NewRow {
+        NewRow(kind, [.text(name), .text(value)])
     }
     private static func rows(in transaction: any Transaction) throws -> [(String, String)] {
         try transaction.rows("SELECT name, value FROM settings") { ($0.string(), $0.string()) }
     }
+}
+
+extension NewRow.Kind {
+    static let new = NewRow.Kind(into: "settings (name, value)", unlessTaken: "name")
+    static let replacing = NewRow.Kind(into: "settings (name, value)", "ON CONFLICT (name) DO UPDATE SET value = excluded.value")
 }

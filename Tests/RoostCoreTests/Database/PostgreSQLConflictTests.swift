@@ -58,7 +58,7 @@ struct PostgreSQLConflictTests {
             try database.write(lane: 0) { transaction in
                 let isInserted = try transaction.attempt {
                     try transaction.perform("INSERT INTO settings (name, value) VALUES (\("beside \(name)"), '')")
-                    return try transaction.insert(NewRow(into: "settings (name, value)", "\(name), ''"), unlessTaken: "name")
+                    return try transaction.insert(NewRow(.new, [.text(name), .text("")]))
                 }
                 runs.append(isInserted)
             }
@@ -78,8 +78,8 @@ struct PostgreSQLConflictTests {
         try database.write(lane: 0) { transaction in
             runs += 1
             for number in 0..<400 {
-                let row = NewRow(into: "settings (name, value)", "\("row \(number % 300)"), \("\(number)")")
-                try transaction.insert(row, named: "\(number % 300)", "ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+                let row = NewRow(.replacing, [.text("row \(number % 300)"), .text("\(number)")])
+                try transaction.insert(row, named: "\(number % 300)")
             }
         }
         #expect(runs == 1)
