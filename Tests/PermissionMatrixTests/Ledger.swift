@@ -20,6 +20,8 @@ enum Right: String, CaseIterable, Sendable {
     /// Sending as the app itself.
     case sendAdmin
     case send, editOwn, editOthers, deleteOwn, deleteOthers
+    /// What is done with one's own message that somebody else has deleted.
+    case purgeRemoved, undeleteRemoved
     case update, moderate
     /// Taking an operator's role away, making somebody the owner, and making somebody an operator.
     case demote, crown, appoint
@@ -119,6 +121,12 @@ enum Ledger {
         case .seeMember:
             let listed = outcome(of: .listMembers, in: kind, role, relation, state)
             return state == .deleted ? .refused(.notFound) : listed
+        case .purgeRemoved, .undeleteRemoved:
+            // What somebody else has deleted is for those who may delete anybody's to decide (SB-59).
+            let own = outcome(of: right == .purgeRemoved ? .deleteOwn : .editOwn, in: kind, role, relation, state)
+            guard own == .allowed else { return own }
+            let others = outcome(of: .deleteOthers, in: kind, role, relation, state)
+            return others == .allowed ? .allowed : .refused(.notMessageOwner)
         default: break
         }
         switch state {

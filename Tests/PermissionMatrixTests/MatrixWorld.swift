@@ -8,6 +8,7 @@ final class MatrixWorld {
     let world: CoreWorld
     let kind: Kind
     private var own: [String: MessageID] = [:]
+    private var removed: [String: MessageID] = [:]
     private var others: [ChannelState: MessageID] = [:]
 
     private static let boss: UserID = "boss"
@@ -40,7 +41,7 @@ final class MatrixWorld {
         let nothing = MessageID(rawValue: 1)
         return Fixture(
             channel: Self.channel(in: state), own: own["\(relation) \(state)"] ?? nothing, others: others[state] ?? nothing,
-            invited: Self.invited(by: relation))
+            removed: removed["\(relation) \(state)"] ?? nothing, invited: Self.invited(by: relation))
     }
 
     /// Everybody comes in and writes while the channel is a community, and it becomes one of its kind at the end: what a kind forbids can
@@ -53,6 +54,9 @@ final class MatrixWorld {
         others[state] = try world.send("theirs", to: channel, as: Rows.target).messageId
         for relation in Relation.allCases {
             own["\(relation) \(state)"] = try world.send("mine", to: channel, as: relation.user).messageId
+            let message = try world.send("mine too", to: channel, as: relation.user).messageId
+            removed["\(relation) \(state)"] = message
+            try world.perform(DeleteMessage(channel: channel, message: message), as: "root", role: .admin)
             try world.perform(InviteMembers(channel: channel, users: [Self.invited(by: relation)]), as: relation.user)
         }
         let until = world.now.after(seconds: 3600)

@@ -7,6 +7,8 @@ struct Fixture: Sendable {
     /// The caller's own message, and somebody else's.
     var own = MessageID(rawValue: 1)
     var others = MessageID(rawValue: 1)
+    /// The caller's own message that somebody else has deleted.
+    var removed = MessageID(rawValue: 1)
     /// Whom the caller invited.
     var invited: UserID = "unknown"
 }
@@ -135,6 +137,9 @@ enum Rows {
         Row(ListMessages.self, .readHistory, "around a message") {
             ListMessages(channel: $0.channel, aroundMessage: $0.others)
         },
+        Row(ListMentions.self, .readHistory, "of a channel", beside: [.historyRead], decisive: .historyRead) {
+            ListMentions(channel: $0.channel)
+        },
         Row(GetMessage.self, .readHistory, "own") { GetMessage(channel: $0.channel, message: $0.own) },
         Row(GetMessage.self, .readHistory, "another's") { GetMessage(channel: $0.channel, message: $0.others) },
         Row(EditMessage.self, .editOwn, "own", beside: [.historyRead]) {
@@ -168,6 +173,15 @@ enum Rows {
         Row(
             PurgeMessage.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny], decisive: .messageDeleteAny
         ) { PurgeMessage(channel: $0.channel, message: $0.others) },
+        // Whose deletion it was, no permission says.
+        Row(
+            PurgeMessage.self, .purgeRemoved, "own, that another has deleted", beside: [.historyRead, .messageDeleteAny],
+            dependsOnMore: true
+        ) { PurgeMessage(channel: $0.channel, message: $0.removed) },
+        Row(
+            UndeleteMessage.self, .undeleteRemoved, "own, that another has deleted", beside: [.historyRead, .messageDeleteAny],
+            dependsOnMore: true
+        ) { UndeleteMessage(channel: $0.channel, message: $0.removed) },
         Row(DeleteMessages.self, .deleteOwn, "own", beside: [.historyRead]) {
             DeleteMessages(channel: $0.channel, messages: [$0.own])
         },
@@ -196,12 +210,12 @@ enum Rows {
         Row(SetDraft.self, .own) { SetDraft(channel: $0.channel, text: "so far") },
         Row(GetDraft.self, .own) { GetDraft(channel: $0.channel) },
         Row(MarkRead.self, .own) { MarkRead(channel: $0.channel) },
-        Row(StartReading.self, .own) { StartReading(channel: $0.channel) },
+        Row(StartReading.self, .own, beside: [.historyRead]) { StartReading(channel: $0.channel) },
         Row(StopReading.self, .nothing, dependsOnMore: true) { StopReading(channel: $0.channel) },
         Row(MarkUnread.self, .own) { MarkUnread(channel: $0.channel, seq: 1) },
         Row(GetUnread.self, .own) { GetUnread(channel: $0.channel) },
         // Every type has it off: who may, is asked before.
-        Row(MarkDelivered.self, .own, isOff: true) { MarkDelivered(channel: $0.channel, seq: 1) },
+        Row(MarkDelivered.self, .own, beside: [.historyRead], isOff: true) { MarkDelivered(channel: $0.channel, seq: 1) },
         Row(ListReaders.self, .readHistory) { ListReaders(channel: $0.channel) },
         Row(ListReaders.self, .readHistory, "own") { ListReaders(channel: $0.channel, message: $0.own) },
         Row(ListReaders.self, .readHistory, "another's") { ListReaders(channel: $0.channel, message: $0.others) },

@@ -93,9 +93,9 @@ def write_columns(asked):
         }
     <BLANKLINE>
         // derived: bind(to:)
-        func bind(to sql: inout SQL.Interpolation) throws {
-            try sql.bind(aId)
-            try sql.bind(content)
+        func bind(to values: inout RowValues) throws {
+            try values.bind(aId)
+            try values.bind(content)
         }
     }
     extension B {
@@ -160,9 +160,9 @@ def write_bound_columns(asked):
             try self.init(aId: row.value(), content: B(reading: &row), seq: row.value())
         }
         // derived: bind(to:)
-        func bind(to sql: inout SQL.Interpolation) throws {
-            try sql.bind(aId)
-            try sql.bind(content)
+        func bind(to values: inout RowValues) throws {
+            try values.bind(aId)
+            try values.bind(content)
         }
     }
     >>> in_one_file("struct A { var a: Int }\\nextension A {\\n    // derived: columns of a, a as h.a\\n    // derived: bound columns\\n}")
@@ -197,8 +197,8 @@ def write_reading(asked, label="reading", reader="RowReader"):
 def write_bind(asked):
     columns, _, _ = row_of(asked)
     return [
-        "func bind(to sql: inout SQL.Interpolation) throws {",
-        *(INDENT + f"try sql.bind({column.field.name})" for column in columns),
+        "func bind(to values: inout RowValues) throws {",
+        *(INDENT + f"try values.bind({column.field.name})" for column in columns),
         "}",
     ]
 

@@ -157,7 +157,7 @@ public struct ChannelCounters: Codable, Hashable, Sendable {
     public var ordinal: Int
     /// When the newest durable change was made (AM-10).
     public var lastActivity: Timestamp
-    /// When the newest message was sent; absent before the first.
+    /// When the newest message was sent; absent if there is none.
     public var lastMessageAt: Timestamp?
 
     /// - Parameter ordinal: `messageCount` unless given, as where every message counts.

@@ -1,5 +1,5 @@
 /// Deletes a message: its place stays, its content is removed. The author may delete it, and an operator may delete any (SB-59). Deleting
-/// it again changes nothing.
+/// it again changes nothing, but that its author can't undelete what an operator has deleted too.
 public struct DeleteMessage: Operation {
     public typealias Response = Message
     public static let name = "message.delete"
@@ -59,7 +59,8 @@ extension [MessageID] {
 /// Deletes a message for good: nothing of it is left but its place in the order, which says not even whose it was. The author may do it, and an
 /// operator with any message. It is no longer unread for anybody.
 ///
-/// - Throws: `not_message_owner` for someone else's; `not_found`, also for one that was deleted for good before.
+/// - Throws: `not_message_owner` for someone else's, and for an own one that somebody else has deleted as long as it can be undeleted; `not_found`, also for one
+///   that was deleted for good before.
 public struct PurgeMessage: Operation {
     public typealias Response = Done
     public static let name = "message.purge"

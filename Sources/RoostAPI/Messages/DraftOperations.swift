@@ -55,7 +55,7 @@ extension Rows {
 }
 
 /// Keeps what the caller has begun to write in a channel of theirs, in place of what was kept before: one draft for each channel, on all of their devices.
-/// An empty text removes it; the same again changes nothing.
+/// An empty text removes it, also in a deleted channel; the same again changes nothing.
 ///
 /// Sending a message doesn't remove it: a client that sends what it says does so. Leaving the channel does.
 /// - Throws: `not_member`, `not_found`; `limit_exceeded` with the field `text` or `metadata`; `invalid_argument` for metadata that isn't an object, and for

@@ -1,4 +1,5 @@
-/// The messages that mention the caller by name, in all channels in which the caller may read them, the newest first.
+/// The messages that mention the caller by name, in all channels in which the caller may read them, the newest first. Or those of one channel that mention the
+/// caller, by name or with the whole channel.
 ///
 /// A page may hold fewer than asked for and still have a `nextCursor`: mentions that the caller can't see any more are passed over, of which one
 /// call looks at a bounded number.
@@ -8,19 +9,25 @@ public struct ListMentions: Operation {
     public static let method = HTTPMethod.get
     public static let path = "/v1/me/mentions"
     public static let permission = Permission.streamRead
-    public static let summary = "The messages that mention the caller by name, in all channels, the newest first."
+    public static let summary = """
+        The messages that mention the caller by name, in all channels, or those of one channel that mention them or all of it; the newest first.
+        """
 
+    /// The channel; all of them when left out. What mentions a whole channel is listed with that channel alone.
+    public var channel: ChannelID?
     /// 1 to 100, 30 when left out.
     public var limit: Int?
     public var cursor: String?
 
     // derived: init
-    public init(limit: Int? = nil, cursor: String? = nil) {
+    public init(channel: ChannelID? = nil, limit: Int? = nil, cursor: String? = nil) {
+        self.channel = channel
         self.limit = limit
         self.cursor = cursor
     }
 
     public func validate() throws(RoostError) {
+        try channel?.validate(field: "channel")
         _ = try Limits.page(limit, Limits.historyPage)
         try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")
     }

@@ -1,8 +1,8 @@
 /// A page of a channel's messages in the order of their seq: the newest when no position is given.
 ///
 /// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeMessage`, `afterMessage`, `beforeTime`, `afterTime` and `aroundTime` may be given. A page by
-/// time or by a message never ends between messages of the same time, so it may be larger than its limit (SB-52, SB-56); where these alone would be more than
-/// 1 MiB, or with filters reach beyond the messages that are looked through, it ends among them: go on from the last one's seq, or from `from` and `to`.
+/// time or by a message, and with `keepsTimesWhole` any page, never ends between messages of the same time, so it may be larger than its limit (SB-52, SB-56); where these alone would be
+/// more than 1 MiB, or with filters reach beyond the messages that are looked through, it ends among them: go on from the last one's seq, or from `from` and `to`.
 ///
 /// With filters a page has only messages that match, and may have fewer than its limit, or none: it looks through a bounded number of messages, and
 /// says in `from` and `to` which. The next page is that before `from` or after `to`.
@@ -45,13 +45,15 @@ public struct ListMessages: Operation {
     public var senders: [UserID]?
     /// Newest first (SB-49).
     public var reverse: Bool?
+    /// Whether the page doesn't end between messages of the same time (SB-52). When left out, one by time or by a message doesn't, and others may.
+    public var keepsTimesWhole: Bool?
 
     // derived: init
     public init(
         channel: ChannelID, before: Seq? = nil, after: Seq? = nil, around: Seq? = nil, aroundMessage: MessageID? = nil,
         beforeMessage: MessageID? = nil, afterMessage: MessageID? = nil, beforeTime: Timestamp? = nil, afterTime: Timestamp? = nil,
         aroundTime: Timestamp? = nil, limit: Int? = nil, newerLimit: Int? = nil, kinds: [MessageKind]? = nil,
-        customType: String? = nil, senders: [UserID]? = nil, reverse: Bool? = nil
+        customType: String? = nil, senders: [UserID]? = nil, reverse: Bool? = nil, keepsTimesWhole: Bool? = nil
     ) {
         self.channel = channel
         self.before = before
@@ -69,6 +71,7 @@ public struct ListMessages: Operation {
         self.customType = customType
         self.senders = senders
         self.reverse = reverse
+        self.keepsTimesWhole = keepsTimesWhole
     }
 
     public func validate() throws(RoostError) {
@@ -105,6 +108,7 @@ extension ListMessages: PlainReadable {
         var (channel, before, after, around, aroundMessage, beforeMessage): (ChannelID?, Seq?, Seq?, Seq?, MessageID?, MessageID?)
         var (afterMessage, beforeTime, afterTime, aroundTime, limit): (MessageID?, Timestamp?, Timestamp?, Timestamp?, Int?)
         var (newerLimit, kinds, customType, senders, reverse): (Int?, [MessageKind]?, String?, [UserID]?, Bool?)
+        var keepsTimesWhole: Bool?
         let isPlain = json.members { key, json in
             switch key {
             case "channel": json.read(into: &channel)
@@ -123,6 +127,7 @@ extension ListMessages: PlainReadable {
             case "customType": json.read(into: &customType)
             case "senders": json.read(into: &senders)
             case "reverse": json.read(into: &reverse)
+            case "keepsTimesWhole": json.read(into: &keepsTimesWhole)
             default: false
             }
         }
@@ -131,7 +136,7 @@ extension ListMessages: PlainReadable {
             channel: channel, before: before, after: after, around: around, aroundMessage: aroundMessage,
             beforeMessage: beforeMessage, afterMessage: afterMessage, beforeTime: beforeTime, afterTime: afterTime,
             aroundTime: aroundTime, limit: limit, newerLimit: newerLimit, kinds: kinds, customType: customType, senders: senders,
-            reverse: reverse
+            reverse: reverse, keepsTimesWhole: keepsTimesWhole
         )
     }
 }

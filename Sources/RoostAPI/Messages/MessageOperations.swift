@@ -156,7 +156,7 @@ public struct GetMessage: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Replaces the given parts of a message's content. The author may edit it, and an operator may edit any (SB-58).
+/// Replaces the given parts of a message's content. The author may edit it, and an operator may edit any (SB-58), but for admin messages, which only admins edit.
 ///
 /// An edit that changes nothing makes no event and answers with the message as it is.
 /// - Throws: `not_message_owner` for someone else's, `not_found` for one that is deleted.

@@ -70,7 +70,7 @@ public struct MarkUnread: Operation {
 /// Tells that the messages of a channel up to one have reached a device of the caller's. The position only moves forward, and what is read has arrived.
 ///
 /// A client calls it once for several messages, every few seconds at most, for messages of others that aren't replies in a thread, once they are stored.
-/// - Throws: `not_member`; `feature_disabled` where the policy's ``ChannelPolicy/deliveryEvents`` or ``ChannelPolicy/readEvents`` is off, and in a channel with
+/// - Throws: `not_member`; `not_permitted` where the caller may not read; `feature_disabled` where the policy's ``ChannelPolicy/deliveryEvents`` or ``ChannelPolicy/readEvents`` is off, and in a channel with
 ///   more than ``Limits/largeChannelMembers``; `invalid_argument` for a seq that the channel hasn't reached.
 public struct MarkDelivered: Operation {
     public typealias Response = Done
@@ -99,7 +99,7 @@ public struct MarkDelivered: Operation {
 /// How far the members of a channel have read, paged, those first who joined first (SB-02, R26). With a message, who has read it, without its sender
 /// and without those who have joined since.
 ///
-/// Members who don't share their reading (``Preferences/sharesReading``) are left out.
+/// Members who don't share their reading (``Preferences/sharesReading``), or may not read the channel, are left out.
 /// - Throws: `feature_disabled` where the policy's ``ChannelPolicy/readEvents`` is off, and in a channel with more than
 ///   ``Limits/largeChannelMembers``; `not_found` for a message that the caller can't see.
 public struct ListReaders: Operation {
@@ -144,21 +144,26 @@ public struct ReadPosition: Codable, Hashable, Sendable {
     public var deliveredSeq: Seq?
     /// When they have told so.
     public var lastDeliveredAt: Timestamp?
+    /// The seq at which they became a member, in answers only: messages up to it count as read by them, seen or not.
+    public var joinedSeq: Seq?
 
     // derived: init
     public init(
-        userId: UserID, readSeq: Seq, lastReadAt: Timestamp? = nil, deliveredSeq: Seq? = nil, lastDeliveredAt: Timestamp? = nil
+        userId: UserID, readSeq: Seq, lastReadAt: Timestamp? = nil, deliveredSeq: Seq? = nil, lastDeliveredAt: Timestamp? = nil,
+        joinedSeq: Seq? = nil
     ) {
         self.userId = userId
         self.readSeq = readSeq
         self.lastReadAt = lastReadAt
         self.deliveredSeq = deliveredSeq
         self.lastDeliveredAt = lastDeliveredAt
+        self.joinedSeq = joinedSeq
     }
 
     /// This position and another one of the same member, told in any order.
     package func merged(with other: ReadPosition) -> ReadPosition {
         var merged = other.readSeq > readSeq ? other : self
+        merged.joinedSeq = joinedSeq ?? other.joinedSeq
         let further = deliveredSeq ?? 0 >= other.deliveredSeq ?? 0 ? self : other
         (merged.deliveredSeq, merged.lastDeliveredAt) = (further.deliveredSeq, further.lastDeliveredAt)
         // What is read has arrived.

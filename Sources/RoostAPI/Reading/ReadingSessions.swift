@@ -1,10 +1,10 @@
 /// Tells that the caller reads a channel on this connection from now on (AM-45): all of it is read at once, and what the connection receives of it
 /// from then on counts as read, on all of the caller's devices. Calling it again marks the channel as read once more.
 ///
-/// It ends with ``StopReading``, with the membership, with ``MarkUnread`` on any device, and with the connection (AM-46). A caller may read several channels at once, on
+/// It ends with ``StopReading``, with the membership, with the right to read, with ``MarkUnread`` on any device, and with the connection (AM-46). A caller may read several channels at once, on
 /// several connections. The server moves the position itself, a second or two after a message: once the client has answered a ping sent after it, so that
 /// nothing counts as read that hasn't arrived. Where more than 100 connections read one channel it does so every ten seconds.
-/// - Throws: `not_connected` over HTTP, which has no connection that could read; those of `reading.mark`.
+/// - Throws: `not_connected` over HTTP, which has no connection that could read; those of `reading.mark`; `not_permitted` where the caller may not read.
 public struct StartReading: Operation {
     public typealias Response = UnreadCount
     public static let name = "reading.start"

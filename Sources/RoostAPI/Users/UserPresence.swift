@@ -1,6 +1,6 @@
 /// Returns which of some users are online, and when the others were last: for people whom no open channel shows, such as a list of contacts (SB-64).
 ///
-/// While a channel is watched, the server tells of its members by itself (``SignalKind/presenceChanged``), and this needn't be called.
+/// While a channel is watched, the server tells of its members by itself (``Signal/Kind/presenceChanged``), and this needn't be called.
 public struct ListUserPresence: Operation {
     public typealias Response = UserPresences
     public static let name = "user.listPresence"

@@ -138,7 +138,8 @@ extension UnwatchedFrame: WireWritable {
     }
 }
 
-/// Announces that this connection doesn't read a channel any more, since its user has marked messages as unread, on any device (AM-46).
+/// Announces that this connection doesn't read a channel any more, since its user has marked messages as unread, on any device, or may not read it any more
+/// (AM-46).
 public struct ReadingEndedFrame: Codable, Hashable, Sendable {
     /// The content of a `readingEnded` frame.
     public struct ReadingEnded: Codable, Hashable, Sendable {

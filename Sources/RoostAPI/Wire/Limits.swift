@@ -110,7 +110,7 @@ public enum Limits {
     public static let revokedTokens = 100_000
     /// Members of a channel where its type sets no lower number (AM-01).
     public static let membersPerChannel = 300_000
-    /// Members above which a channel is a large one (D-30).
+    /// Members above which a channel is a large one: signals of it go to its watchers alone.
     public static let largeChannelMembers = 1000
     /// Users whom one of the server's own messages names.
     public static let systemMessageUsers = 30
@@ -159,15 +159,14 @@ public enum Limits {
     public static let typingSeconds = 10
     /// Bytes of what an app tells in a signal.
     public static let signalSizeBytes = 4000
-    /// Signals of an app's own that one user may send in a second, and devices that they may sign out, together.
+    /// Calls in a second of one user, of each of the operations that cost others something and keep nothing: an app's own signals, typing, presence, preferences,
+    /// and signing devices out.
     public static let signalsPerSecond = 10
     /// Characters of an effect's kind and key.
     public static let effectKindLength = 64
     /// Characters of an effect's key.
     public static let effectKeyLength = 255
-    /// Bytes of one WebSocket frame, and of one message put together from fragments.
-    public static let frameSizeBytes = 65_536
-    /// Bytes of a message on a socket, in all its frames.
+    /// Bytes of a message on a socket, in one frame or in all its fragments.
     public static let messageSizeBytes = 1_048_576
     /// Bytes of an HTTP request's body.
     public static let bodySizeBytes = 1_048_576
@@ -333,7 +332,7 @@ extension Limits {
         "signalSizeBytes": signalSizeBytes, "signalsPerSecond": signalsPerSecond, "receiptMembers": receiptMembers,
         "manyWatchers": manyWatchers, "manyReaders": manyReaders,
         "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,
-        "frameSizeBytes": frameSizeBytes, "messageSizeBytes": messageSizeBytes, "bodySizeBytes": bodySizeBytes,
+        "messageSizeBytes": messageSizeBytes, "bodySizeBytes": bodySizeBytes,
         "jsonValues": jsonValues, "jsonDepth": jsonDepth, "rateLimitMessages": rateLimitMessages,
         "rateLimitWindowSeconds": rateLimitWindowSeconds,
         "idempotencyKeyHours": idempotencyKeyHours, "idempotencyKeyAheadHours": idempotencyKeyAheadHours,

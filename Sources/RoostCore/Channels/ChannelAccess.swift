@@ -325,13 +325,13 @@ extension ChannelCounters: BoundRow {
     }
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(seq)
-        try sql.bind(memberCount)
-        try sql.bind(messageCount)
-        try sql.bind(ordinal)
-        try sql.bind(lastActivity)
-        try sql.bind(lastMessageAt)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(seq)
+        try values.bind(memberCount)
+        try values.bind(messageCount)
+        try values.bind(ordinal)
+        try values.bind(lastActivity)
+        try values.bind(lastMessageAt)
     }
 
     /// Takes the next seq for a durable change made now.

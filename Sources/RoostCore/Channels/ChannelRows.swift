@@ -14,12 +14,12 @@ extension ChannelAttributes: BoundRow {
     }
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(displayName)
-        try sql.bind(avatarFileId)
-        try sql.bind(coverUrl)
-        try sql.bind(customType)
-        try sql.bind(data)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(displayName)
+        try values.bind(avatarFileId)
+        try values.bind(coverUrl)
+        try values.bind(customType)
+        try values.bind(data)
     }
 
     // derived: applying(_:)
@@ -61,26 +61,26 @@ extension Channel: BoundRow {
     }
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(channelId)
-        try sql.bind(type)
-        try sql.bind(isDistinct)
-        try sql.bind(isEphemeral)
-        try sql.bind(attributes)
-        try sql.bind(metadata)
-        try sql.bind(metadataVersion)
-        try sql.bind(metadataUpdatedBy)
-        try sql.bind(tags)
-        try sql.bind(policy)
-        try sql.bind(isFrozen)
-        try sql.bind(mutedUntil)
-        try sql.bind(rateLimit)
-        try sql.bind(rateLimitWindowSeconds)
-        try sql.bind(rateLimitedUntil)
-        try sql.bind(createdBy)
-        try sql.bind(createdAt)
-        try sql.bind(updatedAt)
-        try sql.bind(deletedAt)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(channelId)
+        try values.bind(type)
+        try values.bind(isDistinct)
+        try values.bind(isEphemeral)
+        try values.bind(attributes)
+        try values.bind(metadata)
+        try values.bind(metadataVersion)
+        try values.bind(metadataUpdatedBy)
+        try values.bind(tags)
+        try values.bind(policy)
+        try values.bind(isFrozen)
+        try values.bind(mutedUntil)
+        try values.bind(rateLimit)
+        try values.bind(rateLimitWindowSeconds)
+        try values.bind(rateLimitedUntil)
+        try values.bind(createdBy)
+        try values.bind(createdAt)
+        try values.bind(updatedAt)
+        try values.bind(deletedAt)
     }
 
     /// The columns that ``init(reading:now:)`` reads, in its order.

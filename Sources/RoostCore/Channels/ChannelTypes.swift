@@ -25,11 +25,13 @@ extension PutChannelType: Handled {
         guard others.count < Limits.channelTypes else {
             throw RoostError.limitExceeded("type", limit: Limits.channelTypes, unit: "channel types of your own")
         }
+        guard try context.transaction.policy(of: type) != policy else { return policy }
         try context.transaction.perform(
             """
             INSERT INTO channel_types (type, policy) VALUES (\(type.rawValue), \(try StoredJSON.encode(policy)))
             ON CONFLICT (type) DO UPDATE SET policy = excluded.policy
             """)
+        context.tell(.rulesChanged)
         return policy
     }
 }

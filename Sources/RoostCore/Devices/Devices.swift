@@ -165,16 +165,16 @@ extension DeviceRow: BoundRow {
             tokenId: row.value(), tokenExpiresAt: row.value(), signIn: row.value(), signedOut: row.value(), revision: row.value())
     }
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(deviceId)
-        try sql.bind(name)
-        try sql.bind(platform)
-        try sql.bind(createdAt)
-        try sql.bind(lastUsedAt)
-        try sql.bind(tokenId)
-        try sql.bind(tokenExpiresAt)
-        try sql.bind(signIn)
-        try sql.bind(signedOut)
-        try sql.bind(revision)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(deviceId)
+        try values.bind(name)
+        try values.bind(platform)
+        try values.bind(createdAt)
+        try values.bind(lastUsedAt)
+        try values.bind(tokenId)
+        try values.bind(tokenExpiresAt)
+        try values.bind(signIn)
+        try values.bind(signedOut)
+        try values.bind(revision)
     }
 }

@@ -15,15 +15,15 @@ extension Invitation: BoundRow {
     }
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(channelId)
-        try sql.bind(userId)
-        try sql.bind(inviter)
-        try sql.bind(welcome)
-        try sql.bind(state)
-        try sql.bind(invitedAt)
-        try sql.bind(endedAt)
-        try sql.bind(revision)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(channelId)
+        try values.bind(userId)
+        try values.bind(inviter)
+        try values.bind(welcome)
+        try values.bind(state)
+        try values.bind(invitedAt)
+        try values.bind(endedAt)
+        try values.bind(revision)
     }
 }
 
@@ -79,10 +79,10 @@ extension InvitationStamps: BoundRow {
     static let columns: SQL = "channel_seq, user_seq, inviter_seq"
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(channel)
-        try sql.bind(user)
-        try sql.bind(inviter)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(channel)
+        try values.bind(user)
+        try values.bind(inviter)
     }
 }
 

@@ -173,16 +173,16 @@ extension MembershipStart: BoundRow {
     static let columns: SQL = "role, state, joined_at, joined_seq, joined_user_seq, change_seq, user_seq, read_seq, read_count"
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(role)
-        try sql.bind(state)
-        try sql.bind(joinedAt)
-        try sql.bind(joinedSeq)
-        try sql.bind(joinedUserSeq)
-        try sql.bind(changeSeq)
-        try sql.bind(userSeq)
-        try sql.bind(readSeq)
-        try sql.bind(readCount)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(role)
+        try values.bind(state)
+        try values.bind(joinedAt)
+        try values.bind(joinedSeq)
+        try values.bind(joinedUserSeq)
+        try values.bind(changeSeq)
+        try values.bind(userSeq)
+        try values.bind(readSeq)
+        try values.bind(readCount)
     }
 }
 

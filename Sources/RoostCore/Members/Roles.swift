@@ -19,11 +19,13 @@ extension PutRole: Handled {
         }
         let granted = Set(permissions)
         let definition = RoleDefinition(role: role, rank: rank, permissions: Permission.allCases.filter(granted.contains))
+        guard try context.transaction.definedRole(role) != definition else { return definition }
         try context.transaction.perform(
             """
             INSERT INTO roles (role, definition) VALUES (\(role.rawValue), \(try StoredJSON.encode(definition)))
             ON CONFLICT (role) DO UPDATE SET definition = excluded.definition
             """)
+        context.tell(.rulesChanged)
         return definition
     }
 }
@@ -34,7 +36,9 @@ extension DeleteRole: Handled {
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.configManage)
         try refuseBuiltIn(role)
+        guard try context.transaction.definedRole(role) != nil else { return Done() }
         try context.transaction.perform("DELETE FROM roles WHERE role = \(role.rawValue)")
+        context.tell(.rulesChanged)
         return Done()
     }
 }

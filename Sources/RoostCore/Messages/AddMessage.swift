@@ -102,9 +102,17 @@ extension Transaction {
     /// Stores a message. Returns false if one with the sender's client id exists.
     fileprivate func insert(_ message: Message, ordinal: Int) throws -> Bool {
         try besideBatchMemory {
-            let row = try NewRow(
-                into: "messages (\(Message.columns), ordinal, counts)", "\(row: message), \(ordinal), \(Unread.counts(message))")
-            return try insert(row, unlessTaken: "channel_id, sender_id, client_id")
+            try insert(
+                NewRow(.message) { row in
+                    try row.bind(message)
+                    try row.bind(ordinal)
+                    try row.bind(Unread.counts(message))
+                })
         }
     }
+}
+
+extension NewRow.Kind {
+    fileprivate static let message = NewRow.Kind(
+        into: "messages (\(Message.columns), ordinal, counts)", unlessTaken: "channel_id, sender_id, client_id")
 }

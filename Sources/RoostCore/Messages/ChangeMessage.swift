@@ -80,6 +80,7 @@ extension PurgeMessage: Handled {
     public func handle(in context: inout Context) throws -> Done {
         let (access, before) = try context.requireChange(
             of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
+        try context.requireDeleter(of: before, in: access)
         try context.purge(before, in: access)
         return Done()
     }
@@ -101,9 +102,13 @@ extension Context {
         try requestPush(ofChanged: before, to: after, in: access)
     }
 
-    /// Empties a message. Its place stays, so that the order has no hole. One that is deleted stays as it is.
+    /// Empties a message. Its place stays, so that the order has no hole. One that is deleted stays as it is; but if an operator deletes what its author has
+    /// deleted, the author can't bring it back any more.
     fileprivate mutating func delete(_ before: Message, in access: inout ChannelAccess) throws -> Message {
-        guard before.deletedAt == nil else { return before }
+        guard before.deletedAt == nil else {
+            try takeOverDeletion(of: before)
+            return before
+        }
         var after = before
         after.content = before.content.emptied
         after.deletedAt = now

@@ -8,8 +8,7 @@ extension SetDraft: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
 
     public func handle(in context: inout Context) throws -> ChannelDraft {
-        let access = try context.require(.readingMark, in: channel)
-        let before = try context.ownDraft(in: access)
+        let before = try context.draft(toBeSetTo: text, in: channel)
         var after = before
         (after.text, after.metadata) = (text, metadata)
         if try StoredJSON.isSame(before, after) { return before }
@@ -48,6 +47,18 @@ extension ListDrafts: Handled, PagedQuery {
 }
 
 extension Context {
+    /// Returns the caller's draft in a channel, which they may change: also in a deleted channel, of which nobody is a member, to remove it.
+    fileprivate mutating func draft(toBeSetTo text: String, in channel: ChannelID) throws -> ChannelDraft {
+        if text.isEmpty, let access = try transaction.access(to: channel, of: caller.user), access.deletedAt != nil,
+            access.wasMember,
+            let draft = try transaction.draft(of: caller.user, in: access.channelId)
+        {
+            return draft
+        }
+        let access = try require(.readingMark, in: channel)
+        return try ownDraft(in: access)
+    }
+
     /// Returns the caller's draft in a channel. If there never was one it has no text, and nothing has changed since the caller joined.
     fileprivate func ownDraft(in access: ChannelAccess) throws -> ChannelDraft {
         if let draft = try transaction.draft(of: caller.user, in: access.channelId) { return draft }
@@ -115,24 +126,27 @@ extension ChannelDraft: BoundRow {
     }
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(channelId)
-        try sql.bind(text)
-        try sql.bind(metadata)
-        try sql.bind(updatedAt)
-        try sql.bind(userSeq)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(channelId)
+        try values.bind(text)
+        try values.bind(metadata)
+        try values.bind(updatedAt)
+        try values.bind(userSeq)
     }
 }
 
 extension ChannelDraft: StoredRow {
     /// A draft is as large as a message, so that a page also ends with its bytes. What a node fetches for events that it missed is asked for without an end, and
-    /// has all of it.
+    /// has all of it. Drafts in deleted channels are left out: the end of a channel writes nothing per member.
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<ChannelDraft> {
         let sizeBytesMax = limit > Limits.changesPage.max ? Int.max : Limits.pageContentBytes
         let sql: SQL = """
-            SELECT \(columns) FROM drafts d WHERE d.user_id = \(user) AND d.user_seq > \(seq) ORDER BY d.user_seq LIMIT \(limit + 1)
+            SELECT \(columns) FROM drafts d
+            WHERE d.user_id = \(user) AND d.user_seq > \(seq)
+                  AND (d.text = '' OR NOT EXISTS (SELECT 1 FROM channel_heads h WHERE h.channel_id = d.channel_id AND h.is_deleted = 1))
+            ORDER BY d.user_seq LIMIT \(limit + 1)
             """
         var (found, sizeBytes): ([ChannelDraft], Int) = ([], 0)
         var cut: Seq?

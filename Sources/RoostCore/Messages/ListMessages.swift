@@ -66,7 +66,7 @@ struct HistoryWalk {
         filter = operation.filter(for: context.caller.user, in: access)
         let isByTime = operation.beforeTime != nil || operation.afterTime != nil || operation.aroundTime != nil
         let isByMessage = operation.beforeMessage != nil || operation.afterMessage != nil || operation.aroundMessage != nil
-        keepsTimesWhole = isByTime || isByMessage
+        keepsTimesWhole = operation.keepsTimesWhole ?? (isByTime || isByMessage)
     }
 
     /// A part of the page on one side of its place, oldest first.

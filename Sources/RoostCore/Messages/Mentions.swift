@@ -56,16 +56,18 @@ extension Context {
         return Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
     }
 
-    /// Returns how many of those are told whom a message newly mentions by name: with those whom it mentioned before, no more than the app's option says
-    /// of one message (SB-45). Otherwise edits would tell any number of users.
-    func toldMax(of users: [UserID], newIn message: Message) -> Int {
+    /// Returns how many of those are told whom a message newly mentions by name: with those whom it mentions already, and those whom it doesn't mention any
+    /// more, no more than the app's option says of one message (SB-45). Otherwise edits would tell any number of users.
+    func toldMax(of users: [UserID], newIn message: Message) throws -> Int {
         let known = (message.mentionees?.mentionedUsers ?? []).count { $0 != message.sender && !users.contains($0) }
-        return max(0, options.mentionNotifyCap - known)
+        // A message that was never changed has taken no mention back.
+        let ended = users.isEmpty || message.changeSeq == message.seq ? 0 : try transaction.endedMentionCount(of: message)
+        return max(0, options.mentionNotifyCap - known - ended)
     }
 
     /// Mentions users in a message from a seq on, and tells some of them (``toldMax(of:newIn:)``). The sender isn't mentioned by themselves.
     mutating func mention(_ users: [UserID], in message: Message, at seq: Seq) throws {
-        let toldMax = toldMax(of: users, newIn: message)
+        let toldMax = try toldMax(of: users, newIn: message)
         var toldCount = 0
         for user in users where user != message.sender {
             guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
@@ -162,7 +164,12 @@ extension Context {
     mutating func moveMentions(from before: Message, to after: Message) throws {
         let (old, new) = (before.mentionees?.mentionedUsers ?? [], after.mentionees?.mentionedUsers ?? [])
         guard old != new else { return }
-        try endMentions(of: old.filter { !new.contains($0) }, in: before)
+        let ended = old.filter { !new.contains($0) }
+        try endMentions(of: ended, in: before)
+        // A deleted message that can't be brought back mentions nobody again.
+        if after.deletedAt == nil || options.undeletionSeconds > 0 {
+            try transaction.countEndedMentions(ended.count { $0 != before.sender }, of: before)
+        }
         try mention(new.filter { !old.contains($0) }, in: after, at: after.changeSeq)
     }
 
@@ -202,6 +209,34 @@ extension Transaction {
             WHERE user_id = \(user) AND message_id = \(message.messageId) AND channel_id = \(message.channelId)
             """)
     }
+
+    /// Counts mentions by name that a message has taken back, in a row of `mentions` that is nobody's: its position is the count.
+    fileprivate func countEndedMentions(_ count: Int, of message: Message) throws {
+        guard count > 0 else { return }
+        try besideBatchMemory {
+            try perform(
+                """
+                INSERT INTO mentions (user_id, message_id, channel_id, seq, mention_seq)
+                VALUES (\(nobody), \(message.messageId), \(message.channelId), \(message.seq), \(count))
+                ON CONFLICT (user_id, message_id, channel_id) DO UPDATE SET mention_seq = mentions.mention_seq + excluded.mention_seq
+                """)
+        }
+    }
+
+    /// Returns how many mentions by name a message has taken back, by edits and deletions. Who is mentioned again counts again.
+    fileprivate func endedMentionCount(of message: Message) throws -> Int {
+        let sql: SQL = """
+            SELECT mention_seq FROM mentions
+            WHERE user_id = \(nobody) AND message_id = \(message.messageId) AND channel_id = \(message.channelId)
+            """
+        return try besideBatchMemory { try first(sql) { $0.int() } } ?? 0
+    }
+
+    /// Forgets that count, of a message that is deleted for good.
+    func forgetEndedMentions(of message: Message) throws { try deleteMention(of: nobody, in: message) }
+
+    /// Whose row has that count: an id that no user can have.
+    private var nobody: UserID { "" }
 
     /// Returns whom a message mentions since a position, by sending or by an edit: those by name, in the order of the message, and whether the whole
     /// channel.

@@ -15,19 +15,19 @@ extension MessageContent: BoundRow {
     }
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(text)
-        try sql.bind(kind)
-        try sql.bind(customType)
-        try sql.bind(data)
-        try sql.bind(metadata)
-        try sql.bind(tags)
-        try sql.bind(parentId)
-        try sql.bind(mentionees)
-        try sql.bind(metaArrays)
-        try sql.bind(pushOption)
-        try sql.bind(targetLanguages)
-        try sql.bind(isSilent)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(text)
+        try values.bind(kind)
+        try values.bind(customType)
+        try values.bind(data)
+        try values.bind(metadata)
+        try values.bind(tags)
+        try values.bind(parentId)
+        try values.bind(mentionees)
+        try values.bind(metaArrays)
+        try values.bind(pushOption)
+        try values.bind(targetLanguages)
+        try values.bind(isSilent)
     }
 }
 
@@ -46,23 +46,30 @@ extension Message: BoundRow {
     }
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(messageId)
-        try sql.bind(channelId)
-        try sql.bind(seq)
-        try sql.bind(changeSeq)
-        try sql.bind(sender)
-        try sql.bind(clientId)
-        try sql.bind(content)
-        try sql.bind(createdAt)
-        try sql.bind(editedAt)
-        try sql.bind(deletedAt)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(messageId)
+        try values.bind(channelId)
+        try values.bind(seq)
+        try values.bind(changeSeq)
+        try values.bind(sender)
+        try values.bind(clientId)
+        try values.bind(content)
+        try values.bind(createdAt)
+        try values.bind(editedAt)
+        try values.bind(deletedAt)
     }
 }
 
 extension Transaction {
     func message(_ id: MessageID, in channel: ChannelID) throws -> Message? {
         try first("SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND message_id = \(id)") {
+            try Message(reading: &$0)
+        }
+    }
+
+    /// Returns the message that was sent at a seq; nil if something else happened there, or the message was deleted for good.
+    func message(at seq: Seq, in channel: ChannelID) throws -> Message? {
+        try first("SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq = \(seq)") {
             try Message(reading: &$0)
         }
     }

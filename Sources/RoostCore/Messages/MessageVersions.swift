@@ -11,13 +11,13 @@ extension MessageVersion: BoundRow {
             replacedBy: row.value(), isDeletion: row.value())
     }
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(changeSeq)
-        try sql.bind(content)
-        try sql.bind(editedAt)
-        try sql.bind(replacedAt)
-        try sql.bind(replacedBy)
-        try sql.bind(isDeletion)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(changeSeq)
+        try values.bind(content)
+        try values.bind(editedAt)
+        try values.bind(replacedAt)
+        try values.bind(replacedBy)
+        try values.bind(isDeletion)
     }
 }
 
@@ -48,9 +48,7 @@ extension UndeleteMessage: Handled {
         guard let version = try context.versions(of: before).first, version.isDeletion else {
             throw RoostError(.notFound, "Nothing is kept of the message any more.", field: "message")
         }
-        if version.replacedBy != context.caller.user, let refusal = context.refusal(of: .messageDeleteAny, in: access) {
-            throw RoostError(.notMessageOwner, "Someone else deleted the message.", rule: refusal.rule)
-        }
+        try context.requireDeleter(of: before, in: access)
         var after = before
         after.content = version.content
         after.content.mentionees = try context.mentionsAgain(version.content.mentionees, in: access, at: before.seq)
@@ -75,6 +73,25 @@ extension Context {
             WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until > \(now) ORDER BY change_seq DESC
             """
         return try transaction.rows(sql) { try MessageVersion(reading: &$0) }
+    }
+
+    /// Throws if somebody else deleted a message, and what it said is kept for those who may delete anybody's, of whom the caller is none.
+    func requireDeleter(of message: Message, in access: ChannelAccess) throws {
+        guard message.deletedAt != nil, let refusal = refusal(of: .messageDeleteAny, in: access),
+            let deletion = try versions(of: message).first, deletion.isDeletion, deletion.replacedBy != caller.user
+        else { return }
+        throw RoostError(.notMessageOwner, "Someone else deleted the message.", rule: refusal.rule)
+    }
+
+    /// Makes the caller the one who has deleted a message, if it was the author, who could bring it back.
+    func takeOverDeletion(of message: Message) throws {
+        guard caller.user != message.sender else { return }
+        try transaction.perform(
+            """
+            UPDATE message_versions SET replaced_by = \(caller.user)
+            WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND is_deletion = 1 AND replaced_by = \(message.sender)
+                  AND kept_until > \(now)
+            """)
     }
 
     /// Keeps what a message says until now, as long as the app's options say.

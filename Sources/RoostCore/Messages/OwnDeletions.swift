@@ -106,11 +106,11 @@ extension OwnDeletion: BoundRow {
         try self.init(channelId: row.value(), seq: row.value(), deletedAt: row.value(), userSeq: row.value())
     }
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(channelId)
-        try sql.bind(seq)
-        try sql.bind(deletedAt)
-        try sql.bind(userSeq)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(channelId)
+        try values.bind(seq)
+        try values.bind(deletedAt)
+        try values.bind(userSeq)
     }
 }
 

@@ -9,12 +9,18 @@ extension Context {
         let seq = access.counters.advance(at: now)
         access.counters.messageCount -= 1
         let place = try transaction.purge(message, at: seq, now)
+        // Times don't fall within a channel: only the newest message can have this one.
+        if access.counters.lastMessageAt == message.createdAt {
+            access.counters.lastMessageAt = try transaction.lastMessageAt(in: access.channelId)
+        }
         try forgetVersions(of: message)
         for kind in rowKinds.all { try kind.purge(about: message.seq, in: access.channelId, transaction) }
         try movePurges(of: access.channelId, to: message.seq)
         try moveStream(of: access.channelId, to: access.counters)
+        if access.counters.lastMessageAt == nil { try list(access.channelId, at: self.channel(access.channelId).createdAt) }
         // Memberships are told as of the new seq: their read counts are without the message already.
         try endMentions(of: message.mentionees?.mentionedUsers ?? [], in: message)
+        if message.changeSeq != message.seq { try transaction.forgetEndedMentions(of: message) }
         try tellSender(of: message, access)
         var rows = Rows(counters: access.counters, [place])
         if message.mentionees?.mentionsChannel ?? false {
@@ -53,6 +59,11 @@ extension Transaction {
         try perform("DELETE FROM messages WHERE channel_id = \(message.channelId) AND seq = \(message.seq)")
         if place.counts { try countPurge(of: message) }
         return place
+    }
+
+    /// Returns when the newest message of a channel was sent; nil if there is none.
+    fileprivate func lastMessageAt(in channel: ChannelID) throws -> Timestamp? {
+        try first("SELECT created_at FROM messages WHERE channel_id = \(channel) ORDER BY seq DESC LIMIT 1") { $0.timestamp() }
     }
 
     /// Counts a message as deleted for good among its sender's, and among all.

@@ -163,9 +163,8 @@ extension Context {
                 return ([], access.counters.seq)
             }
             let (users, isOfChannel) = try transaction.mentioned(in: message, since: request.after)
-            let pushed = PushedMessage(
-                edited: message, after: request.after, mentioning: Array(users.prefix(toldMax(of: users, newIn: message))),
-                channel: isOfChannel)
+            let told = Array(users.prefix(try toldMax(of: users, newIn: message)))
+            let pushed = PushedMessage(edited: message, after: request.after, mentioning: told, channel: isOfChannel)
             return (users.isEmpty && !isOfChannel ? [] : [pushed], access.counters.seq)
         }
         let born = try transaction.messages(after: request.after, in: channel, limit: Pushes.messagesMax)

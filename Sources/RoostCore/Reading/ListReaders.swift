@@ -19,6 +19,8 @@ extension ListReaders: Handled, PagedQuery {
         let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: false)
         let columns: [SQL] = ["m.joined_seq", "m.user_id"]
         let (transaction, id) = (context.transaction, access.channelId)
+        let isShown: SQL =
+            "(m.user_id = \(context.caller.user) OR \(try transaction.readers(of: access.policy).containing(role: "m.role")))"
         let tellsDelivery = access.policy.deliveryEvents
         // As many rows as the channel has members are passed at most.
         var page = try walk.page(through: [
@@ -26,14 +28,17 @@ extension ListReaders: Handled, PagedQuery {
                 let sql: SQL = """
                     SELECT m.joined_seq, m.user_id, \(readSeq), m.last_read_at, m.delivered_seq, m.delivered_at, u.shares_delivery FROM members m
                     JOIN users u ON u.user_id = m.user_id AND u.shares_reading = 1
-                    WHERE m.channel_id = \(id) AND m.state = 'member'\(further)\(stretch.condition(on: columns))
+                    WHERE m.channel_id = \(id) AND m.state = 'member' AND \(isShown)\(further)\(stretch.condition(on: columns))
                     ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
                     """
                 return try transaction.rows(sql) { row in
                     let joinedSeq = row.int64()
-                    let position = ReadPosition(
+                    var position = ReadPosition(
                         userId: UserID(row.string()), readSeq: row.int64(), lastReadAt: row.optionalTimestamp()
-                    ).delivered(upTo: row.int64(), at: row.optionalTimestamp(), isTold: row.bool() && tellsDelivery)
+                    )
+                    position.joinedSeq = joinedSeq
+                    position = position.delivered(
+                        upTo: row.int64(), at: row.optionalTimestamp(), isTold: row.bool() && tellsDelivery)
                     return Walk.Entry(place: [.integer(joinedSeq), .text(position.userId.rawValue)], row: position)
                 }
             }
@@ -54,7 +59,7 @@ extension ReadPosition {
 }
 
 extension ReadPosition: ContentSized {
-    var contentSizeBytes: Int { 100 }
+    var contentSizeBytes: Int { 120 }
 }
 
 extension ReadPosition: NamesUsers {

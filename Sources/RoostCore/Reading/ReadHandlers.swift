@@ -44,6 +44,8 @@ extension MarkDelivered: Handled {
     public func handle(in context: inout Context) throws -> Done {
         let access = try context.require(.readingMark, in: channel)
         let own = try access.requireOwn()
+        // Nothing arrives at whoever may not read.
+        try context.require(.historyRead, in: access)
         for (rule, isOn) in [
             (PolicyName.readEvents, access.policy.readEvents), (.deliveryEvents, access.policy.deliveryEvents),
         ] where !isOn {
@@ -70,9 +72,11 @@ extension MarkDelivered: Handled {
 }
 
 extension Context {
-    /// Tells the others that the caller has read up to a seq just now, if the channel and the caller share that.
+    /// Tells the others that the caller has read up to a seq just now, if the channel and the caller share that. Whoever may not read ends what is unread for
+    /// them by it, and has read nothing.
     mutating func tellReading(upTo seq: Seq, in access: ChannelAccess) throws {
-        guard access.policy.readEvents, try transaction.sharesReading(caller.user) else { return }
+        guard access.policy.readEvents, refusal(of: .historyRead, in: access) == nil, try transaction.sharesReading(caller.user)
+        else { return }
         tell(.read(ReadPosition(userId: caller.user, readSeq: seq, lastReadAt: now), access.channelId))
     }
 

@@ -5,6 +5,9 @@ extension StartReading: Handled {
 
     public func handle(in context: inout Context) throws -> UnreadCount {
         let connection = try context.requireConnection("Reading")
+        let access = try context.require(.readingMark, in: channel)
+        // What the connection doesn't receive can't count as read.
+        try context.require(.historyRead, in: access)
         let unread = try MarkRead(channel: channel).handle(in: &context)
         context.tell(.reading(connection, unread.channelId))
         return unread

@@ -38,6 +38,12 @@ public struct Readers: Hashable, Sendable {
         guard let role else { return appRole.level >= others && others != .nobody }
         return (appRole.level >= members && members != .nobody) || roles.contains(role)
     }
+
+    /// The condition on a member's role in a channel that the member is a reader as an ordinary user of the app: what an operation knows of others.
+    func containing(role: SQL) -> SQL {
+        if areAllMembers { return "1 = 1" }
+        return roles.isEmpty ? "1 = 0" : "\(role) IN (\(list: roles.map(\.rawValue)))"
+    }
 }
 
 extension AppRole {
@@ -66,5 +72,13 @@ extension Transaction {
         case .admins: return Readers(members: .admin, others: isHidden ? .nobody : .admin)
         case .nobody: return Readers(members: .nobody, others: .nobody)
         }
+    }
+}
+
+extension Context {
+    /// Tells who reads a channel by now, for its receivers to be checked again (``Notice/rulesChanged``).
+    package mutating func tellReaders(of channel: ChannelID) throws {
+        guard let access = try transaction.access(to: channel, of: caller.user), access.deletedAt == nil else { return }
+        tell(.readers(channel, try transaction.readers(of: access.policy)))
     }
 }

@@ -71,6 +71,12 @@ extension Context {
             "UPDATE channel_heads SET row_kinds = row_kinds | \(bit) WHERE channel_id = \(channel) AND (row_kinds & \(bit)) = 0")
     }
 
+    /// Has lists sort a channel that has no messages any more by a time.
+    func list(_ channel: ChannelID, at time: Timestamp) throws {
+        try beginChange(of: channel)
+        try transaction.perform("UPDATE channel_heads SET list_at = \(time) WHERE channel_id = \(channel)")
+    }
+
     /// Writes a channel's discovery into its head, for lists.
     func setDiscovery(_ discovery: ChannelPolicy.Audience, of channel: ChannelID) throws {
         try beginChange(of: channel)

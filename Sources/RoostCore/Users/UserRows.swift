@@ -13,11 +13,11 @@ extension UserProfile: BoundRow {
     }
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(displayName)
-        try sql.bind(avatarFileId)
-        try sql.bind(status)
-        try sql.bind(metadata)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(displayName)
+        try values.bind(avatarFileId)
+        try values.bind(status)
+        try values.bind(metadata)
     }
 
     // derived: applying(_:)
@@ -46,12 +46,12 @@ extension User: BoundRow {
     }
 
     // derived: bind(to:)
-    func bind(to sql: inout SQL.Interpolation) throws {
-        try sql.bind(userId)
-        try sql.bind(profile)
-        try sql.bind(createdAt)
-        try sql.bind(updatedAt)
-        try sql.bind(version)
+    func bind(to values: inout RowValues) throws {
+        try values.bind(userId)
+        try values.bind(profile)
+        try values.bind(createdAt)
+        try values.bind(updatedAt)
+        try values.bind(version)
     }
 }
 

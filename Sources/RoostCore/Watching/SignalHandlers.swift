@@ -83,6 +83,29 @@ extension Context {
             let users: [UserID] = try transaction.rows(silent) { $0.identifier() }
             signal.typing?.users.removeAll { users.contains($0) }
         }
+        if let read = signal.read, !read.readers.isEmpty {
+            signal.read?.readers = try transaction.shown(read.readers, in: access, to: readers)
+            if read.isWhole, signal.read?.readers.isEmpty == true { return }
+        }
         tell(.signal(signal, isForAll ? .channel(signal.channel, readers) : .watchers(signal.channel, readers)))
+    }
+}
+
+extension Transaction {
+    /// Returns those of some positions that others may still know by now: of members who may read the channel and share how far they have.
+    fileprivate func shown(_ positions: [ReadPosition], in access: ChannelAccess, to readers: Readers) throws -> [ReadPosition] {
+        let sql: SQL = """
+            SELECT m.user_id, u.shares_delivery FROM members m JOIN users u ON u.user_id = m.user_id AND u.shares_reading = 1
+            WHERE m.channel_id = \(access.channelId) AND m.user_id IN (\(list: positions.map(\.userId.rawValue)))
+                  AND m.state = \(MembershipState.member) AND \(readers.containing(role: "m.role"))
+            """
+        let sharesDelivery = Dictionary(
+            try rows(sql) { (try $0.value() as UserID, $0.bool()) }, uniquingKeysWith: { first, _ in first })
+        return positions.compactMap { position in
+            guard let isDeliveryShown = sharesDelivery[position.userId] else { return nil }
+            var position = position
+            if !isDeliveryShown { (position.deliveredSeq, position.lastDeliveredAt) = (nil, nil) }
+            return position
+        }
     }
 }

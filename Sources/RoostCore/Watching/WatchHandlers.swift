@@ -141,20 +141,36 @@ extension Context {
             users: try summaries(for: messages))
     }
 
-    /// Returns some members, each with how far they have read where they share that.
+    /// Returns some members, each with how far they have read where they share that. The caller is one of them, if a member.
     fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState?)] {
+        var found = try members(of: access, where: "true")
+        if found.count == Limits.watchMembers, !found.contains(where: { $0.member.userId == caller.user }),
+            let own = try members(of: access, where: "m.user_id = \(caller.user)").first
+        {
+            found[found.count - 1] = own
+        }
+        var members = Dictionary(uniqueKeysWithValues: found.map { ($0.member.userId.rawValue, $0) })
+        // Many have read up to the same message.
+        let newest = try transaction.newestMessages(
+            upTo: Set(members.values.compactMap(\.read?.readSeq)), in: access.channelId, above: readingFloor(in: access))
+        for (user, member) in members { members[user]?.read?.lastReadMessageId = member.read.flatMap { newest[$0.readSeq] } }
+        return members
+    }
+
+    private func members(of access: ChannelAccess, where condition: SQL) throws -> [(member: Member, read: ReadState?)] {
         let (purgedSeq, isOwn): (SQL, SQL) = ("\(access.purgedSeq)", "m.user_id = \(caller.user)")
+        let isReader = try transaction.readers(of: access.policy).containing(role: "m.role")
         let sql: SQL = """
             SELECT \(Member.columns), CASE WHEN \(isOwn) THEN m.read_seq ELSE \(Unread.receiptSeq(of: "m")) END, m.last_read_at,
                 CASE WHEN \(isOwn) THEN \(Unread.readCount(of: "m", purgedSeq: purgedSeq))
                 ELSE \(Unread.receiptCount(of: "m", purgedSeq: purgedSeq)) END,
-                (SELECT u.shares_reading FROM users u WHERE u.user_id = m.user_id),
+                CASE WHEN \(isReader) THEN (SELECT u.shares_reading FROM users u WHERE u.user_id = m.user_id) ELSE 0 END,
                 m.delivered_seq, m.delivered_at, (SELECT u.shares_delivery FROM users u WHERE u.user_id = m.user_id)
             FROM members m
-            WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member)
+            WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member) AND \(condition)
             ORDER BY m.user_id LIMIT \(Limits.watchMembers)
             """
-        let pairs = try transaction.rows(sql) { row in
+        return try transaction.rows(sql) { row in
             let member = try Member(reading: &row)
             let readSeq = row.int64()
             let lastReadAt = row.optionalTimestamp()
@@ -166,13 +182,7 @@ extension Context {
                 read?.deliveredSeq = deliveredSeq
                 read?.lastDeliveredAt = deliveredAt
             }
-            return (member.userId.rawValue, (member: member, read: read))
+            return (member, read)
         }
-        var members = Dictionary(uniqueKeysWithValues: pairs)
-        // Many have read up to the same message.
-        let newest = try transaction.newestMessages(
-            upTo: Set(members.values.compactMap(\.read?.readSeq)), in: access.channelId, above: readingFloor(in: access))
-        for (user, member) in members { members[user]?.read?.lastReadMessageId = member.read.flatMap { newest[$0.readSeq] } }
-        return members
     }
 }

@@ -214,6 +214,17 @@ struct OperationTests {
         #expect(String(decoding: try JSONWriter.bytes(of: channel), as: UTF8.self) == expected)
     }
 
+    @Test("R08 the positions of 20,000 channels are one message with ids of 40 bytes, and those of 7,500 with the longest ids")
+    func positions() throws {
+        for (count, idLength) in [(Limits.channelsPerUserMax, 40), (7500, Limits.identifierLength)] {
+            let ids = (1...count).map { String(repeating: "i", count: idLength - 5) + String($0 + 10_000) }
+            let resume = Resume(after: 9_999_999, channels: Dictionary(uniqueKeysWithValues: ids.map { ($0, 9_999_999) }))
+            try resume.validate()
+            #expect(try JSONWriter.bytes(of: CallFrame(call: 1_000_000, with: resume)).count <= Limits.messageSizeBytes)
+            #expect(count < Limits.jsonValues)
+        }
+    }
+
     @Test("X-01 every error code has a status of its own kind")
     func statuses() {
         let wrong = RoostError.Code.allCases.filter { code in !(400...599).contains(RoostError(code, "").status) }

@@ -117,7 +117,7 @@ import Testing
             }
             world.advance(milliseconds: 5)
             #expect(try told() == [ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now)])
-            #expect(try position() == ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now))
+            #expect(try position() == ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now, joinedSeq: 1))
             // Nothing moves where all is read already, nor for whoever doesn't share it.
             world.advance(milliseconds: 5)
             #expect(try told() == [])

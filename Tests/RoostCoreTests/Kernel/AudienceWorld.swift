@@ -109,6 +109,12 @@ final class AudienceWorld {
 
     func forget() { (received, frames) = ([:], [:]) }
 
+    /// Delivers what a node of a cluster sends in place of the channel's newest event.
+    func deliverMissed() throws {
+        let seq = try core.perform(GetChannel(channel: "room"), as: "ann").channel.counters.seq
+        deliver(try core.database.read { try $0.missedEvents(of: .channel("room"), after: seq - 1, now: core.now).notices })
+    }
+
     private func deliver(_ notices: [Notice]) {
         for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
             var ended: [String] = []

@@ -104,6 +104,18 @@ struct PermissionTests {
         #expect(refusal?.code == .kindForbids && refusal?.field == "messages[1]")
     }
 
+    @Test("SB-59 a hundred messages are deleted at once, and of a hundred and one none is")
+    func hundredAtOnce() throws {
+        let world = try CoreWorld()
+        try world.channel("room", owner: "ann")
+        let sent = try (1...101).map { try world.send("\($0)", to: "room", as: "ann").messageId }
+        let refusal = try world.refusal(DeleteMessages(channel: "room", messages: sent), as: "ann")
+        #expect(refusal?.code == .limitExceeded && refusal?.field == "messages" && refusal?.limit == 100)
+        let deleted = try world.perform(DeleteMessages(channel: "room", messages: Array(sent.prefix(100))), as: "ann")
+        #expect(deleted.messages.count == 100 && deleted.messages.allSatisfy { $0.deletedAt != nil })
+        #expect(try world.perform(GetMessage(channel: "room", message: sent[100]), as: "ann").deletedAt == nil)
+    }
+
     @Test("R33 D-39 nobody removes, or takes a role from, a member of their own rank; operators appoint operators")
     func ranks() throws {
         let world = try CoreWorld()

@@ -84,6 +84,30 @@ struct DraftTests {
         #expect(try world.code(ListDrafts(cursor: "x"), as: "bob") == .invalidArgument)
     }
 
+    @Test("AM-34 EM-35 a draft in a deleted channel comes with no changes, and can be removed, which tells the other devices")
+    func deletedChannel() throws {
+        let world = try world()
+        for channel in ["general", "other"] as [ChannelID] {
+            try world.perform(SetDraft(channel: channel, text: "in \(channel)"), as: "bob")
+        }
+        let before = try world.rows("SELECT user_id, user_seq FROM drafts ORDER BY 1, 2") { [$0.string(), "\($0.int64())"] }
+        try world.perform(DeleteChannel(channel: "other"), as: "ann")
+        #expect(try world.rows("SELECT user_id, user_seq FROM drafts ORDER BY 1, 2") { [$0.string(), "\($0.int64())"] } == before)
+        #expect(try world.perform(Resume(after: 0, channels: [:]), as: "bob").user.rows.drafts?.map(\.channelId) == ["general"])
+        #expect(try world.perform(GetMyChanges(after: 0), as: "bob").rows.drafts?.map(\.channelId) == ["general"])
+        // Nothing else is written there, and who has none removes none.
+        let dump = try world.dump()
+        #expect(try world.code(SetDraft(channel: "other", text: "more"), as: "bob") == .notPermitted)
+        #expect(try world.code(SetDraft(channel: "other", text: ""), as: "ann") == .notPermitted)
+        try world.user("zoe")
+        #expect(try world.code(SetDraft(channel: "other", text: ""), as: "zoe") == .notFound)
+        #expect(try world.dump().filter { !$0.contains("zoe") } == dump.filter { !$0.contains("zoe") })
+        let removed = try world.perform(SetDraft(channel: "other", text: ""), as: "bob")
+        #expect(removed.isRemoved && world.events(to: .user("bob")).last?.rows.drafts == [removed])
+        #expect(try world.perform(GetMyChanges(after: removed.userSeq - 1), as: "bob").rows.drafts == [removed])
+        #expect(try world.perform(SetDraft(channel: "other", text: ""), as: "bob") == removed)
+    }
+
     @Test("AM-41 EM-28 EM-29 leaving a channel, and being removed from it, removes the draft in the same event")
     func leaving() throws {
         let world = try world()

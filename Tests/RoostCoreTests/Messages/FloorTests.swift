@@ -62,6 +62,9 @@ struct FloorTests {
                 }.map(\.seq))
         },
         Path("own mentions") { world, _ in Set(try world.perform(ListMentions(limit: 100), as: "ben").items.map(\.seq)) },
+        Path("mentions in the channel") { world, _ in
+            Set(try world.perform(ListMentions(channel: "general", limit: 100), as: "ben").items.map(\.seq))
+        },
         Path("changes") { world, _ in
             Set(try world.perform(GetChannelChanges(channel: "general", after: 0), as: "ben").rows.messages?.map(\.seq) ?? [])
         },

@@ -150,6 +150,14 @@ struct MentionTests {
         // A message that the sender has deleted for themselves says nothing of mentions.
         try world.perform(DeleteMessagesForMe(channel: "general", messages: [sent.messageId]), as: "ann")
         #expect(try world.perform(Self.mention([.users(["ben", "eve"])]), as: "ann").droppedMentions == nil)
+        // Who may not read the message wouldn't find it.
+        try world.perform(
+            UpdateChannel(channel: "general", policy: PolicyChanges(read: .operators)), as: "root", role: .admin)
+        let unreadable = try world.perform(Self.mention([.users(["ben", "cid"])], "4"), as: "ann")
+        #expect(unreadable.mentionees == nil && unreadable.droppedMentions == ["ben", "cid"])
+        try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(read: .members)), as: "root", role: .admin)
+        #expect(
+            try world.rows("SELECT COUNT(*) FROM mentions WHERE message_id = \(unreadable.messageId)") { $0.int() } == [0])
         // Banned members are none: a ban is a row of its own until then.
         try world.execute("UPDATE members SET banned_until = \(Timestamp.forever) WHERE user_id = 'ben'")
         #expect(try world.perform(Self.mention([.users(["ben"])], "3"), as: "ann").droppedMentions == ["ben"])
@@ -187,7 +195,46 @@ struct MentionTests {
         #expect(try told(["ann", "eve", "cid", "ben"]) == [.user("eve")])
         #expect(try [isMentioned("eve", in: world), isMentioned("cid", in: world)] == [true, true])
         #expect(try told(["ann", "cid", "ben"]) == [])
-        #expect(try told(["eve", "cid"]) == [.user("eve")])
+        // Whom the message mentions again would be told once more.
+        #expect(try told(["eve", "cid"]) == [])
+        #expect(try isMentioned("eve", in: world))
+    }
+
+    @Test(
+        "MN-11 D-25 SB-45 however often a message is edited, deleted and brought back, no more users are told of it than the cap says"
+    )
+    func limitOfAllEdits() throws {
+        let world = try Self.world()
+        world.options.mentionNotifyCap = 5
+        world.options.undeletionSeconds = 60
+        let users = (1...6).map { UserID("u\($0)") }
+        for user in users {
+            try world.user(user)
+            try world.perform(JoinChannel(channel: "general"), as: user)
+        }
+        func told(_ body: () throws -> Void) throws -> [StreamID] {
+            let before = world.events().count
+            try body()
+            return world.events().dropFirst(before).filter { $0.kind == .mentionReceived }.map(\.stream)
+        }
+        var sent: Message?
+        #expect(try told { sent = try world.perform(Self.mention([.users(["u1", "ann"])]), as: "ann") } == [.user("u1")])
+        let message = try #require(sent).messageId
+        func edit(_ users: [UserID]) throws {
+            try world.perform(EditMessage(channel: "general", message: message, mentionees: [.users(users)]), as: "ann")
+        }
+        #expect(try told { try edit(["u1", "u2"]) } == [.user("u2")])
+        // In the place of the two comes another one, so that the message has told three.
+        #expect(try told { try edit(["u3"]) } == [.user("u3")])
+        try world.perform(DeleteMessage(channel: "general", message: message), as: "ann")
+        #expect(try told { try world.perform(UndeleteMessage(channel: "general", message: message), as: "ann") } == [.user("u3")])
+        #expect(try told { try edit(["u4", "u5", "u6"]) } == [.user("u4")])
+        #expect(try ["u4", "u5", "u6"].map { try isMentioned($0, in: world) } == [true, true, true])
+        #expect(try told { try edit([]) } == [] && told { try edit(["u1", "u2"]) } == [])
+        // Another message has a cap of its own.
+        #expect(try told { try world.perform(Self.mention([.users(["u1"])], "2"), as: "ann") } == [.user("u1")])
+        try world.perform(PurgeMessage(channel: "general", message: message), as: "ann")
+        #expect(try world.rows("SELECT user_id FROM mentions WHERE message_id = \(message)") { $0.string() } == [])
     }
 
     @Test("MN-13 MN-23 mentions of the whole channel can be turned off, which clients learn")

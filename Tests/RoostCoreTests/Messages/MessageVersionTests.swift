@@ -176,6 +176,47 @@ struct MessageVersionTests {
         #expect(try world.code(undelete(sent), as: "ann") == .featureDisabled)
     }
 
+    @Test("SB-59 R24 an operator's deletion of what its author has deleted takes the deletion over, once, and without an event")
+    func takenOver() throws {
+        let world = try Self.world(undeletion: 60)
+        try world.perform(SetMemberRole(channel: "room", users: ["cid"], role: .operator), as: "ann")
+        let sent = try ["1", "2"].map { try world.send($0, to: "room", as: "ben") }
+        for message in sent { try delete(message, in: world) }
+        func deleters() throws -> [UserID?] { try sent.map { try versions($0, in: world).first?.replacedBy } }
+        // Their own, once more.
+        try delete(sent[0], in: world)
+        #expect(try deleters() == ["ben", "ben"])
+        let events = world.events().count
+        try delete(sent[0], in: world, as: "ann")
+        try world.perform(DeleteMessages(channel: "room", messages: [sent[1].messageId]), as: "ann")
+        // Whoever did it first stays the one who did it.
+        try delete(sent[0], in: world, as: "cid")
+        #expect(try deleters() == ["ann", "ann"] && world.events().count == events)
+        for message in sent { #expect(try world.code(undelete(message), as: "ben") == .notMessageOwner) }
+        #expect(try world.perform(undelete(sent[0]), as: "cid").text == "1")
+        // Of a message that is shown again nobody has deleted anything.
+        try delete(sent[0], in: world)
+        #expect(try world.perform(undelete(sent[0]), as: "ben").text == "1")
+    }
+
+    @Test("SB-59 R24 an author purges no message that somebody else deleted, as long as it can be brought back")
+    func purgingRemoved() throws {
+        let world = try Self.world(undeletion: 60)
+        let sent = try ["1", "2", "3"].map { try world.send($0, to: "room", as: "ben") }
+        func purge(_ message: Message) -> PurgeMessage { PurgeMessage(channel: "room", message: message.messageId) }
+        try delete(sent[0], in: world, as: "ann")
+        try delete(sent[1], in: world)
+        let before = try world.dump()
+        #expect(try world.code(purge(sent[0]), as: "ben") == .notMessageOwner)
+        #expect(try world.dump() == before && versions(sent[0], in: world).map(\.text) == ["1"])
+        try world.perform(purge(sent[1]), as: "ben")
+        // Operators may, and once nothing is kept, authors.
+        try delete(sent[2], in: world, as: "ann")
+        try world.perform(purge(sent[2]), as: "ann")
+        world.advance(milliseconds: 60_000)
+        try world.perform(purge(sent[0]), as: "ben")
+    }
+
     @Test("R24 nothing is kept of deleted and edited messages unless the app says so, and an effect ends it")
     func effect() throws {
         let none = try Self.world(undeletion: 0, versions: 0)

@@ -102,6 +102,34 @@ struct TimedHistoryTests {
         }
     }
 
+    @Test(
+        "SB-52 page after page by seq, a page that keeps times whole ends between times, and others may not",
+        arguments: Seeds.first(3))
+    func bySeq(seed: UInt64) throws {
+        let (world, all) = try Self.world(seed: seed)
+        for limit in [1, 3, 7] {
+            var (older, newer): ([Message], [Message]) = ([], [])
+            while older.count < all.count {
+                let place = older.first?.seq ?? Limits.seqMax
+                let page = try world.perform(
+                    ListMessages(channel: "general", before: place, limit: limit, keepsTimesWhole: true), as: "ben")
+                #expect(page.messages == Self.whole(all.dropLast(older.count).reversed(), limit).reversed(), "seed \(seed)")
+                try #require(!page.messages.isEmpty)
+                older = page.messages + older
+            }
+            while newer.count < all.count {
+                let page = try world.perform(
+                    ListMessages(channel: "general", after: newer.last?.seq ?? 0, limit: limit, keepsTimesWhole: true), as: "ben")
+                #expect(page.messages == Self.whole(Array(all.dropFirst(newer.count)), limit), "seed \(seed)")
+                try #require(!page.messages.isEmpty)
+                newer += page.messages
+            }
+            #expect(older == all && newer == all)
+            let plain = ListMessages(channel: "general", beforeTime: all[20].createdAt, limit: limit, keepsTimesWhole: false)
+            #expect(try world.perform(plain, as: "ben").messages.count <= limit)
+        }
+    }
+
     /// The first messages, and those of the last one's time.
     private static func whole(_ messages: [Message], _ limit: Int) -> [Message] {
         guard messages.count > limit, limit > 0 else { return Array(messages.prefix(max(limit, 0))) }

@@ -166,6 +166,10 @@ struct PushTests {
         try world.perform(
             EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["ben", "cid", "dan"])]), as: "ann")
         #expect(users(try Self.handOff(in: world)) == [["cid"]])
+        // Nor does it help to take back the mentions of before.
+        try world.perform(EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["dan"])]), as: "ann")
+        try world.perform(EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["ben"])]), as: "ann")
+        #expect(users(try Self.handOff(in: world)) == [])
     }
 
     @Test("MN-19 an edit is pushed to those whom it newly mentions, also if they had read the message")

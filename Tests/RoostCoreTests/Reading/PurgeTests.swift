@@ -225,36 +225,84 @@ struct PurgeTests {
         #expect(before[1] == after[1] && before[0] != after[0])
     }
 
-    /// The tables whose rows name a message, and how many rows each has about the one at a seq. A new table's kind deletes them; nil for the
-    /// places, which stay.
+    @Test("R09 ST-09 a channel is sorted by its newest message that is left, and without any by its creation")
+    func lastMessage() throws {
+        let world = try CoreWorld()
+        for channel in ["old", "new"] as [ChannelID] {
+            try world.channel(channel, owner: "ann", members: ["bob"])
+            world.advance(milliseconds: 1000)
+        }
+        let created = try world.perform(GetChannel(channel: "old"), as: "bob").channel.createdAt
+        func sorted() throws -> [ChannelID] { try world.perform(QueryChannels(), as: "bob").items.map(\.channel.channelId) }
+        func lastMessageAt() throws -> [Timestamp?] {
+            [
+                try world.perform(GetChannel(channel: "old"), as: "bob").channel.counters.lastMessageAt,
+                world.events().last { $0.stream == .channel("old") }?.rows.counters?.lastMessageAt,
+            ]
+        }
+        var sent: [Message] = []
+        for number in 1...3 {
+            sent.append(try world.send("\(number)", to: "old", as: "ann"))
+            world.advance(milliseconds: 1000)
+        }
+        #expect(try sorted() == ["old", "new"])
+        func purge(_ message: Message) throws {
+            try world.perform(PurgeMessage(channel: "old", message: message.messageId), as: "ann")
+        }
+        try purge(sent[0])
+        #expect(try lastMessageAt() == [sent[2].createdAt, sent[2].createdAt])
+        try purge(sent[2])
+        #expect(try lastMessageAt() == [sent[1].createdAt, sent[1].createdAt] && sorted() == ["old", "new"])
+        try purge(sent[1])
+        #expect(try lastMessageAt() == [nil, nil] && sorted() == ["new", "old"])
+        #expect(try world.rows("SELECT list_at FROM channel_heads WHERE channel_id = 'old'") { $0.timestamp() } == [created])
+        try world.send("again", to: "old", as: "ann")
+        #expect(try sorted() == ["old", "new"])
+    }
+
+    /// The tables whose rows are about a message, and how many rows each has about the one at a seq. A new table's kind deletes them; nil for the
+    /// places, which stay, and for the seqs of other things.
     private static func counts(about seq: Seq) -> [String: SQL?] {
-        [
-            "messages": "SELECT COUNT(*) FROM messages WHERE channel_id = 'general' AND seq = \(seq)",
-            "mentions": "SELECT COUNT(*) FROM mentions WHERE channel_id = 'general' AND seq = \(seq)",
-            "purged_messages": nil,
+        func count(_ table: SQL) -> SQL { "SELECT COUNT(*) FROM \(table) WHERE channel_id = 'general' AND seq = \(seq)" }
+        return [
+            "messages": count("messages"), "mentions": count("mentions"), "own_deletions": count("own_deletions"),
+            "message_versions": count("message_versions"),
+            // What mentioned the channel stays as a place without a mention, for clients that know it.
+            "channel_mentions": "\(count("channel_mentions")) AND mention_seq IS NOT NULL",
+            "purged_messages": nil, "channel_heads": nil,
         ]
     }
 
     @Test("SB-59 no table keeps a row about a message that is deleted for good, and a new table can't be left out of this")
     func everyTable() throws {
-        let (world, messages) = try world()
-        let naming: SQL =
+        let world = try CoreWorld()
+        world.options.versionSeconds = 3600
+        try world.channel("general", owner: "ann", members: ["bob", "cid"])
+        var tables: [String: Set<String>] = [:]
+        let columns: SQL =
             switch TestDatabase.Engine.chosen {
             case .sqlite:
                 """
-                SELECT DISTINCT t.name FROM sqlite_master t JOIN pragma_table_info(t.name) c
-                WHERE t.type = 'table' AND c.name IN ('message_seq', 'message_id')
+                SELECT t.name, c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'
                 """
             case .postgresql:
-                """
-                SELECT DISTINCT table_name FROM information_schema.columns
-                WHERE table_schema = current_schema() AND column_name IN ('message_seq', 'message_id')
-                """
+                "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
             }
-        let tables = try world.rows(naming) { $0.string() }
-        #expect(Set(tables) == Set(Self.counts(about: 0).keys))
-        try purge(messages[0], in: world)
-        for case (let table, let count?) in Self.counts(about: messages[0].seq) {
+        for (table, column) in try world.rows(columns, { ($0.string(), $0.string()) }) { tables[table, default: []].insert(column) }
+        let naming = tables.filter { _, columns in
+            !columns.isDisjoint(with: ["message_seq", "message_id"]) || columns.isSuperset(of: ["channel_id", "seq"])
+        }
+        #expect(Set(naming.keys) == Set(Self.counts(about: 0).keys))
+
+        let message = try world.perform(
+            SendMessage(channel: "general", clientId: "1", text: "first", mentionees: [.users(["bob"]), .channel]), as: "ann")
+        try world.perform(EditMessage(channel: "general", message: message.messageId, text: "second"), as: "ann")
+        try world.perform(DeleteMessagesForMe(channel: "general", messages: [message.messageId]), as: "cid")
+        for case (let table, let count?) in Self.counts(about: message.seq) {
+            #expect(try world.rows(count) { $0.int() } == [1], "\(table)")
+        }
+        try purge(message, in: world)
+        for case (let table, let count?) in Self.counts(about: message.seq) {
             #expect(try world.rows(count) { $0.int() } == [0], "\(table)")
         }
     }

@@ -37,6 +37,38 @@ struct ReadingSessionTests {
         #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 1)
     }
 
+    @Test("AM-45 R26 X-33 who may not read ends what is unread, and isn't told of, listed or asked as one who has read")
+    func withoutTheRight() throws {
+        let world = try world()
+        try world.user("cid")
+        try world.perform(JoinChannel(channel: "general"), as: "cid")
+        let policy = PolicyChanges(read: .operators, deliveryEvents: true)
+        try world.perform(UpdateChannel(channel: "general", policy: policy), as: "ann")
+        try world.perform(SetMemberRole(channel: "general", users: ["cid"], role: .operator), as: "ann")
+        let sent = try world.send("c", to: "general", as: "ann")
+        let before = try world.dump()
+        #expect(try world.code(StartReading(channel: "general"), as: "bob", connection: 7) == .notPermitted)
+        #expect(try world.code(MarkDelivered(channel: "general", seq: sent.seq), as: "bob") == .notPermitted)
+        #expect(try world.dump() == before)
+        func told(as user: UserID) throws -> [UserID] {
+            let notices = try world.notices { try world.perform(MarkRead(channel: "general"), as: user) }
+            #expect(try world.perform(GetUnread(channel: "general"), as: user).unreadCount == 0)
+            return notices.compactMap { if case .read(let position, _) = $0 { position.userId } else { nil } }
+        }
+        #expect(try told(as: "bob") == [] && told(as: "cid") == ["cid"])
+        func readers(_ message: MessageID?) throws -> [UserID] {
+            try world.perform(ListReaders(channel: "general", message: message), as: "ann").items.map(\.userId)
+        }
+        func watched() throws -> Set<String> {
+            Set(try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 8).read.keys)
+        }
+        #expect(try readers(sent.messageId) == ["cid"] && readers(nil) == ["ann", "cid"] && watched() == ["ann", "cid"])
+        // A mark is the user's own word: it holds for who may read again.
+        try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(read: .members)), as: "ann")
+        #expect(try readers(sent.messageId) == ["bob", "cid"] && watched() == ["ann", "bob", "cid"])
+        #expect(try world.perform(StartReading(channel: "general"), as: "bob", connection: 7).unreadCount == 0)
+    }
+
     @Test("AM-45 ST-02 reading needs a connection and the membership; a refusal changes nothing")
     func refusals() throws {
         let world = try world()

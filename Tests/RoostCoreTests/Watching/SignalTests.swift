@@ -46,6 +46,35 @@ struct SignalTests {
         #expect(try told() == [[]])
     }
 
+    @Test("X-33 R26 AM-41 positions that wait to be told aren't, of whoever doesn't share them any more, has left or may not read")
+    func waitingPositions() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid", "dan", "eve"])
+        let positions = (["ann", "bob", "cid", "dan", "eve"] as [UserID]).map {
+            ReadPosition(userId: $0, readSeq: 1, deliveredSeq: 2, lastDeliveredAt: world.now)
+        }
+        /// What is told of those positions, and whether anything is.
+        func told(_ positions: [ReadPosition], isWhole: Bool = true) throws -> [[String]] {
+            let read = Signal(kind: .readUpdated, channel: "general", read: ReadUpdate(readers: positions, isWhole: isWhole))
+            return try world.inContext { context in
+                try context.tell(read)
+                return context.notices.compactMap { notice in
+                    guard case .signal(let signal, _) = notice else { return nil }
+                    return (signal.read?.readers ?? []).map { "\($0.userId) \($0.readSeq) \($0.deliveredSeq ?? 0)" }
+                }
+            }
+        }
+        #expect(try told(positions) == [["ann 1 2", "bob 1 2", "cid 1 2", "dan 1 2", "eve 1 2"]])
+        try world.perform(UpdatePreferences(sharesReading: false), as: "bob")
+        try world.perform(UpdatePreferences(sharesDelivery: false), as: "cid")
+        try world.perform(LeaveChannel(channel: "general"), as: "dan")
+        #expect(try told(positions) == [["ann 1 2", "cid 1 0", "eve 1 2"]])
+        try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(read: .operators)), as: "ann")
+        #expect(try told(positions) == [["ann 1 2"]])
+        // Nothing is left to tell, unless others have been left out before.
+        #expect(try told([positions[1]]) == [] && told([positions[1]], isWhole: false) == [[]])
+    }
+
     @Test("§8.9 who may not send can't type or signal: strangers, the muted, and everybody in a frozen or silenced channel")
     func refusals() throws {
         let world = try CoreWorld()

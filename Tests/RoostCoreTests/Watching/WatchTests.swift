@@ -90,6 +90,22 @@ struct WatchTests {
         #expect(counts == [30, 30, 30, 41])
     }
 
+    @Test("ST-05 D-22 in a channel of more members than are named, the caller and how far they have read are there all the same")
+    func callerAmongMany() throws {
+        let world = try CoreWorld()
+        let crowd = (0..<40).map { UserID("u\($0)") }
+        try world.channel("general", owner: "zoe", members: crowd)
+        let watched = try world.perform(WatchChannel(channel: "general"), as: "zoe", connection: 1)
+        #expect(watched.members.count == 30 && watched.read.count == 30)
+        #expect(watched.members["zoe"]?.userId == "zoe" && watched.read["zoe"] != nil)
+        #expect(watched.users?.contains { $0.userId == "zoe" } == true)
+        // Who is no member isn't among them.
+        try world.channel("show", type: .livestream, owner: "zoe", members: crowd)
+        try world.user("zzz")
+        let guest = try world.perform(WatchChannel(channel: "show"), as: "zzz", connection: 2)
+        #expect(guest.members.count == 30 && guest.members["zzz"] == nil)
+    }
+
     @Test("ST-06 ST-12 pages of watchers, of 300 at most and behind 10,000 at most, with who they are")
     func pages() throws {
         let world = try CoreWorld()
