@@ -78,7 +78,7 @@ extension RealClusterTests {
                     let (third, id) = (UserID("third-\(round)"), ChannelID("old-\(round)"))
                     _ = try await cluster.socket(third, at: 0)
                     try await ann.call(CreateChannel(channel: id, type: .messaging, users: ["bob", third]))
-                    async let changed = refusal { try await ann.call(UpdateChannel(channel: id, isDistinct: true)) }
+                    async let changed = refusalCode { try await ann.call(UpdateChannel(channel: id, isDistinct: true)) }
                     async let made = bob.call(CreateChannel(type: .messaging, users: ["ann", third]).with { $0.isDistinct = true })
                     let (code, channel) = try await (changed, made.channel)
                     // Either the creation answers with the changed one, or the change is refused.
@@ -87,15 +87,6 @@ extension RealClusterTests {
                         "\(String(describing: code)) \(channel.channelId)")
                     #expect(code == nil || code == .alreadyExists)
                 }
-            }
-        }
-
-        private func refusal(_ body: () async throws -> Channel) async -> RoostError.Code? {
-            do {
-                _ = try await body()
-                return nil
-            } catch {
-                return (error as? RoostError)?.code ?? .internalError
             }
         }
     }

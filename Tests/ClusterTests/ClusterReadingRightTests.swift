@@ -50,6 +50,28 @@ extension RealClusterTests {
             }
         }
 
+        @Test(
+            "ST-05 R17 a definition that takes the right to read ends watches on the other nodes, without an event of the channel")
+        func definition() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.waitUntilAcquainted()
+                let root = try await cluster.servers[0].socket("root", role: .admin)
+                try await root.call(PutChannelType(type: "show", basedOn: .livestream))
+                let ann = try await cluster.socket("ann", at: 0)
+                try await ann.call(CreateChannel(channel: Self.room, type: "show"))
+                let eve = try await cluster.socket("eve", at: 1)
+                try await eve.call(WatchChannel(channel: Self.room))
+                try await ann.call(WatchChannel(channel: Self.room))
+                try await eventually("two watchers") {
+                    try await ann.call(ListWatchers(channel: Self.room)).watchers.count == 2
+                }
+                let seq = try await ann.call(GetChannel(channel: Self.room)).channel.counters.seq
+                try await Self.end(.type, by: root)
+                try await eventually("one watcher") { try await ann.call(ListWatchers(channel: Self.room)).watchers.count == 1 }
+                #expect(try await ann.call(GetChannel(channel: Self.room)).channel.counters.seq == seq)
+            }
+        }
+
         private static func end(_ way: Way, by root: RawSocket) async throws {
             switch way {
             case .policy: try await setPolicy(PolicyChanges(read: .owners), by: root)

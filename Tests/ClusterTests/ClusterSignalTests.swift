@@ -38,6 +38,12 @@ extension RealClusterTests {
                     sockets.append(socket)
                 }
                 let (ann, bob, cid) = (sockets[0], sockets[1], sockets[2])
+                // A signal passes by a node whose subscription isn't there yet. Each has sent its own before it answers who watches there.
+                for socket in sockets {
+                    try await eventually("three watchers") {
+                        try await socket.call(ListWatchers(channel: "general")).watchers.count == 3
+                    }
+                }
                 try await bob.call(StartTyping(channel: "general"))
                 for socket in [ann, cid] { #expect(try await Self.next(.typingChanged, socket).typing?.users == ["bob"]) }
                 try await cid.call(StartTyping(channel: "general"))

@@ -6,7 +6,7 @@ public enum FuzzKind: String, CaseIterable, Sendable {
     case connection
     /// JSON, valid and nearly so.
     case json
-    /// Messages of a socket: frames of every operation.
+    /// Messages of a socket: frames of every operation, and as many of those that read their own fields. Foundation must read the same.
     case message
     /// Packets of the bus between nodes.
     case packet

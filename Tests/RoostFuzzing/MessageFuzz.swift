@@ -36,9 +36,18 @@ enum MessageFuzz {
         return random.chance(2) ? text : Mutation.of(text, words: JSONFuzz.words, &random)
     }
 
-    static func check(_ bytes: [UInt8]) throws {
+    /// A message is never answered with `internal_error`, and means what Foundation says, whoever reads it.
+    ///
+    /// - Returns: The operation, if it read its own fields.
+    @discardableResult
+    static func check(_ bytes: [UInt8]) throws -> String? {
         if case .refused(let error) = UntrustedBytes.message(bytes), error.code == .internalError {
             throw FuzzFinding("a message is answered with internal_error", bytes)
+        }
+        switch try UntrustedBytes.comparison(bytes) {
+        case .none, .same: return nil
+        case .sameFieldByField(let operation): return operation
+        case .different(let difference): throw FuzzFinding("a message means \(difference)", bytes)
         }
     }
 

@@ -1,4 +1,5 @@
 import RoostAPI
+import RoostCore
 import Testing
 
 @testable import Roost
@@ -210,5 +211,52 @@ struct CheckerTests {
         var checker = checker()
         checker.delivered(.channel(general), 3, to: "bob")
         #expect(invariants(checker) == ["I9"])
+    }
+
+    @Test("I9 what a device gets or does after it was signed out is found, and not what its next sign-in does")
+    func signedOutDevice() {
+        var checker = checker()
+        let (first, second) = (DeviceIdentity(id: "phone", signIn: 1), DeviceIdentity(id: "phone", signIn: 2))
+        checker.delivered(.channel(general), 3, to: first, of: "ann")
+        checker.signedOut("phone", of: "ann", upTo: 1)
+        // What was committed before may still be on its way.
+        checker.delivered(.channel(general), 3, to: first, of: "ann")
+        checker.sent(message(4, "c").name, "hi")
+        checker.committed(born(message(4, "c")))
+        checker.delivered(.channel(general), 4, to: second, of: "ann")
+        checker.acted(second, of: "ann", .messageNew)
+        checker.delivered(.channel(general), 4, to: DeviceIdentity(id: "tablet", signIn: 1), of: "ann")
+        #expect(checker.verdicts == [])
+        checker.delivered(.channel(general), 4, to: first, of: "ann")
+        checker.acted(first, of: "ann", .messageNew)
+        #expect(invariants(checker) == ["I9", "I9"])
+    }
+
+    @Test("I12 a receipt that nobody has sent, that goes back or is lost is found")
+    func receipts() {
+        var checker = checker()
+        func told(_ seq: Seq) -> ReadPosition {
+            ReadPosition(userId: "ann", readSeq: 1, deliveredSeq: seq, lastDeliveredAt: Timestamp(milliseconds: seq))
+        }
+        func member(_ user: UserID) -> Member {
+            Member(
+                userId: user, role: .member, state: .member, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1, changeSeq: 1)
+        }
+        let mark = MarkDelivered(channel: general, seq: 2)
+        let membership = checker.reports(mark, by: "ann")
+        checker.told(told(2), in: general)
+        checker.reported(mark, by: "ann", in: membership)
+        var answer = told(2)
+        answer.joinedSeq = 1
+        checker.atRest([answer], in: general, members: [member("ann"), member("bob")], as: "bob")
+        #expect(checker.verdicts == [])
+        checker.told(told(2), in: general)
+        checker.told(told(3), in: general)
+        #expect(invariants(checker) == ["I12", "I12"])
+        // Neither as it was told, nor as far as was reported.
+        answer.deliveredSeq = nil
+        checker.atRest([answer], in: general, members: [member("ann")], as: "bob")
+        checker.atRest([], in: general, members: [member("ann")], as: "bob")
+        #expect(invariants(checker) == ["I12", "I12", "I12", "I12", "I12"])
     }
 }

@@ -4,13 +4,13 @@ import Testing
 
 @Suite("Simulation")
 struct SimulationTests {
-    @Test("I1-I9 hold in random histories of crashes, cuts and delays", arguments: Seeds.first(200))
+    @Test("I1-I9 I12 hold in random histories of crashes, cuts and delays", arguments: Seeds.first(200))
     func invariants(seed: UInt64) throws {
         let outcome = try Simulation(seed: seed).run()
         #expect(outcome.verdicts.isEmpty, "\(outcome.failure)")
     }
 
-    @Test("I1-I9 hold while the clock of the server is set back and forth by up to a day", arguments: Seeds.first(40))
+    @Test("I1-I9 I12 hold while the clock of the server is set back and forth by up to a day", arguments: Seeds.first(40))
     func clock(seed: UInt64) throws {
         var profile = Simulation.Profile(seed: seed)
         profile.setsClock = true
@@ -33,20 +33,22 @@ struct SimulationTests {
         #expect(try Simulation(seed: seed).run().hash == Simulation(seed: seed).run().hash)
     }
 
-    @Test(
-        "The histories have invitations, roles, hidden channels, preferences, messages deleted for oneself and marks as unread in them"
-    )
+    @Test("The histories have invitations, roles, hiding, preferences, marks as unread, receipts and signed-out devices in them")
     func memberships() throws {
         var kinds: Set<Event.Kind> = []
+        var (receiptCount, signOutCount) = (0, 0)
         for seed in 1...60 as ClosedRange<UInt64> {
             let simulation = try Simulation(seed: seed)
             _ = try simulation.run()
             kinds.formUnion(simulation.eventKinds)
+            receiptCount += simulation.checker.takenReports.values.reduce(0) { $0 + $1.values.reduce(0) { $0 + $1.count } }
+            signOutCount += simulation.checker.signOuts.values.reduce(0) { $0 + $1.count }
         }
         let expected: Set<Event.Kind> = [
             .invitationAccepted, .memberRoleChanged, .channelHidden, .preferencesUpdated, .messageDeletedForMe,
             .readingUnmarked,
         ]
         #expect(expected.subtracting(kinds) == [])
+        #expect(receiptCount > 50 && signOutCount > 20, "\(receiptCount) receipts, \(signOutCount) devices signed out")
     }
 }

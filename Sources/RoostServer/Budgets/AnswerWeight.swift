@@ -5,7 +5,8 @@ import RoostCore
 enum AnswerWeight {
     /// An answer hardly larger than its request: a sent message, a position read to.
     case small
-    /// One row that can hold an app's data, or a stored message, or a few.
+    /// One row that can hold an app's data, or a stored message, or a few. A socket's first ones are eight at a time; after that, as many as
+    /// probably fit, 64 at most.
     case row
     /// A page of rows, up to `Limits.pageContentBytes`. The first one of a socket is under way alone; after that, as many as probably fit,
     /// eight at most.
@@ -33,16 +34,32 @@ enum AnswerWeight {
         }
     }
 
-    /// - Parameters:
-    ///   - asked: The bytes of the call.
-    ///   - pageSizeBytes: The size of the largest of the socket's latest pages; nil if there was none.
-    func weightBytes(asked: Int, pageSizeBytes: Int?, of limits: SocketBudget.Configuration) -> Int {
-        let pageBytes = pageSizeBytes.map { max($0 * 2, limits.underWayBytesMax / 8) } ?? limits.underWayBytesMax
-        return switch self {
-        case .small: max(asked, limits.underWayBytesMax / 256)
-        case .row: max(asked, limits.underWayBytesMax / 8)
-        case .page: max(asked, min(pageBytes, limits.underWayBytesMax))
-        case .pageOfWrite: max(asked, limits.underWayBytesMax)
+    /// - Parameter asked: The bytes of the call.
+    func weightBytes(asked: Int, after latest: LatestAnswers, of limits: SocketBudget.Configuration) -> Int {
+        let most = limits.underWayBytesMax
+        let answer =
+            switch self {
+            case .small: most / 256
+            case .row: latest.rowSizeBytes.map { min(max($0 * 2, most / 64), most) } ?? most / 8
+            case .page: latest.pageSizeBytes.map { min(max($0 * 2, most / 8), most) } ?? most
+            case .pageOfWrite: most
+            }
+        return max(asked, answer)
+    }
+}
+
+/// About how large the largest of a socket's latest answers were, which tells what the next ones will be: calls that follow one another are alike.
+struct LatestAnswers {
+    /// Nil until one was answered.
+    private(set) var rowSizeBytes: Int?
+    private(set) var pageSizeBytes: Int?
+
+    /// Notes an answer. What is remembered of a large one fades by a quarter with each that follows.
+    mutating func add(_ sizeBytes: Int, of answer: AnswerWeight) {
+        switch answer {
+        case .row: rowSizeBytes = max(sizeBytes, (rowSizeBytes ?? 0) / 4 * 3)
+        case .page: pageSizeBytes = max(sizeBytes, (pageSizeBytes ?? 0) / 4 * 3)
+        case .small, .pageOfWrite: break
         }
     }
 }

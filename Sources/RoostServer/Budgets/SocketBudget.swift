@@ -24,9 +24,8 @@ struct SocketBudget {
     /// Small calls under way with small answers: most calls are like that, and are only counted.
     private var smallCalls = 0
     /// The other calls under way, by their numbers. A client may use one twice.
-    private var largeCalls: [Int64: [(asked: Int, weight: Int, isPage: Bool)]] = [:]
-    /// The size of the largest of this socket's latest pages, about; nil until one was answered.
-    private var pageSizeBytes: Int?
+    private var largeCalls: [Int64: [(asked: Int, weight: Int, answer: AnswerWeight)]] = [:]
+    private var latest = LatestAnswers()
     private var largeWeightBytes = 0
     private var largeAskedBytes = 0
     /// Sent while the client wasn't reading.
@@ -64,8 +63,8 @@ struct SocketBudget {
             smallCalls += 1
             return
         }
-        let weight = answer.weightBytes(asked: asked, pageSizeBytes: pageSizeBytes, of: limits)
-        largeCalls[call, default: []].append((asked, weight, answer == .page))
+        let weight = answer.weightBytes(asked: asked, after: latest, of: limits)
+        largeCalls[call, default: []].append((asked, weight, answer))
         largeAskedBytes += asked
         largeWeightBytes += weight
     }
@@ -80,7 +79,7 @@ struct SocketBudget {
         if largeCalls[call]?.isEmpty == true { largeCalls[call] = nil }
         largeAskedBytes -= ended.asked
         largeWeightBytes -= ended.weight
-        if ended.isPage { pageSizeBytes = max(reply.count, (pageSizeBytes ?? 0) / 4 * 3) }
+        latest.add(reply.count, of: ended.answer)
     }
 
     /// Counts bytes handed to the connection.

@@ -96,6 +96,7 @@ final class ClusterNode: Delivery {
     /// Tells the other nodes what isn't stored.
     private func publish(newsIn notices: some Sequence<Notice>) {
         for notice in notices {
+            if case .rulesChanged = notice { clusterPresence.sayRulesChanged() }
             guard let news = NodeNews(notice), let payload = news.payload else { continue }
             bus.publish(payload, to: .stream(news.stream))
         }
@@ -134,7 +135,7 @@ final class ClusterNode: Delivery {
         var frames = EventFrames()
         for notice in committed.lazy.flatMap(\.notices) {
             switch notice {
-            case .accessChanged, .reading, .stoppedReading, .markedUnread: frames.change(notice)
+            case .accessChanged, .reading, .stoppedReading, .markedUnread, .readers: frames.change(notice)
             case .signal(let signal, let audience): frames.add(signal, to: audience)
             default: break
             }
@@ -181,6 +182,7 @@ final class ClusterNode: Delivery {
             inbox.offer(.received(items), sizeBytes: payload.count)
         case .received(_, let payload):
             guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(payload)) else { return }
+            if case .rulesChanged = message { told.withLock { $0 }?.take([.rulesChanged]) }
             clusterPresence.receive(message, at: Self.now)
         case .disconnected:
             logger.error("The bus can't be reached. Events of other nodes are read from the database until it is back.")

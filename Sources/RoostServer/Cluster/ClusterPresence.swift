@@ -39,6 +39,8 @@ final class ClusterPresence: Presence, Sendable {
         /// Who watches a channel at you, as many of them as this?
         case askWatchers(ChannelID, upTo: Int, question: Int64, from: NodeID)
         case watchers([UserID], question: Int64, NodeID)
+        /// Types or roles have changed. It concerns what is watched at the others, whoever is present.
+        case rulesChanged
     }
 
     /// Who is present in a channel on one node.
@@ -237,6 +239,7 @@ final class ClusterPresence: Presence, Sendable {
 
     func sayHello() { send(.nodes, .heartbeat(node, isNew: true)) }
     func sayGoodbye() { send(.nodes, .goodbye(node)) }
+    func sayRulesChanged() { send(.nodes, .rulesChanged) }
 
     private func present(in channel: ChannelID) -> Present {
         let online = board.onlineMembers(of: channel)
@@ -258,6 +261,7 @@ final class ClusterPresence: Presence, Sendable {
             if isNew { send(.node(other), .heartbeat(node, isNew: false)) }
             // A new or returning node is asked at once about the channels that the others were asked about already.
             for channel in channels { send(.node(other), .ask(channel, from: node)) }
+        case .rulesChanged: break
         case .goodbye(let other):
             let (lost, ready) = state.withLock { ($0.lost(with: [other]), $0.forget(other)) }
             for answer in questions.withLock({ $0.forget(other) }) { answer.run(answer.users) }

@@ -64,9 +64,9 @@ extension Job {
                 var context = Context(
                     transaction: transaction, caller: caller, now: now, ids: ids, presence: settings.presence,
                     options: settings.options, scope: scope)
-                context.connectedElsewhere = connectedElsewhere
-                context.watchersElsewhere = watchersElsewhere
-                context.foundChannels = foundChannels
+                context.connectedElsewhere = found.connectedElsewhere
+                context.watchersElsewhere = found.watchersElsewhere
+                context.foundChannels = found.channels
                 context.handsOffPushes = settings.handsOffPushes
                 defer { ids = context.ids }
                 try settings.access.requireAccess(context)
@@ -170,7 +170,7 @@ enum WriteBatch {
                 return (outcomes, ids)
             }
             ids = generator
-            perform(.committed(Array(zip(batch, outcomes))))
+            perform(.committed(zip(batch, outcomes).map { (job: $0, outcome: $1) }))
         } catch let failure as DatabaseFailure where failure.kind == .damage && batch.count > 1 {
             // One of them needs a damaged page. The others may not need it: each gets a transaction of its own.
             ids = nil

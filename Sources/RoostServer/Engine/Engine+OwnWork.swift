@@ -23,8 +23,8 @@ extension Engine {
     static func findViewers(
         of users: [UserID], through queue: WorkQueue, done: @escaping @Sendable (_ count: Int) -> Void
     ) {
-        var job = Job(
-            caller: .server,
+        let job = Job(
+            caller: .server, isForAllNodes: true,
             run: { context in
                 var (count, channels) = (UInt8(0), 0)
                 for user in users where channels < viewedChannelsMax && count < UInt8.max {
@@ -33,7 +33,6 @@ extension Engine {
                 }
                 return [count]
             }, destination: .waiting { result in done(Int((try? result.get())?.first ?? 0)) })
-        job.isForAllNodes = true
         do { try queue.append(job) } catch { done(0) }
     }
 
@@ -46,6 +45,22 @@ extension Engine {
                 return []
             }, destination: .waiting { if case .failure(let refusal) = $0, refusal.isRetryable { failed() } })
         do { try lane.append(job) } catch { failed() }
+    }
+
+    /// Has it checked who may still watch and read, on this node, where the definition of a type or a role has changed. Each channel takes its turn among its
+    /// commits, so that nothing older is told after what is newer. Where a lane has too much to do, the channel's next event checks it.
+    static func checkReaders(on hub: Hub, through lanes: [WorkQueue]) {
+        hub.findFollowed { channels in
+            for channel in channels.sorted() {
+                let job = Job(
+                    caller: .server, scope: .channel(channel),
+                    run: { context in
+                        try context.tellReaders(of: channel)
+                        return []
+                    }, destination: .waiting { _ in })
+                try? lanes[job.lane(of: lanes.count)].append(job)
+            }
+        }
     }
 
     /// In how many channels users are told of at once, before others of them wait for the next time. On a bus, each is a message.

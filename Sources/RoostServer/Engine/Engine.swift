@@ -79,6 +79,10 @@ final class Engine: Sendable {
         self.security = security ?? SecurityLog(logger: logger)
         self.alarm = alarm
         self.logger = logger
+        let lanes = (0..<max(1, database.laneCount)).map { _ in
+            WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
+        }
+        self.lanes = lanes
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         let telling = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         self.telling = telling
@@ -91,14 +95,11 @@ final class Engine: Sendable {
         delivering.onWatching { signals.watchingChanged(of: $0, in: $1) }
         delivering.onOnline { signals.onlineChanged(of: $0, in: $1) }
         delivering.onTold { notices in
+            for case .rulesChanged in notices { Self.checkReaders(on: hub, through: lanes) }
             signals.take(notices)
             let told = signals.takeCrowded(notices).now.compactMap { if case .signal(let signal, _) = $0 { signal } else { nil } }
             if !told.isEmpty { Self.send(told, through: telling) }
         }
-        let lanes = (0..<max(1, database.laneCount)).map { _ in
-            WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
-        }
-        self.lanes = lanes
         let activity = ActivityDesk(on: hub.anyLoop) { Self.store($0, through: lanes[0], failed: $1) }
         self.activity = activity
         delivering.onConnection { activity.connectionsChanged(of: $0, isConnected: $1) }
@@ -184,9 +185,7 @@ final class Engine: Sendable {
     /// Queues a job that reads once it is known who is connected elsewhere.
     private func prepareConnected(_ job: Job, _ users: [UserID]) throws(RoostError) {
         let isAsked = delivery.prepareConnected(users) { [self] elsewhere in
-            var prepared = job
-            prepared.connectedElsewhere = elsewhere
-            queueRead(prepared)
+            queueRead(job.knowing { $0.connectedElsewhere = elsewhere })
         }
         guard isAsked else { throw tooManyQuestions(job) }
     }
@@ -195,9 +194,8 @@ final class Engine: Sendable {
     private func prepareWatchers(_ job: Job, _ channels: ArraySlice<ChannelID>, upTo count: Int) {
         guard let channel = channels.first else { return queueRead(job) }
         let isAsked = delivery.prepareWatchers(of: channel, upTo: count) { [self] elsewhere in
-            var prepared = job
-            prepared.watchersElsewhere[channel] = elsewhere
-            prepareWatchers(prepared, channels.dropFirst(), upTo: count)
+            let job = job.knowing { $0.watchersElsewhere[channel] = elsewhere }
+            prepareWatchers(job, channels.dropFirst(), upTo: count)
         }
         if !isAsked { answer(job, .failure(tooManyQuestions(job))) }
     }
@@ -401,6 +399,7 @@ final class Engine: Sendable {
         for (job, outcome) in answered {
             if let due = outcome.effectDueAt { alarm?.ring(at: due) }
             for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
+            for case .rulesChanged in outcome.notices { Self.checkReaders(on: hub, through: lanes) }
             stoppedTyping += signals.take(outcome.notices, isElsewhere: !job.isOfSocket)
         }
         delivery.publish(stoppedTyping)

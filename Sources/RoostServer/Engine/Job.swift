@@ -3,35 +3,82 @@ import RoostCore
 import Synchronization
 
 /// One operation on its way through the engine.
-struct Job: Sendable {
+///
+/// It is passed on from list to list, for which it is one reference: as a value, copying it took a tenth of a send ([0090](docs/decisions/0090-a-job-is-one-reference.md)).
+final class Job: Sendable {
     /// The name that it is counted by.
-    var operation = OperationName.none
-    /// When it was put into its queue, on a monotonic clock.
-    var queuedAt: UInt64 = 0
+    let operation: String
     let caller: Caller
     /// The streams that it may move.
-    var scope = Scope()
+    let scope: Scope
     /// Whether it runs in one order with others that tell what happens now.
-    var isTold = false
+    let isTold: Bool
     /// Whether its caller may do it only so often.
-    var isLimitedByUser = false
-    /// What its answer says of who is connected and watches, and what the other nodes have said to it.
-    var presenceQuestion = PresenceQuestion.none
-    var connectedElsewhere: Set<UserID> = []
-    var watchersElsewhere: [ChannelID: [UserID]] = [:]
-    /// The query that finds the channels that it is about, and what that has found, which is counted until the job is done.
-    var channelQuestion: QueryChannels?
-    var foundChannels: FoundChannels?
-    var heldBytes: HeldBytes?
+    let isLimitedByUser: Bool
+    /// What its answer says of who is connected and watches.
+    let presenceQuestion: PresenceQuestion
+    /// The query that finds the channels that it is about.
+    let channelQuestion: QueryChannels?
+    /// The bytes held for the caller: while they are too many, reads are refused. Nil if they aren't limited.
+    let callerMemory: ByteLedger?
+    /// Whether the other nodes hear of what it tells. Of the server's own jobs each node has its own, for its own sockets.
+    let isForAllNodes: Bool
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination
+    /// What it asked for beforehand.
+    let found: Found
+    private let queued = Atomic<UInt64>(0)
+
+    /// What was found out for a job before it runs.
+    struct Found: Sendable {
+        /// What the other nodes have said to its question of presence.
+        var connectedElsewhere: Set<UserID> = []
+        var watchersElsewhere: [ChannelID: [UserID]] = [:]
+        /// The channels that its query has found, which are counted until the job is done.
+        var channels: FoundChannels?
+        var heldBytes: HeldBytes?
+    }
+
+    init(
+        operation: String = OperationName.none, caller: Caller, scope: Scope = Scope(), isTold: Bool = false,
+        isLimitedByUser: Bool = false,
+        presenceQuestion: PresenceQuestion = .none, channelQuestion: QueryChannels? = nil, callerMemory: ByteLedger? = nil,
+        isForAllNodes: Bool = false, run: @escaping @Sendable (inout Context) throws -> [UInt8], destination: Destination,
+        found: Found = Found()
+    ) {
+        self.operation = operation
+        self.caller = caller
+        self.scope = scope
+        self.isTold = isTold
+        self.isLimitedByUser = isLimitedByUser
+        self.presenceQuestion = presenceQuestion
+        self.channelQuestion = channelQuestion
+        self.callerMemory = callerMemory
+        self.isForAllNodes = isForAllNodes
+        self.run = run
+        self.destination = destination
+        self.found = found
+    }
+
+    /// Returns the job with what was found out for it.
+    func knowing(_ change: (inout Found) -> Void) -> Job {
+        var found = found
+        change(&found)
+        return Job(
+            operation: operation, caller: caller, scope: scope, isTold: isTold, isLimitedByUser: isLimitedByUser,
+            presenceQuestion: presenceQuestion, channelQuestion: channelQuestion, callerMemory: callerMemory,
+            isForAllNodes: isForAllNodes, run: run, destination: destination, found: found)
+    }
+
+    /// When it was put into its queue, on a monotonic clock.
+    var queuedAt: UInt64 {
+        get { queued.load(ordering: .relaxed) }
+        set { queued.store(newValue, ordering: .relaxed) }
+    }
+
     /// Whether it came over a socket of this node.
     var isOfSocket: Bool { if case .socket = destination { true } else { false } }
-    /// Whether the other nodes hear of what it tells. Of the server's own jobs each node has its own, for its own sockets.
-    var isForAllNodes = false
-    /// The bytes held for the caller: while they are too many, reads are refused. Nil if they aren't limited.
-    var callerMemory: ByteLedger?
 
     /// The channel whose presence its answer contains.
     var presenceChannel: ChannelID? {
@@ -81,25 +128,23 @@ struct Job: Sendable {
         _ query: QueryChannels, countedIn memory: ByteLedger?, then proceed: @escaping @Sendable (Result<Job, RoostError>) -> Void
     ) -> Job {
         let found = Mutex<FoundChannels?>(nil)
-        var finding = Job(
-            caller: caller,
+        return Job(
+            caller: caller, callerMemory: callerMemory,
             run: { context in
                 let channels = try FoundChannels(query, in: &context)
                 found.withLock { $0 = channels }
                 return []
             },
-            destination: .waiting { result in
+            destination: .waiting { [self] result in
                 proceed(
                     result.map { _ in
-                        var job = self
-                        (job.channelQuestion, job.foundChannels) = (nil, found.withLock { $0 })
-                        job.heldBytes = HeldBytes(
-                            job.foundChannels?.sizeBytes ?? 0, in: [memory, callerMemory].compactMap(\.self))
-                        return job
+                        knowing {
+                            let channels = found.withLock { $0 }
+                            $0.channels = channels
+                            $0.heldBytes = HeldBytes(channels?.sizeBytes ?? 0, in: [memory, callerMemory].compactMap(\.self))
+                        }
                     })
             })
-        finding.callerMemory = callerMemory
-        return finding
     }
 
     /// Where the answer goes.

@@ -18,7 +18,6 @@ final class WorkQueue: Sendable {
     }
 
     func append(_ job: Job) throws(RoostError) {
-        var job = job
         job.queuedAt = DispatchTime.now().uptimeNanoseconds
         let (isFirst, refusal): (Bool, RoostError?) = state.withLock { state in
             if state.isClosed {

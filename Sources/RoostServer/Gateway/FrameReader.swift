@@ -52,7 +52,7 @@ struct FrameReader {
             case 127: head.readInteger(as: UInt64.self).flatMap { Int(exactly: $0) }
             case let short: Int(short)
             }
-        guard let length, length <= Limits.frameSizeBytes else { return 0 }
+        guard let length, length <= Limits.messageSizeBytes else { return 0 }
         return head.readerIndex - received.readerIndex + (second & 0x80 != 0 ? 4 : 0) + length
     }
 

@@ -85,7 +85,8 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
             let socket = services.hub.nextSocketID(on: channel.eventLoop)
             try channel.pipeline.syncOperations.addHandler(
                 SocketHandler(
-                    services: services, socket: socket, headerToken: BearerToken.read(from: head.headers), ticket: ticket))
+                    services: services, socket: socket, headerToken: BearerToken.read(from: head.headers),
+                    headerDevice: try DeviceHeaders.device(in: head.headers), ticket: ticket))
             return .socket(channel)
         }
     }

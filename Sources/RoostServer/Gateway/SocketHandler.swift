@@ -25,6 +25,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private let services: Services
     private let socket: SocketID
     private let headerToken: String?
+    private let headerDevice: DeviceDescription?
     private let ticket: ConnectionTicket?
     private var session: SocketSession
     private var context: ChannelHandlerContext?
@@ -39,10 +40,14 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private var user: UserID?
     private var held: SocketHolding
 
-    init(services: Services, socket: SocketID, headerToken: String?, ticket: ConnectionTicket? = nil) {
+    init(
+        services: Services, socket: SocketID, headerToken: String?, headerDevice: DeviceDescription? = nil,
+        ticket: ConnectionTicket? = nil
+    ) {
         self.services = services
         self.socket = socket
         self.headerToken = headerToken
+        self.headerDevice = headerDevice
         self.ticket = ticket
         held = SocketHolding(in: services.connections.memory)
         session = SocketSession(socket.connection, limits: services.limits, at: .now())
@@ -59,7 +64,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         services.hub.shard(of: socket).add(self, as: socket.connection)
-        if let headerToken { perform(session.authenticate(headerToken)) }
+        if let headerToken { perform(session.authenticate(headerToken, on: headerDevice)) }
         if services.connections.isDraining { drain() }
     }
 
@@ -218,8 +223,9 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     private func submit(_ operation: some Handled, _ call: SocketSession.Call, _ caller: Caller) -> RoostError? {
-        var job = Job(operation, call: call.number, key: call.key, by: caller, at: socket)
-        if caller.role != .admin, caller.role != .service { job.callerMemory = held.user }
+        let isLimited = caller.role != .admin && caller.role != .service
+        let job = Job(
+            operation, call: call.number, key: call.key, by: caller, at: socket, callerMemory: isLimited ? held.user : nil)
         do {
             if type(of: operation).isReadOnly {
                 try services.engine.submit(read: job)
@@ -327,13 +333,16 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
 extension Job {
     /// A call of a socket.
-    init<O: Handled>(_ operation: O, call: Int64, key: IdempotencyKey? = nil, by caller: Caller, at socket: SocketID) {
+    convenience init<O: Handled>(
+        _ operation: O, call: Int64, key: IdempotencyKey? = nil, by caller: Caller, at socket: SocketID,
+        callerMemory: ByteLedger? = nil
+    ) {
         self.init(
             operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
             isLimitedByUser: O.isLimitedByUser,
             presenceQuestion: operation.presenceQuestion,
             // One with a key is refused, or was carried out before.
-            channelQuestion: key == nil ? operation.channelQuestion : nil,
+            channelQuestion: key == nil ? operation.channelQuestion : nil, callerMemory: callerMemory,
             run: { context in
                 guard let response = try operation.handle(once: key, in: &context) else { return ReplyFrame.done(call: call) }
                 return try ReplyFrame.result(response, call: call)
@@ -342,7 +351,7 @@ extension Job {
     }
 
     /// A mark that the server makes for a user who reads: nobody waits for its answer.
-    init(marking mark: MarkRead, by caller: Caller, refused: @escaping @Sendable (RoostError) -> Void) {
+    convenience init(marking mark: MarkRead, by caller: Caller, refused: @escaping @Sendable (RoostError) -> Void) {
         self.init(
             operation: MarkRead.name, caller: caller, scope: mark.scope(for: caller),
             run: { context in
@@ -353,7 +362,7 @@ extension Job {
 
     /// Gives a socket its place in the order of commits: later commits reach it as events. The welcome is sent like a reply, so that it
     /// precedes those events.
-    init(
+    convenience init(
         connecting caller: Caller, _ token: VerifiedToken, _ registration: DeviceRegistration? = nil, greeting: Greeting,
         at socket: SocketID,
         refused: @escaping @Sendable (RoostError) -> Void

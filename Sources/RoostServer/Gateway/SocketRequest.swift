@@ -1,5 +1,6 @@
 import Foundation
 import NIOHTTP1
+import RoostAPI
 
 /// The request that turns a connection into a socket.
 enum SocketRequest {
@@ -13,8 +14,17 @@ enum SocketRequest {
             && !head.headers.contains(name: "transfer-encoding")
             && head.headers[canonicalForm: "content-length"].allSatisfy { $0 == "0" }
             // A socket belongs to one user: its token says in whose name it calls.
-            && !head.headers.contains(name: RequestHeaders.actAs)
+            && !head.headers.contains(name: RequestHeaders.actAs) && namesDeviceWell(head)
             && head.headers["sec-websocket-version"] == ["13"] && isKey(head.headers["sec-websocket-key"])
+    }
+
+    private static func namesDeviceWell(_ head: HTTPRequestHead) -> Bool {
+        do throws(RoostError) {
+            _ = try DeviceHeaders.device(in: head.headers)
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// Whether the key is there once, and is 16 bytes as base64.

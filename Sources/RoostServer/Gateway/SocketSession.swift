@@ -118,7 +118,7 @@ struct SocketSession {
     }
 
     private mutating func nextFrame() -> ClientFrame? {
-        let sizeBytesMax = isOpen ? RoostAPI.Limits.frameSizeBytes : limits.budget.unauthenticatedBytesMax
+        let sizeBytesMax = isOpen ? RoostAPI.Limits.messageSizeBytes : limits.budget.unauthenticatedBytesMax
         do {
             return try reader.next(sizeBytesMax: sizeBytesMax)
         } catch {
@@ -197,8 +197,9 @@ struct SocketSession {
 
     // MARK: Authentication
 
-    /// A token came with the request that opened the socket.
-    mutating func authenticate(_ token: String) -> [Action] {
+    /// A token came with the request that opened the socket, and maybe the device that it was on.
+    mutating func authenticate(_ token: String, on device: DeviceDescription? = nil) -> [Action] {
+        self.device = device.map { SocketDevice(description: $0) }
         beginAuthentication(token)
         return takeActions()
     }
@@ -480,7 +481,7 @@ struct SocketSession {
             if unread?.note(waiting, hasTaken: hasTaken, at: now) == true { lastHeardAt = now }
             publish()
         }
-        if unread?.isOver(limits, isServerHalfFull: pressure.isServerHalfFull, at: now) == true {
+        if signals.isOverfull || unread?.isOver(limits, isServerHalfFull: pressure.isServerHalfFull, at: now) == true {
             close(CloseCode.resume, "read faster, then resume")
         }
         if now - lastHeardAt > limits.idleTimeout { close(.goingAway, "nothing was heard") }

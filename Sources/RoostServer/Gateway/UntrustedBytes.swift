@@ -35,6 +35,84 @@ package enum UntrustedBytes {
         }
     }
 
+    /// The operations that read their own fields.
+    package static let plainOperations = OperationTable.handled.filter { $0 is any PlainOperation.Type }
+
+    /// What comes of a frame's text, compared with what Foundation makes of it.
+    package enum Comparison {
+        /// It isn't JSON, or nothing but Foundation reads it.
+        case none
+        /// Both mean the same.
+        case same
+        /// Both mean the same, and Foundation read nothing of it: the operation read its own fields.
+        case sameFieldByField(operation: String)
+        case different(String)
+    }
+
+    /// Reads a message as the server does, and again as a whole by Foundation, and compares operations, fields and refusals.
+    package static func comparison(_ bytes: [UInt8]) throws -> Comparison {
+        guard let scan = try? JSONScan(bytes), scan.problem == nil, let other = leftToFoundation(bytes) else { return .none }
+        let (message, expected) = (ClientMessage(ByteBuffer(bytes: bytes)), ClientMessage(ByteBuffer(bytes: other)))
+        let (written, writtenExpected) = (try description(of: message), try description(of: expected))
+        guard written == writtenExpected, isSameOperation(message, expected) else {
+            if differByOrder(message, expected) { return .same }
+            return .different(
+                "\(String(decoding: written, as: UTF8.self)), not \(String(decoding: writtenExpected, as: UTF8.self))")
+        }
+        guard let envelope = CallEnvelope(bytes), envelope.plainOperation(in: bytes) != nil else { return .same }
+        return .sameFieldByField(operation: envelope.operation)
+    }
+
+    /// The same frame, with an escape in its first key: only Foundation reads such a frame. Nil if no call begins with that key.
+    private static func leftToFoundation(_ bytes: [UInt8]) -> [UInt8]? {
+        guard let quote = bytes.firstIndex(of: UInt8(ascii: "\"")), quote + 1 < bytes.count else { return nil }
+        guard bytes[..<quote].contains(UInt8(ascii: "{")), (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(bytes[quote + 1]) else {
+            return nil
+        }
+        return bytes[...quote] + Array("\\u00\(String(bytes[quote + 1], radix: 16))".utf8) + bytes[(quote + 2)...]
+    }
+
+    /// Everything that a message holds, by its bytes: texts that only look the same differ.
+    private static func description(of message: ClientMessage) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let (head, value): (String, any Encodable) =
+            switch message {
+            case .authenticate(let credentials): ("authenticate", credentials)
+            case .unreadableCredentials(let error): ("unreadable credentials", error)
+            case .call(let call, let operation, let key): ("call \(call) \(type(of: operation)) \(key?.rawValue ?? "")", operation)
+            case .refused(let call, let error): ("refused \(call)", error)
+            case .malformed(let error): ("malformed", error)
+            }
+        return Array("\(head) ".utf8) + (try encoder.encode(value))
+    }
+
+    /// Whether both are refusals of one call, of which the order of a dictionary decides which is told: each is about one of several members that
+    /// may be wrong, as are those of an object without fixed fields.
+    private static func differByOrder(_ message: ClientMessage, _ other: ClientMessage) -> Bool {
+        guard case .refused(let call, let error) = message, case .refused(let otherCall, let otherError) = other else {
+            return false
+        }
+        return call == otherCall
+            && [error, otherError].contains { error in
+                guard let field = error.field else { return false }
+                return error.message.hasPrefix("\(field) is not a ") || mapNames.contains(String(field.prefix { $0 != "." }))
+            }
+    }
+
+    /// The fields of operations that are objects without fixed fields.
+    private static let mapNames = Set(
+        OperationTable.handled.flatMap { type in
+            (OperationTable.named(type.name)?.schema.fields ?? []).filter { if case .map = $0.schema { true } else { false } }.map(
+                \.name)
+        })
+
+    /// Whether the values are equal, where both are calls: JSON has no word for a value's type.
+    private static func isSameOperation(_ message: ClientMessage, _ other: ClientMessage) -> Bool {
+        guard case .call(_, let operation, _) = message, case .call(_, let otherOperation, _) = other else { return true }
+        return AnyHashable(operation) == AnyHashable(otherOperation)
+    }
+
     /// Has a node that follows a channel take bytes as a packet of the bus, twice.
     ///
     /// - Returns: Whether they are one.
@@ -149,7 +227,7 @@ package enum UntrustedBytes {
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             reader.receive(unwrapInboundIn(data))
             do {
-                while let frame = try reader.next(sizeBytesMax: Limits.frameSizeBytes) {
+                while let frame = try reader.next(sizeBytesMax: Limits.messageSizeBytes) {
                     switch assembler.receive(frame) {
                     case .message(let message): _ = UntrustedBytes.message(Array(message.readableBytesView))
                     case .ping, .pong, .incomplete: break

@@ -116,7 +116,8 @@ enum AsyncAPI {
                 name: "unwatched", sender: .server, summary: "A watch has ended with the right to read.",
                 schema: described(UnwatchedFrame.self, &schemas)),
             Frame(
-                name: "readingEnded", sender: .server, summary: "Reading has ended, since the user has marked messages as unread.",
+                name: "readingEnded", sender: .server,
+                summary: "Reading has ended: the user has marked messages as unread, or may not read.",
                 schema: described(ReadingEndedFrame.self, &schemas)),
             Frame(
                 name: "error", sender: .server, summary: "What went wrong with a frame that can't have a reply.",

@@ -26,6 +26,7 @@ struct ServiceRoutes: Sendable {
                 throw RoostError.invalidArgument(
                     RequestHeaders.actAs, "isn't taken by the socket, which is for the token's own user")
             }
+            _ = try DeviceHeaders.device(in: request.headers)
             return Problem(
                 RoostError(
                     .invalidArgument, "This is a WebSocket: ask for an upgrade, version 13, with the first request of a connection."

@@ -12,14 +12,14 @@ struct EventFrames {
     enum Step: Sendable {
         case send(Audience, Frames)
         /// An event for the connections of one user. Only a loop that has some writes its bytes: most users who are told something aren't there.
-        case tell(UserID, Event)
+        indirect case tell(UserID, Event)
         /// An event with messages that may be hidden from some of the audience.
-        case sendConcealable(Audience, ConcealableEvent)
+        indirect case sendConcealable(Audience, ConcealableEvent)
         /// An event of the past, for newcomers to a channel. A connection that already gets the channel's events has had it, or will.
         case catchUp(Newcomers, ChannelID, Readers, Frames)
-        case catchUpConcealable(Newcomers, ConcealableEvent)
+        indirect case catchUpConcealable(Newcomers, ConcealableEvent)
         /// Of several signals with one key that are delivered together, only the newest is kept.
-        case signal(SignalFrame, Audience)
+        indirect case signal(SignalFrame, Audience)
         case change(Notice)
         /// A connection has asked to watch a channel, which it may not get yet.
         case watches(ConnectionID, UserID, ChannelID, online: Int? = nil)
@@ -163,7 +163,7 @@ struct EventFrames {
                         oldestMessage: oldestMessage, readers: audience.readers, to: audience)
                 case .signal(let signal, let audience): frames.add(signal, to: audience)
                 // The board tells these, when it is time.
-                case .typing, .stoppedTyping, .read, .profileChanged, .profileShown: break
+                case .typing, .stoppedTyping, .read, .profileChanged, .profileShown, .rulesChanged: break
                 default: frames.change(notice)
                 }
             }

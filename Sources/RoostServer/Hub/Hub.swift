@@ -138,6 +138,13 @@ final class Hub: Delivery {
         }
     }
 
+    /// Finds the channels that somebody watches or reads on a socket of this node.
+    func findFollowed(then report: @escaping @Sendable (Set<ChannelID>) -> Void) {
+        guard let first = loops.first else { return }
+        let asked = zip(loops, shards).map { loop, shard in loop.submit { shard.value.followed } }
+        EventLoopFuture.whenAllSucceed(asked, on: first).whenSuccess { report(Set($0.joined())) }
+    }
+
     /// Has every shard report when its last socket of a stream is gone. Set once, before the first socket.
     func onEmptied(_ emptied: @escaping @Sendable (StreamID) -> Void) {
         for (loop, shard) in zip(loops, shards) { loop.execute { shard.value.emptied = emptied } }

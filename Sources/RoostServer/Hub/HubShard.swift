@@ -43,6 +43,9 @@ final class HubShard {
     /// Returns the streams that a socket of this shard needs.
     func used(among streams: [StreamID]) -> [StreamID] { subscriptions.used(among: streams) }
 
+    /// The channels that somebody watches or reads on a socket of this shard.
+    var followed: [ChannelID] { subscriptions.followed }
+
     // MARK: Sockets
 
     func add(_ socket: SocketHandler, as connection: ConnectionID) { subscriptions.add(socket, as: connection) }

@@ -80,44 +80,67 @@ extension Signal {
     }
 }
 
-/// Signals queued for a client that doesn't read: the newest of each key, and few. The oldest is dropped first.
+/// Signals queued for a client that doesn't read: the newest of each key, few of them with what they say. The oldest makes room first.
+///
+/// Of what makes room, and the client has to ask for, a word stays that something is missing. Words are small, but there are as many as the client
+/// watches channels: if they are too many, the client can't be told any more, and ``isOverfull``.
 struct SignalQueue {
+    /// Signals with what they say.
     static let countMax = 32
+    /// Their bytes, with the words of those that made room.
     static let sizeBytesMax = 16 << 10
+    /// The bytes if nothing is left but such words.
+    static let wordsSizeBytesMax = 64 << 10
 
-    private var frames: [SignalFrame] = []
+    private struct Waiting {
+        var frame: SignalFrame
+        /// Whether it only says that something is missing.
+        var isWord = false
+    }
+    private var waiting: [Waiting] = []
+    private var wordCount = 0
     private(set) var sizeBytes = 0
+    /// Whether something was lost of which the client can't be told. Its connection has to end: the next one brings everything.
+    private(set) var isOverfull = false
 
-    var isEmpty: Bool { frames.isEmpty }
+    var isEmpty: Bool { waiting.isEmpty }
 
     mutating func put(_ frame: SignalFrame) {
+        guard !isOverfull else { return }
         var frame = frame
-        if let index = frames.firstIndex(where: { $0.key == frame.key }) {
+        if let index = waiting.firstIndex(where: { $0.frame.key == frame.key }) {
             remove(at: index)
             frame = frame.replacing()
         }
-        frames.append(frame)
+        waiting.append(Waiting(frame: frame))
         sizeBytes += frame.bytes.readableBytes
-        while frames.count > Self.countMax { remove(at: 0) }
-        // What is too large goes, the oldest first, and a client that has to ask is told that.
         var index = 0
-        while sizeBytes > Self.sizeBytesMax, index < frames.count {
-            if let rest = frames[index].emptied() {
-                sizeBytes += rest.bytes.readableBytes - frames[index].bytes.readableBytes
-                frames[index] = rest
+        while index < waiting.count, sizeBytes > Self.sizeBytesMax || waiting.count - wordCount > Self.countMax {
+            if waiting[index].isWord {
+                index += 1
+            } else if let word = waiting[index].frame.emptied() {
+                sizeBytes += word.bytes.readableBytes - waiting[index].frame.bytes.readableBytes
+                waiting[index] = Waiting(frame: word, isWord: true)
+                wordCount += 1
                 index += 1
             } else {
                 remove(at: index)
             }
         }
-        while sizeBytes > Self.sizeBytesMax { remove(at: 0) }
+        guard sizeBytes > Self.wordsSizeBytesMax else { return }
+        self = SignalQueue()
+        isOverfull = true
     }
 
-    private mutating func remove(at index: Int) { sizeBytes -= frames.remove(at: index).bytes.readableBytes }
+    private mutating func remove(at index: Int) {
+        let removed = waiting.remove(at: index)
+        sizeBytes -= removed.frame.bytes.readableBytes
+        if removed.isWord { wordCount -= 1 }
+    }
 
     /// Takes all signals, the oldest first.
     mutating func takeAll() -> [ByteBuffer] {
         defer { self = SignalQueue() }
-        return frames.map(\.bytes)
+        return waiting.map(\.frame.bytes)
     }
 }

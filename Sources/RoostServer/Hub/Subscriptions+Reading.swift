@@ -10,6 +10,14 @@ extension Subscriptions {
         subscribe(connection, to: channel)
     }
 
+    /// Ends a connection's reading of a channel that its user doesn't go on with, because they may no longer read it or have marked messages as unread, and
+    /// tells the connection. What it was given before stays to be confirmed.
+    mutating func endReading(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
+        guard let subscriber = subscribers[connection], subscriber.read.contains(channel) else { return }
+        stopReading(channel, connection)
+        send(ReadingEndedFrame(readingEnded: .init(channel: channel)), to: subscriber, perform)
+    }
+
     /// Notes what the connections whose users read a channel have been given. Those of members who may not read it have been given nothing to read.
     mutating func noteReadable(upTo seq: Seq, in channel: ChannelID) {
         guard let receivers = channels[channel], !receivers.reading.isEmpty else { return }

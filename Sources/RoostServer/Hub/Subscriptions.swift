@@ -77,6 +77,9 @@ struct Subscriptions<Socket> {
         perform(.disconnected(user))
     }
 
+    /// The channels that somebody watches or reads.
+    var followed: [ChannelID] { channels.filter { !$0.value.watching.isEmpty || !$0.value.reading.isEmpty }.map(\.key) }
+
     /// Returns the streams that a connection needs.
     func used(among streams: [StreamID]) -> [StreamID] {
         streams.filter { stream in
@@ -244,7 +247,8 @@ struct Subscriptions<Socket> {
 extension Subscriptions {
     private mutating func change(_ notice: Notice, _ perform: (Action) -> Void) {
         switch notice {
-        case .event, .signal, .typing, .stoppedTyping, .read, .profileChanged, .profileShown: break
+        case .event, .signal, .typing, .stoppedTyping, .read, .profileChanged, .profileShown, .rulesChanged: break
+        case .readers(let channel, let readers): _ = receivers(of: channel, readers, perform)
         case .connected(let connection, let user, let streams): connect(connection, user, streams, perform)
         case .joined(let user, let channel, let seq, let role):
             for connection in connections(of: user) {
@@ -260,6 +264,7 @@ extension Subscriptions {
                 let isMember = subscriber.joined.contains(channel)
                 if let readers = receivers.readers, !subscriber.isReader(of: channel, readers, isMember: isMember) {
                     endWatch(of: channel, connection, perform)
+                    endReading(of: channel, connection, perform)
                 }
                 subscribe(connection, to: channel)
             }
@@ -293,7 +298,10 @@ extension Subscriptions {
             perform(.stoppedWatching(user, [channel], isShown: subscriber.sharesPresence))
         case .reading(let connection, let channel):
             guard subscribers[connection]?.read.insert(channel).inserted == true else { return }
-            if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
+            guard channels[channel]?.byConnection[connection] != nil else { return }
+            subscribe(connection, to: channel)
+            // Whoever begins may read, so the last event's readers are out of date if they say otherwise.
+            if channels[channel]?.byConnection[connection]?.floor == .max { channels[channel]?.readers = nil }
         case .stoppedReading(let connection, let channel): stopReading(channel, connection)
         case .markedUnread(let user, let channel): endReading(of: channel, by: user, perform)
         case .presenceShared(let user, let isShared): sharePresence(of: user, isShared, perform)
@@ -308,11 +316,8 @@ extension Subscriptions {
     /// A user has marked messages of a channel as unread: none of their connections reads it any more.
     private mutating func endReading(of channel: ChannelID, by user: UserID, _ perform: (Action) -> Void) {
         for connection in connections(of: user) {
-            if let subscriber = subscribers[connection], subscriber.read.contains(channel) {
-                // Also where the position stays, and no event says so.
-                send(ReadingEndedFrame(readingEnded: .init(channel: channel)), to: subscriber, perform)
-            }
-            stopReading(channel, connection)
+            // They are told also where the position stays, and no event says so.
+            endReading(of: channel, connection, perform)
             subscribers[connection]?.readable[channel] = nil
             // What it confirms from now on was given to it before.
             if let socket = sockets[connection] { perform(.forgetReading(channel, of: socket)) }
@@ -424,7 +429,10 @@ extension Subscriptions {
             guard let subscriber = subscribers[connection] else { continue }
             let isMember = subscriber.joined.contains(channel)
             let isReader = subscriber.isReader(of: channel, readers, isMember: isMember)
-            if !isReader { endWatch(of: channel, connection, perform) }
+            if !isReader {
+                endWatch(of: channel, connection, perform)
+                endReading(of: channel, connection, perform)
+            }
             if isMember || isReader {
                 subscribe(connection, to: channel)
             } else {
@@ -442,7 +450,7 @@ extension Subscriptions {
     }
 
     /// Sends one connection a frame that is no event.
-    private func send(_ content: some WireWritable, to subscriber: Subscriber, _ perform: (Action) -> Void) {
+    func send(_ content: some WireWritable, to subscriber: Subscriber, _ perform: (Action) -> Void) {
         var json = JSONBytes(capacity: 64)
         content.write(to: &json)
         var frame = ByteBuffer()

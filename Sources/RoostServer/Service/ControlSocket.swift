@@ -102,6 +102,7 @@ public enum ControlSocket {
             let (handle, channel) = (handle, context.channel)
             // It may take long, so it runs neither on the event loop nor on a thread of the concurrency runtime.
             Thread.detachNewThread {
+                ThreadName.set("roost-control")
                 let answer = handle(request)
                 let bytes = (try? JSONEncoder().encode(answer)) ?? Data()
                 channel.writeAndFlush(ByteBuffer(bytes: bytes)).whenComplete { _ in channel.close(promise: nil) }

@@ -97,6 +97,9 @@ extension Checker {
         }
         if !store.overlays.isEmpty { fail("I5", "\(client) still shows \(store.overlays) at rest") }
         if store.preferences != fresh.preferences { differ("its preferences", store.preferences, fresh.preferences) }
+        func isShown(_ draft: ChannelDraft) -> Bool { !draft.isRemoved && !deleted.contains(draft.channelId) }
+        let (drafts, freshDrafts) = (store.drafts.filter { isShown($0.value) }, fresh.drafts.filter { isShown($0.value) })
+        if drafts != freshDrafts { differ("its drafts", drafts, freshDrafts) }
         if store.ownInvitations != fresh.ownInvitations {
             differ("its invitations", store.ownInvitations, fresh.ownInvitations)
         }

@@ -12,7 +12,8 @@ import RoostAPI
 /// - I6 what was shown stays.
 /// - I7 the unread count is what its definition says, at each moment.
 /// - I8 a read position never goes back within a membership, but where the user has marked messages as unread.
-/// - I9 non-members get nothing.
+/// - I9 non-members get nothing, and a device gets and does nothing once it is signed out.
+/// - I12 what others are told to have arrived somewhere was reported from there, is stored, and never goes back within a membership.
 /// - I10 what a user asks for once happens once: a lost answer undoes nothing that came since.
 struct Checker {
     struct Verdict: Hashable, CustomStringConvertible {
@@ -53,8 +54,22 @@ struct Checker {
     var births: [ChannelID: [(seq: Seq, sender: UserID)]] = [:]
     var stored: [Name: Seq] = [:]
     var periods: [ChannelID: [UserID: [MembershipPeriod]]] = [:]
+    /// Channels that were deleted. Their drafts aren't sent to a fresh client, and one that has them keeps them.
+    var deleted: Set<ChannelID> = []
     /// Where in their own streams users have marked messages of a channel as unread.
     var unmarks: [UserID: [ChannelID: [Seq]]] = [:]
+
+    // What has arrived where.
+    /// What users have reported.
+    var reports: [ChannelID: [UserID: Set<Seq>]] = [:]
+    /// Reports that were taken, each with the number of the membership in which it was made.
+    var takenReports: [ChannelID: [UserID: [(seq: Seq, membership: Int)]]] = [:]
+    /// What was told of members in the membership that lasts.
+    var receipts: [ChannelID: [UserID: ReadPosition]] = [:]
+    /// Users who have shared less than everything at some moment.
+    var discreet: Set<UserID> = []
+    /// The sign-ins of each device that have ended, up to which one, and how far each stream was then.
+    var signOuts: [OwnDevice: [(last: Int64, heads: [StreamID: Seq])]] = [:]
 
     // What clients showed.
     var shown: [String: [ChannelID: Set<Name>]] = [:]
@@ -107,10 +122,14 @@ struct Checker {
         let head = heads[event.stream] ?? 0
         if event.seq != head + 1 { fail("I3", "\(event.stream) goes from \(head) to \(event.seq)") }
         heads[event.stream] = event.seq
+        if let row = event.rows.channel, row.deletedAt != nil { deleted.insert(row.channelId) }
         if event.kind == .readingUnmarked, let user = event.stream.user {
             for membership in event.rows.memberships ?? [] {
                 unmarks[user, default: [:]][membership.channelId, default: []].append(event.seq)
             }
+        }
+        if let own = event.rows.preferences, let user = event.stream.user, !own.sharesReading || !own.sharesDelivery {
+            discreet.insert(user)
         }
         guard let channel = event.stream.channel else { return }
         for message in event.rows.messages ?? [] { committed(message, with: event) }
@@ -119,6 +138,7 @@ struct Checker {
                 // Members whose role changes have a period already.
                 let isMember = periods[channel]?[member.userId]?.last.map { $0.upTo == nil } ?? false
                 if isMember { continue }
+                receipts[channel]?[member.userId] = nil
                 periods[channel, default: [:]][member.userId, default: []].append(MembershipPeriod(from: event.seq))
             } else if let last = periods[channel]?[member.userId]?.indices.last {
                 periods[channel]?[member.userId]?[last].upTo = event.seq

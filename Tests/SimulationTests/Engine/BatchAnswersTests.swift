@@ -19,11 +19,9 @@ struct BatchAnswersTests {
         settings.memory = ByteLedger(sizeBytesMax: 4 << 20)
         let memory = ByteLedger(sizeBytesMax: 1 << 20)
         func job(_ user: UserID, _ sizeBytes: Int, _ memory: ByteLedger?) -> Job {
-            var job = Job(
-                caller: Caller(user: user), scope: .channel("general"), run: { _ in [UInt8](repeating: 7, count: sizeBytes) },
-                destination: .waiting { _ in })
-            job.callerMemory = memory
-            return job
+            Job(
+                caller: Caller(user: user), scope: .channel("general"), callerMemory: memory,
+                run: { _ in [UInt8](repeating: 7, count: sizeBytes) }, destination: .waiting { _ in })
         }
         // Those of a sender are small, and go on.
         let batch = (0..<64).map { _ in job("ann", 100_000, memory) } + [job("ben", 100, ByteLedger(sizeBytesMax: 1 << 20))]

@@ -14,7 +14,7 @@ struct SetAsideTests {
     private func jobs(_ names: [String]) -> [Job] {
         names.map { name in
             let (channel, number) = (name.prefix { $0 != " " }, name.drop { $0 != " " }.dropFirst())
-            var job = Job(
+            let job = Job(
                 operation: name, caller: Caller(user: "ann"), scope: .channel(ChannelID(String(channel))), run: { _ in [] },
                 destination: .waiting { _ in })
             job.queuedAt = UInt64(number) ?? 0

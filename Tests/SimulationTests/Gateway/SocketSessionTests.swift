@@ -482,4 +482,19 @@ struct SocketSessionTests {
         #expect(sent == expected)
         #expect(session.takeUnflushed() == nil)
     }
+
+    @Test("A client that reads nothing, and can't be told any more what it has lost, is closed with the code to resume")
+    func lostSignals() {
+        var session = opened()
+        session.becameUnread(10, at: Self.time(1))
+        func send(_ channel: Int) {
+            let change = PresenceChange(onlineCount: 1, online: ["bob"], offline: [], isWhole: true)
+            let signal = Signal(kind: .presenceChanged, channel: ChannelID("channel-\(channel)"), presence: change)
+            session.send(signal: SignalFrame(signal))
+        }
+        for channel in 0..<100 { send(channel) }
+        #expect(session.tick(Self.time(2), Timestamp(milliseconds: 0), .init()) == [])
+        for channel in 100..<5000 { send(channel) }
+        #expect(session.tick(Self.time(3), Timestamp(milliseconds: 0), .init()) == Self.closing(4008, "read faster, then resume"))
+    }
 }

@@ -74,6 +74,22 @@ import Testing
         #expect(queue.takeWaiting().map(\.name) == ["ann"])
     }
 
+    @Test("a channel with a thousand busy sockets doesn't make the only member of a quiet one wait, in any turn")
+    func quietChannel() {
+        var queue = OutputQueue<Socket>()
+        let busy = (0..<1000).map { Socket("\($0)") }
+        for turn in 0..<20 {
+            let now = after(Int64(turn) * 300)
+            for socket in busy { _ = queue.add(socket, isReply: false, at: now) }
+            // A quiet one has something every third millisecond only, and goes out at the end of that very turn.
+            if turn % 10 == 5 { _ = queue.add(cleo, isReply: false, at: now) }
+            let due = queue.takeDue()
+            #expect(due.contains { $0 === cleo } == (turn % 10 == 5))
+            queue.flushed(due, at: now)
+            if turn % 4 == 3 { queue.flushed(queue.takeWaiting(), at: now) }
+        }
+    }
+
     @Test("a reply waits for nothing, comes first, and takes the events before it along")
     func replies() {
         var queue = OutputQueue<Socket>()

@@ -41,4 +41,36 @@ struct SignalQueueTests {
         let sent = frames.steps.map { if case .signal(let frame, _) = $0 { frame.bytes } else { ByteBuffer() } }
         #expect(sent == [SignalFrame(watching("bob", isWhole: false)).bytes])
     }
+
+    private static func presence(of channel: Int) -> Signal {
+        let change = PresenceChange(onlineCount: 1, online: ["bob"], offline: [], isWhole: true)
+        return Signal(kind: .presenceChanged, channel: ChannelID("channel-\(channel)"), presence: change)
+    }
+
+    @Test("§4 of more channels than signals may wait, a client that doesn't read is told of each that it has to ask")
+    func manyChannels() {
+        let count = 4 * SignalQueue.countMax
+        var queue = SignalQueue()
+        for channel in 0..<count { queue.put(SignalFrame(Self.presence(of: channel))) }
+        let sent = queue.takeAll().map { String(buffer: $0) }
+        #expect(sent.count == count)
+        let isAsked = sent.map { $0.contains(#""isWhole":false"#) }
+        let left = Array(repeating: true, count: count - SignalQueue.countMax)
+        #expect(isAsked == left + Array(repeating: false, count: SignalQueue.countMax))
+        for (channel, text) in sent.enumerated() { #expect(text.contains(#""channel":"channel-\#(channel)""#)) }
+    }
+
+    @Test("Where a client can't be told any more what it has lost, its connection is to end, and nothing more waits")
+    func overfull() {
+        var queue = SignalQueue()
+        var channel = 0
+        while !queue.isOverfull, channel < 10_000 {
+            queue.put(SignalFrame(Self.presence(of: channel)))
+            #expect(queue.sizeBytes <= SignalQueue.wordsSizeBytesMax)
+            channel += 1
+        }
+        #expect(queue.isOverfull && queue.isEmpty && queue.sizeBytes == 0)
+        queue.put(SignalFrame(Self.presence(of: 0)))
+        #expect(queue.isEmpty)
+    }
 }

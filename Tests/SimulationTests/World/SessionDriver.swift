@@ -17,12 +17,14 @@ final class SessionDriver {
     /// What came while the session doesn't read.
     private var unread: [ByteBuffer] = []
     private var isReading = true
+    /// The device of the connection on its way to the rules, until the welcome.
+    private var registration: DeviceRegistration?
     /// The bytes that the session reports as held.
     private(set) var heldBytes = 0
     /// Has the server do what the session asks of it.
     var ask: (SessionDriver, SocketSession.Action) -> Void = { _, _ in }
     /// Told of every event that is put on the network.
-    var delivered: (StreamID, Seq, UserID) -> Void = { _, _, _ in }
+    var delivered: (StreamID, Seq, Caller) -> Void = { _, _, _ in }
 
     init(_ connection: Connection, scheduler: Scheduler) {
         self.connection = connection
@@ -65,7 +67,23 @@ final class SessionDriver {
 
     func send(event: ByteBuffer) { session.send(event: event) }
     func send(signal: SignalFrame) { session.send(signal: signal) }
-    func send(reply: [UInt8]) { session.send(reply: reply) }
+    func send(reply: [UInt8]) {
+        // The first reply is the welcome.
+        let isSignedOut = (registration?.device).map { session.registered($0) } ?? false
+        registration = nil
+        session.send(reply: reply)
+        if isSignedOut { perform(session.closeEnded()) }
+    }
+
+    /// Begins to take a place in the order of commits, as the device that the client has named.
+    func register() -> DeviceRegistration? {
+        registration = session.device.map { DeviceRegistration(of: $0.description) }
+        return registration
+    }
+
+    /// Whether its caller is shut out by changes: then ``closeEnded()`` follows.
+    func endIfRefused(by changes: [AccessSubject: AccessChange]) -> Bool { session.endIfRefused(by: changes) }
+    func closeEnded() { perform(session.closeEnded()) }
 
     func flush() {
         if let bytes = session.takeUnflushed() {
@@ -123,7 +141,7 @@ final class SessionDriver {
         for frame in bytes.flatMap(ServerFrame.all) {
             switch frame {
             case .text(let payload):
-                if let user = caller?.user, let (stream, seq) = Self.position(of: payload) { delivered(stream, seq, user) }
+                if let caller, let (stream, seq) = Self.position(of: payload) { delivered(stream, seq, caller) }
                 connection.sendToClient(.message(payload))
             case .ping(let payload):
                 connection.sendToClient(.heard)

@@ -24,6 +24,8 @@ final class SimulatedClient {
     private var runNumber = 0
     private var lastToken: CallToken = 0
     private var calls: Set<CallToken> = []
+    /// Reports of what has arrived that aren't answered yet, each with the number of the user's membership.
+    private var reports: [CallToken: (mark: MarkDelivered, membership: Int)] = [:]
     /// What was written to the outbox and the machine isn't told of yet.
     private var kept: [Sync.Input] = []
     /// Durable writes until the app is killed: between the store's and the outbox's, for example. Nil for never.
@@ -39,6 +41,8 @@ final class SimulatedClient {
     var logged: (SimulatedClient, String) -> Void = { _, _ in }
     /// Told of every message that a reply calls stored.
     var acknowledged: (SimulatedClient, Message) -> Void = { _, _ in }
+    /// Told of every report of what has arrived that was taken.
+    var reported: (SimulatedClient, MarkDelivered, _ membership: Int) -> Void = { _, _, _ in }
 
     init(name: String, user: UserID, scheduler: Scheduler, settings: Sync.Settings) {
         self.name = name
@@ -49,6 +53,7 @@ final class SimulatedClient {
     }
 
     var isRunning: Bool { machine != nil }
+    var device: DeviceID { DeviceID(name) }
 
     /// Whether nothing is left to do or to wait for.
     var isSettled: Bool {
@@ -63,7 +68,8 @@ final class SimulatedClient {
         scheduler.note("\(name) starts")
         runNumber += 1
         machine = Sync(
-            user: user, client: "simulated", settings: settings, saved: store.saved, outbox: outbox.saved,
+            user: user, client: "simulated", device: DeviceDescription(deviceId: device), settings: settings, saved: store.saved,
+            outbox: outbox.saved,
             random: Jitter(state: scheduler.random.next()))
         // The app may have been killed between the two files.
         if let machine, machine.overlays != store.overlays { store.apply(machine.overlayWrites) }
@@ -78,6 +84,7 @@ final class SimulatedClient {
         runNumber += 1
         timers = [:]
         calls = []
+        reports = [:]
         kept = []
         writesUntilCrash = nil
         connection?.client = nil
@@ -118,6 +125,12 @@ final class SimulatedClient {
         lastToken += 1
         calls.insert(lastToken)
         handle(.call(lastToken, operation))
+    }
+
+    /// Reports what has arrived, as a member of a channel for the nth time.
+    func report(_ mark: MarkDelivered, membership: Int) {
+        reports[lastToken + 1] = (mark, membership)
+        call(mark)
     }
 
     /// Loads a page, mostly of older messages; else one anywhere, also where there is nothing, or one beside such a page.
@@ -193,14 +206,19 @@ final class SimulatedClient {
             if let channel = write.channel { showed(self, [channel]) }
             _ = countWrite()
         case .kept(let token, let id, let channel): kept.append(.kept(token, id, of: channel))
+        case .noted(let id, let channel, _):
+            kept.append(.noted(id, of: channel, at: outbox.items.first { $0.id == id }?.firstSentAt))
         case .reply(let token, let result):
             calls.remove(token)
+            if let report = reports.removeValue(forKey: token), case .success = result {
+                reported(self, report.mark, report.membership)
+            }
             guard case .success(let bytes) = result, let message = try? ReplyResult<Message>.decode(bytes) else { return }
             acknowledged(self, message)
         case .settled(_, .success(let message)): acknowledged(self, message)
         case .startTimer(let timer, let delay): start(timer, delay)
         case .cancelTimer(let timer): timers[timer] = nil
-        case .event, .signal, .arrived: break
+        case .event, .signal, .watching, .unwatched, .arrived: break
         case .status(let status): scheduler.note("\(name) is \(status.summary)")
         case .log(let level, let line): if level >= .error { logged(self, line) }
         case .cancelToken, .store, .settled: break

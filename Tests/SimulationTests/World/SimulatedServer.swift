@@ -50,6 +50,8 @@ final class SimulatedServer {
         let unstored = Told<(connection: ConnectionID, channel: ChannelID, seq: Seq, refusal: RoostError)>()
         var waiting: [Job] = []
         var isWriting = false
+        /// Connections whose callers are shut out, to be closed once everything of a turn is written.
+        private var ending: [SessionDriver] = []
 
         init(_ database: SimulatedDatabase) throws {
             settings = BatchSettings(access: try AccessGate(database), presence: presence)
@@ -76,8 +78,15 @@ final class SimulatedServer {
                 presence.stoppedWatching(user, channels, isShown: isShown)
             case .answeredOnline(let count, let channel): presence.answeredOnline(count, in: channel)
             case .forgetReading(let channel, let socket): socket.forgetReading(of: channel)
-            case .checkAccess, .emptied: break
+            case .checkAccess(let changes, let socket): if socket.endIfRefused(by: changes) { ending.append(socket) }
+            case .emptied: break
             }
+        }
+
+        func closeEnded() {
+            let ended = ending.sorted { $0.id.rawValue < $1.id.rawValue }
+            ending = []
+            for socket in ended { socket.closeEnded() }
         }
     }
 
@@ -88,16 +97,23 @@ final class SimulatedServer {
     /// How far the clock of the server's machine is ahead. It steps.
     var clockSkew: Int64 = 0
     var fate: Fate?
-    /// Told of every event in the order of the commits, whether anybody gets it or not.
-    var committed: ([Event]) -> Void = { _ in }
+    /// Told of what every operation has changed, in the order of the commits, whether anybody gets it or not.
+    var committed: (Caller, [Notice]) -> Void = { _, _ in }
     /// Told of operations that failed though nothing was wrong with them.
     var failed: (String) -> Void = { _ in }
-    /// Told of every event that is written to a connection of a user.
-    var delivered: (StreamID, Seq, UserID) -> Void = { _, _, _ in }
+    /// Told of every event that is written to a connection.
+    var delivered: (StreamID, Seq, Caller) -> Void = { _, _, _ in }
 
     init(scheduler: Scheduler) throws {
         self.scheduler = scheduler
         database = try SimulatedDatabase(directory: directory)
+        try database.write(lane: 0) { transaction in
+            let put = PutChannelType(type: Self.channelType, basedOn: .community, policy: PolicyChanges(deliveryEvents: true))
+            let root = Caller(user: "root", role: .admin)
+            var context = Context(
+                transaction: transaction, caller: root, now: Self.start, ids: IDGenerator(), scope: put.scope(for: root))
+            _ = try put.handle(in: &context)
+        }
         run = try Run(database)
     }
 
@@ -105,7 +121,11 @@ final class SimulatedServer {
 
     var isUp: Bool { run != nil }
     var isQuiet: Bool { run.map { $0.waiting.isEmpty && !$0.isWriting } ?? false }
-    private var now: Timestamp { Timestamp(milliseconds: 1_772_368_205_250 + scheduler.now + clockSkew) }
+    private var now: Timestamp { Timestamp(milliseconds: Self.start.milliseconds + scheduler.now + clockSkew) }
+    private static let start = Timestamp(milliseconds: 1_772_368_205_250)
+
+    /// The type of all channels: a community whose members are told what has arrived at others.
+    static let channelType: ChannelType = "gallery"
 
     // MARK: The process
 
@@ -181,7 +201,8 @@ final class SimulatedServer {
                     user: user, role: .user, displayName: nil, expiresAt: expiresAt, identity: TokenIdentity(user: user)))
         case .connect(let token):
             guard let caller = socket.caller else { return }
-            let job = Job(connecting: caller, token, greeting: Self.greeting, at: .init(shard: 0, connection: socket.id)) {
+            let place = SocketID(shard: 0, connection: socket.id)
+            let job = Job(connecting: caller, token, socket.register(), greeting: Self.greeting, at: place) {
                 [id = socket.id, refused = run.refused] error in refused.add((id, error))
             }
             run.waiting.append(job)
@@ -277,7 +298,7 @@ final class SimulatedServer {
         }
         let outcomes = answered.map(\.outcome)
         scheduler.note("a batch of \(batch.count) ends: \(outcomes.map(\.summary).joined(separator: " "))")
-        committed(outcomes.flatMap(\.events))
+        for (job, outcome) in answered { committed(job.caller, outcome.notices) }
         if fate == .crashAfterCommit { return crash() }
         scheduler.after(scheduler.random.number(0...10)) { [weak self, weak run] in
             guard let self, let run, run === self.run else { return }
@@ -312,6 +333,7 @@ final class SimulatedServer {
             }
         }
         for socket in run.sockets { socket.flush() }
+        run.closeEnded()
     }
 
     // MARK: Looking

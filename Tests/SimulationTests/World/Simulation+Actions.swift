@@ -24,7 +24,7 @@ extension Simulation {
         }
         let channel = joined.isEmpty || scheduler.random.once(in: 12) ? scheduler.random.pick(channels) : favourite(of: joined)
         if profile.editsMostly, !scheduler.random.once(in: 3) { return change(by: client, in: channel) }
-        switch scheduler.random.number(1...122) {
+        switch scheduler.random.number(1...132) {
         case 1...42: send(by: client, in: channel)
         case 43...55: change(by: client, in: channel)
         case 56...67:
@@ -51,6 +51,11 @@ extension Simulation {
         case 101...102: client.nudge()
         case 103...104: client.startReading(channel)
         case 105...106: client.stopReading(channel)
+        case 123...130: report(by: client, in: channel)
+        case 131...132:
+            // One of one's own devices; maybe the one that asks.
+            let own = clients.filter { $0.user == client.user }
+            client.call(SignOutDevice(device: scheduler.random.pick(own).device))
         default: changeMembership(by: client, of: channel)
         }
     }
@@ -92,6 +97,14 @@ extension Simulation {
         }
     }
 
+    /// Tells what has arrived; now and then something of before, or of what isn't there yet.
+    private func report(by client: SimulatedClient, in channel: ChannelID) {
+        let held = client.store.saved.channels[channel]?.cursor ?? 0
+        let seq = scheduler.random.once(in: 4) ? Seq(scheduler.random.number(0...Int(held) + 2)) : held
+        let mark = MarkDelivered(channel: channel, seq: seq)
+        client.report(mark, membership: checker.reports(mark, by: client.user))
+    }
+
     /// Mostly by the outbox, and now and then as a plain call.
     private func request(_ operation: OutboxOperation, by client: SimulatedClient) {
         if scheduler.random.once(in: 4) { client.call(operation.operation) } else { client.enqueue(operation) }
@@ -117,7 +130,7 @@ extension Simulation {
         guard channels.count < profile.channelsMax else { return }
         channels.append(ChannelID("channel-\(channels.count)"))
         let others = Set(clients.map(\.user)).sorted().filter { _ in scheduler.random.once(in: 2) }
-        client.call(CreateChannel(channel: channels.last, users: others))
+        client.call(CreateChannel(channel: channels.last, type: SimulatedServer.channelType, users: others))
     }
 
     private func send(by client: SimulatedClient, in channel: ChannelID) {

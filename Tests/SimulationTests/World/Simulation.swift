@@ -1,4 +1,5 @@
 import RoostAPI
+import RoostCore
 import RoostTestSupport
 
 @testable import Roost
@@ -63,17 +64,30 @@ final class Simulation {
         self.profile = profile ?? Profile(seed: seed)
         scheduler = Scheduler(seed: seed)
         server = try SimulatedServer(scheduler: scheduler)
-        server.committed = { [unowned self] events in
-            for event in events {
-                eventKinds.insert(event.kind)
-                checker.committed(event)
-            }
-        }
+        server.committed = { [unowned self] caller, notices in committed(notices, by: caller) }
         server.failed = { [unowned self] error in checker.fail("I21", "the server failed: \(error)") }
-        server.delivered = { [unowned self] stream, seq, user in checker.delivered(stream, seq, to: user) }
+        server.delivered = { [unowned self] stream, seq, caller in
+            checker.delivered(stream, seq, to: caller.user)
+            if let device = caller.device { checker.delivered(stream, seq, to: device, of: caller.user) }
+        }
         // Ann has two devices.
         for (name, user) in [("ann-1", "ann"), ("ann-2", "ann"), ("bob-1", "bob"), ("cid-1", "cid")] {
             clients.append(client(name, UserID(user)))
+        }
+    }
+
+    private func committed(_ notices: [Notice], by caller: Caller) {
+        for notice in notices {
+            switch notice {
+            case .event(let event, _):
+                eventKinds.insert(event.kind)
+                checker.committed(event)
+                if let device = caller.device { checker.acted(device, of: caller.user, event.kind) }
+            case .read(let position, let channel): checker.told(position, in: channel)
+            case .accessChanged(let changes):
+                for case .signedOut(let user, let device, let last) in changes { checker.signedOut(device, of: user, upTo: last) }
+            default: break
+            }
         }
     }
 
@@ -142,6 +156,9 @@ final class Simulation {
             if client.store.saved.channels[message.channelId]?.holds(message.seq) == false {
                 checker.shown[client.name]?[message.channelId]?.remove(message.name)
             }
+        }
+        client.reported = { [unowned self] client, mark, membership in
+            checker.reported(mark, by: client.user, in: membership)
         }
         // The server is a real one: whatever can't be read of it would be missing.
         client.logged = { [unowned self] client, line in checker.fail("I3", "\(client.name) reports: \(line)") }
@@ -212,6 +229,8 @@ final class Simulation {
                         try server.ask(GetChannelChanges(channel: channel, after: 0, limit: 1000), as: user).rows.members ?? []
                     let unread = try server.ask(GetUnread(channel: channel), as: user).unreadCount
                     checker.atRest(client.store, in: channel, members: members, unread: unread, client.name)
+                    let positions = try server.ask(ListReaders(channel: channel, limit: 100), as: user).items
+                    checker.atRest(positions, in: channel, members: members, as: user)
                 }
             }
         }

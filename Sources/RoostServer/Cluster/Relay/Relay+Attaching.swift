@@ -74,7 +74,8 @@ extension Relay {
             cancel(in: channel) { if case .watcher(connection, _) = $0 { true } else { false } }
             emit(.change(notice))
         case .event, .signal, .typing, .stoppedTyping, .read, .reading, .stoppedReading, .markedUnread, .presenceShared,
-            .profileChanged, .profileShown, .joined, .role, .floor, .left, .destroyed, .connected, .accessChanged:
+            .profileChanged, .profileShown, .rulesChanged, .readers, .joined, .role, .floor, .left, .destroyed, .connected,
+            .accessChanged:
             break
         }
     }

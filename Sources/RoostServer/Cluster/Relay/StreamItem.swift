@@ -73,7 +73,7 @@ extension StreamItem {
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
             // These go to the hub directly, past the relay: they concern sockets, whatever their streams.
             case .accessChanged, .signal, .typing, .stoppedTyping, .read, .reading, .stoppedReading, .markedUnread,
-                .profileChanged, .profileShown:
+                .profileChanged, .profileShown, .rulesChanged, .readers:
                 break
             case .event(let event, let audience):
                 let oldestMessage = event.oldestMessage(to: audience.readers)

@@ -1,0 +1,65 @@
+import Foundation
+import HTTPTypes
+import NIOHTTP1
+import RoostAPI
+
+/// The headers that name a client's device in the request that opens a socket. They are for clients whose token is in that request too: these send no
+/// `authenticate` frame to name it in.
+enum DeviceHeaders {
+    static let id = "Roost-Device"
+    static let name = "Roost-Device-Name"
+    static let platform = "Roost-Device-Platform"
+    private static let all = [id, name, platform]
+
+    /// Returns the device that a request for a socket names; nil if it names none.
+    ///
+    /// - Throws: `invalid_argument` for a name without an id, a device without a token beside it, and a header that is there more than once or isn't
+    ///   percent-encoded UTF-8; `limit_exceeded` for one that is too long.
+    static func device(in headers: HTTPHeaders) throws(RoostError) -> DeviceDescription? {
+        try device(hasToken: BearerToken.read(from: headers) != nil) { headers[$0] }
+    }
+
+    /// - Throws: As ``device(in:)-(HTTPHeaders)``.
+    static func device(in fields: HTTPFields) throws(RoostError) -> DeviceDescription? {
+        try device(hasToken: BearerToken.read(fields[.authorization]) != nil) { name in
+            HTTPField.Name(name).map { fields[values: $0] } ?? []
+        }
+    }
+
+    /// Throws if a request for anything else than a socket names a device.
+    static func requireNone(in fields: HTTPFields) throws(RoostError) {
+        for name in all {
+            guard let field = HTTPField.Name(name), fields.contains(field) else { continue }
+            throw .invalidArgument(name, "is only taken by the request that opens a socket")
+        }
+    }
+
+    private static func device(
+        hasToken: Bool, _ values: (String) -> [String]
+    ) throws(RoostError) -> DeviceDescription? {
+        let (id, name) = (try text(of: id, values), try text(of: name, values))
+        let platform = try text(of: platform, values)
+        guard let id else {
+            guard name == nil, platform == nil else { throw .invalidArgument(Self.id, "is missing: it says whose name that is") }
+            return nil
+        }
+        guard hasToken else {
+            throw .invalidArgument(Self.id, "goes with Authorization: without it, the frame authenticate names the device")
+        }
+        let device = DeviceDescription(deviceId: DeviceID(id), name: name, platform: platform)
+        try device.deviceId.validateLength(field: Self.id)
+        try Limits.check(name, length: Limits.deviceNameLength, field: Self.name)
+        try Limits.check(platform, length: Limits.platformLength, field: Self.platform)
+        return device
+    }
+
+    private static func text(of header: String, _ values: (String) -> [String]) throws(RoostError) -> String? {
+        let values = values(header)
+        guard let first = values.first else { return nil }
+        guard values.count == 1 else { throw .invalidArgument(header, "is given more than once") }
+        guard let text = first.trimmingCharacters(in: .whitespaces).removingPercentEncoding else {
+            throw .invalidArgument(header, "must be percent-encoded UTF-8")
+        }
+        return text
+    }
+}

@@ -1,0 +1,81 @@
+#if Cluster
+import RoostAPI
+import RoostCore
+import RoostTestSupport
+import Testing
+
+@testable import RoostDatabase
+@testable import RoostServer
+
+/// How often a batch waits for PostgreSQL's answer. Always on a real server: a lane's CPU and its rate hang on it
+/// ([0059](docs/decisions/0059-a-batch-remembers.md)).
+@Suite("Round trips of a batch")
+struct RoundTripTests {
+    private let database: PostgreSQLDatabase
+    private let settings: BatchSettings
+    private var lane = Lane(number: 0, patience: .seconds(10), setAsideMax: 1000)
+
+    init() throws {
+        database = try PostgreSQLDatabase(url: try PostgreSQLServer.shared.makeDatabase(), laneCount: 1)
+        settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
+        for number in 0..<4 {
+            let create = CreateChannel(channel: Self.channel(number), type: .community)
+            try #require(try run([(create, "ann")]).refusals == [])
+            for user in ["bob", "cem"] as [UserID] {
+                try #require(try run([(JoinChannel(channel: Self.channel(number)), user)]).refusals == [])
+            }
+        }
+        // So that the lane has its generator.
+        try #require(try run(Self.sends(70, "first")).refusals == [])
+    }
+
+    private static func channel(_ number: Int) -> ChannelID { ChannelID("c\(number)") }
+
+    /// Messages of three users, in turn to four channels.
+    private static func sends(_ count: Int, _ name: String) -> [(any Handled, UserID)] {
+        (0..<count).map { index in
+            let users: [UserID] = ["ann", "bob", "cem"]
+            let send = SendMessage(channel: channel(index % 4), clientId: ClientID("\(name) \(index)"), text: "\(index)")
+            return (send, users[index % 3])
+        }
+    }
+
+    /// Runs operations as one batch, as a lane does.
+    ///
+    /// - Returns: The round trips that the batch took, and the refusals.
+    private mutating func run(_ operations: [(any Handled, UserID)]) throws -> (roundTrips: Int, refusals: [RoostError.Code]) {
+        let jobs = operations.map { operation, user in job(operation, by: user) }
+        let before = try roundTripCount()
+        var refusals: [RoostError.Code]?
+        lane.run(jobs, in: database, settings) { action in
+            if case .committed(let done) = action { refusals = done.compactMap(\.outcome.refusal?.code) }
+        }
+        guard let refusals else { throw Missed("the commit of a batch") }
+        // Looking takes one itself.
+        return (try roundTripCount() - before - 1, refusals)
+    }
+
+    private func job(_ operation: some Handled, by user: UserID) -> Job {
+        Job(
+            operation: type(of: operation).name, caller: Caller(user: user), scope: operation.scope(for: Caller(user: user)),
+            run: { context in
+                guard let response = try operation.handle(once: nil, in: &context) else { return [] }
+                return try JSONWriter.bytes(of: response)
+            }, destination: .waiting { _ in })
+    }
+
+    private func roundTripCount() throws -> Int {
+        try database.write(lane: 0) { transaction in
+            guard let transaction = transaction as? PostgreSQLTransaction else { throw Missed("PostgreSQL's transaction") }
+            return transaction.roundTripCount
+        }
+    }
+
+    @Test("NF-04 a batch of sends waits for PostgreSQL as often as one send does", arguments: [1, 2, 16, 100, 500])
+    mutating func sends(count: Int) throws {
+        let (roundTrips, refusals) = try run(Self.sends(count, "counted"))
+        #expect(refusals == [])
+        #expect(roundTrips == 4, "\(count) sends")
+    }
+}
+#endif

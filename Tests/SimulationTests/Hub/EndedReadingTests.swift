@@ -1,0 +1,96 @@
+import NIOCore
+import RoostAPI
+import RoostCore
+import Testing
+
+@testable import RoostServer
+
+/// What becomes of reading when its user may not read any more.
+@Suite("Reading without the right")
+struct EndedReadingTests {
+    private typealias Action = Subscriptions<String>.Action
+
+    private static let everybody = Readers(others: .user)
+    private static let operators = Readers(members: .nobody, others: .nobody, roles: [.operator])
+    private let ann = ConnectionID(rawValue: 1)
+    private let bob = ConnectionID(rawValue: 2)
+    private var subscriptions = Subscriptions<String>()
+
+    init() {
+        subscriptions.add("ann", as: ann)
+        subscriptions.add("bob", as: bob)
+        _ = endings(of: [
+            .connected(ann, "ann", UserStreams(user: 0, channels: ["general": 1])),
+            .connected(bob, "bob", UserStreams(user: 0, channels: ["general": 1], roles: ["general": .operator])),
+        ])
+    }
+
+    /// An event of the channel, with a message or without one.
+    private func event(_ seq: Seq, _ readers: Readers = everybody, hasMessage: Bool = false) -> Notice {
+        let message = Message(
+            messageId: MessageID(rawValue: seq), channelId: "general", seq: seq, changeSeq: seq, sender: "root", clientId: "c",
+            text: "hi",
+            createdAt: Timestamp(milliseconds: 0))
+        let event = Event(
+            kind: hasMessage ? .messageNew : .channelUpdated, stream: .channel("general"), seq: seq, actor: "root",
+            rows: hasMessage ? Rows([message]) : Rows())
+        return .event(event, .channel("general", readers))
+    }
+
+    /// Delivers, and returns who is told that they don't read any more.
+    private mutating func endings(of notices: [Notice]) -> [String] {
+        var ended = ByteBuffer()
+        ended.writeTextFrame("", Array(#"{"readingEnded":{"channel":"general"}}"#.utf8))
+        var sockets: [String] = []
+        for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
+            subscriptions.deliver(step) { if case .send(ended, 0, let socket) = $0 { sockets.append(socket) } }
+        }
+        return sockets
+    }
+
+    /// What connections have been given while their users read.
+    private mutating func readable() -> [String: [ChannelID: Seq]] {
+        Dictionary(subscriptions.takeReadable(1).map { ($0.0, $0.1) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    @Test(
+        "AM-45 MN-16 it ends with the right, which the connection is told: what it didn't get isn't read when the right comes back")
+    func byPolicy() {
+        var test = self
+        // What came before stays to be confirmed.
+        let ended = test.endings(of: [
+            .reading(ann, "general"), .reading(bob, "general"), event(2, hasMessage: true), event(3, Self.operators),
+            event(4, Self.operators, hasMessage: true), event(5), event(6, hasMessage: true),
+        ])
+        #expect(ended == ["ann"])
+        let given = test.readable()
+        #expect(given == ["ann": ["general": 2], "bob": ["general": 6]])
+    }
+
+    @Test("AM-45 R23 it ends with the role that gave the right")
+    func byRole() {
+        var test = self
+        let ended = test.endings(of: [
+            .reading(bob, "general"), event(2, Self.operators, hasMessage: true), .role("bob", "general", .member, at: 3),
+            event(4, Self.operators, hasMessage: true), .role("bob", "general", .operator, at: 5),
+            event(6, Self.operators, hasMessage: true),
+        ])
+        #expect(ended == ["bob"])
+        let given = test.readable()
+        #expect(given == ["bob": ["general": 2]])
+    }
+
+    @Test("AM-45 whoever begins may read, though the channel's last event said otherwise; it ends if the next one says so too")
+    func begunAgain() {
+        var test = self
+        var ended = test.endings(of: [event(2, Self.operators), .reading(ann, "general")])
+        #expect(ended == [])
+        ended = test.endings(of: [event(3, Self.operators), event(4)])
+        #expect(ended == ["ann"])
+        var given = test.readable()
+        #expect(given.isEmpty)
+        ended = test.endings(of: [.reading(ann, "general"), event(5, hasMessage: true)])
+        given = test.readable()
+        #expect(ended == [] && given == ["ann": ["general": 5]])
+    }
+}
