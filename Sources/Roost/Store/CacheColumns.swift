@@ -37,7 +37,7 @@ protocol CachedModel {
 // MARK: Values
 
 /// A value in one column of the cache.
-protocol CacheColumn {
+protocol CacheColumn: Sendable {
     init(cached row: inout CacheReader) throws
     func bind(to row: inout CacheWriter) throws
 }
@@ -117,7 +117,7 @@ extension JSONValue: JSONCacheColumn {}
 extension PolicyChanges: JSONCacheColumn {}
 
 /// A value that lists of are cached in a column, as JSON.
-protocol ListedInCacheColumn: Codable {}
+protocol ListedInCacheColumn: Codable, Sendable {}
 
 extension String: ListedInCacheColumn {}
 extension Mentionee: ListedInCacheColumn {}

@@ -39,11 +39,7 @@ extension Database {
             try run("DELETE FROM positions WHERE channel_id = ?", [channel.rawValue])
         case .channel(let channel): try save(channel)
         case .counters(let channel, let counters): try save(counters, of: channel)
-        case .add(let rows, let channel):
-            if var counters = try counters(of: channel) {
-                counters.add(rows)
-                try save(counters, of: channel)
-            }
+        case .add(let rows, let channel): try add(rows, toCountersOf: channel)
         case .rows(let rows, let stream): try kinds.save(rows, of: stream, as: user, in: self)
         case .rowsOfCached(let rows, let channel):
             guard let position = try position(of: channel) else { break }
@@ -54,17 +50,10 @@ extension Database {
             if let membership = try membership(of: channel) { try replace(membership.counting(rows, as: user)) }
         case .overlay(let channel, let overlay): try setOverlay(overlay, of: channel)
         case .keepOverlays(let channels): try keepOverlays(of: channels)
-        case .capabilities(let channel, let own):
-            try changeCapabilities(in: channel) { if !$0.own.isNewer(than: own) { $0.own = own } }
-        case .roleCapabilities(let channel, let byRole):
-            try changeCapabilities(in: channel) { if byRole.channelSeq >= $0.byRole.channelSeq { $0.byRole = byRole } }
+        case .capabilities(let channel, let own): try save(own, in: channel)
+        case .roleCapabilities(let channel, let byRole): try save(byRole, in: channel)
         }
         return []
-    }
-
-    /// Statements are prepared once and kept.
-    func run(_ sql: String, _ arguments: StatementArguments) throws {
-        try cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
     /// Has a channel's cached messages begin later: those before were deleted, in stretches too.

@@ -10,9 +10,9 @@ struct DatabaseFile: Sendable {
     var url: URL?
     /// Whether a commit must have reached the disk before it returns. Of a cache, the last commits may be lost with the power.
     var isDurable: Bool
-    /// Whether the file is in a directory that an app shares with its extensions.
-    var isShared = false
     var migrator: DatabaseMigrator
+    /// Whether the database is as the migrator and `prepare` make it. At nearly every start it is, and nothing has to be written.
+    var isPrepared: @Sendable (Database) throws -> Bool = { _ in false }
     /// Called with the database once it has the migrator's schema.
     var prepare: @Sendable (Database) throws -> Void = { _ in }
     var logger: Logger
@@ -73,21 +73,54 @@ struct DatabaseFile: Sendable {
     }
 
     /// Renames the file and what belongs to it: a message that was never sent can still be recovered from it. Of files that can be fetched again,
-    /// the last one is kept, to look for the reason.
+    /// the last one is kept, to look for the reason. One of a newer version that can't be fetched again has another name: it isn't damaged, and a version that
+    /// knows it takes it over (``newerFiles()``).
     func setAside(because reason: any Error) throws {
         guard let url else { return }
         logger.error("A database can't be used and is set aside.", metadata: ["file": "\(url.path)", "error": "\(reason)"])
         let files = FileManager.default
+        let suffix = isDurable && reason is NewerSchema ? Self.newerSuffix : ".damaged-"
         let (folder, prefix) = (url.deletingLastPathComponent(), url.lastPathComponent + ".damaged-")
         let earlier = isDurable ? [] : try files.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix(prefix) }
         var number = 1
-        while files.fileExists(atPath: url.path + ".damaged-\(number)") { number += 1 }
-        let name = url.path + ".damaged-\(number)"
-        for suffix in ["", "-wal", "-shm"] where files.fileExists(atPath: url.path + suffix) {
-            try files.moveItem(atPath: url.path + suffix, toPath: name + suffix)
+        while files.fileExists(atPath: url.path + suffix + "\(number)") { number += 1 }
+        let name = url.path + suffix + "\(number)"
+        for part in Self.parts where files.fileExists(atPath: url.path + part) {
+            try files.moveItem(atPath: url.path + part, toPath: name + part)
         }
         for former in earlier { try? files.removeItem(at: folder.appending(component: former)) }
         wasSetAside(URL(filePath: name, directoryHint: .notDirectory), reason)
+    }
+
+    private static let newerSuffix = ".newer-"
+    /// The endings of the files of one database.
+    private static let parts = ["", "-wal", "-shm"]
+
+    /// The files that were set aside because a newer version had written them, the last one first.
+    func newerFiles() -> [URL] {
+        guard let url else { return [] }
+        let (folder, prefix) = (url.deletingLastPathComponent(), url.lastPathComponent + Self.newerSuffix)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        let numbers = names.filter { $0.hasPrefix(prefix) }.compactMap { Int($0.dropFirst(prefix.count)) }
+        return numbers.sorted(by: >).map { folder.appending(component: prefix + "\($0)") }
+    }
+
+    /// Opens a file that was set aside, if this version knows its schema by now; nil if it doesn't.
+    ///
+    /// - Throws: `DatabaseError`.
+    func openNewer(_ url: URL) throws -> DatabaseQueue? {
+        do {
+            return try migrated(try DatabaseQueue(path: url.path, configuration: configuration))
+        } catch is NewerSchema {
+            return nil
+        }
+    }
+
+    /// Removes a file that was set aside, with what belongs to it.
+    static func remove(_ url: URL) throws {
+        for part in parts where FileManager.default.fileExists(atPath: url.path + part) {
+            try FileManager.default.removeItem(atPath: url.path + part)
+        }
     }
 
     /// Whether what is in the file isn't what was written there.
@@ -104,7 +137,11 @@ struct DatabaseFile: Sendable {
     }
 
     private func migrated<Connections: DatabaseWriter>(_ connections: Connections) throws -> Connections {
-        if try connections.read(migrator.hasBeenSuperseded) { throw NewerSchema() }
+        let isReady = try connections.read { database in
+            if try migrator.hasBeenSuperseded(database) { throw NewerSchema() }
+            return try isPrepared(database)
+        }
+        if isReady { return connections }
         try migrator.migrate(connections)
         try connections.write(prepare)
         return connections
@@ -120,8 +157,6 @@ struct DatabaseFile: Sendable {
         configuration.busyMode = .timeout(5)
         let synchronous = isDurable ? "FULL" : "NORMAL"
         let isFile = url != nil
-        // An app in the background mustn't hold locks in a directory that it shares (``SyncFiles/suspend()``).
-        configuration.observesSuspensionNotifications = isShared
         // A list that reads much, and everything else.
         configuration.maximumReaderCount = 2
         configuration.prepareDatabase { database in

@@ -76,6 +76,12 @@ enum OpenFiles {
         }
     }
 
+    /// Whether several stores have a file open.
+    static func isShared(_ url: URL?) -> Bool {
+        guard let url else { return false }
+        return files.withLockedValue { ($0[url]?.storeCount ?? 0) > 1 }
+    }
+
     /// What a store knows that reads all positions from now on.
     static func known(of url: URL?) -> Known {
         guard let url else { return Known() }

@@ -13,6 +13,7 @@ import RoostAPI
 final class Outbox: Sendable {
     let url: URL?
     private let connection: Leases<DatabaseQueue>
+    private let gate: WriteGate
     private let logger: Logger
     private let report: @Sendable (StorageProblem) -> Void
     /// The ids of the rows that can't be read, of which the app was told.
@@ -22,18 +23,21 @@ final class Outbox: Sendable {
     ///
     /// - Parameters:
     ///   - url: The file; nil for an outbox in memory.
-    ///   - isShared: Whether it is in a directory that an app shares with its extensions.
+    ///   - gate: What is written passes it.
     ///   - report: Called with what is wrong with the file.
-    init(url: URL?, isShared: Bool = false, logger: Logger, report: @escaping @Sendable (StorageProblem) -> Void = { _ in }) throws
-    {
+    init(
+        url: URL?, gate: WriteGate = WriteGate(), logger: Logger, report: @escaping @Sendable (StorageProblem) -> Void = { _ in }
+    ) throws {
         self.url = url
+        self.gate = gate
         self.logger = logger
         self.report = report
-        connection = Leases(
-            try DatabaseFile(
-                url: url, isDurable: true, isShared: isShared, migrator: Self.migrator, prepare: Self.requireWhole, logger: logger,
-                wasSetAside: { report(StorageProblem(.outboxSetAside, $0, $1)) }
-            ).open())
+        let file = DatabaseFile(
+            url: url, isDurable: true, migrator: Self.migrator, prepare: Self.requireWhole, logger: logger,
+            wasSetAside: { report(StorageProblem(.outboxSetAside, $0, $1)) })
+        let queue = try file.open()
+        Self.takeOver(file, into: queue)
+        connection = Leases(queue)
     }
 
     /// Its rows are read only once: damage has to be known before.
@@ -61,10 +65,28 @@ final class Outbox: Sendable {
     }
 
     /// Applies writes in one transaction.
-    func apply(_ writes: [OutboxWrite]) async throws {
-        try await connection.use {
-            try await $0.write { database in for write in writes { try Self.apply(write, in: database) } }
+    ///
+    /// - Returns: Since when the operations are sent that it notes that of, as far as they are here.
+    @discardableResult
+    func apply(_ writes: [OutboxWrite]) async throws -> [Int64: Timestamp] {
+        try await gate.pass {
+            try await connection.use {
+                try await $0.write { database in
+                    var times: [Int64: Timestamp] = [:]
+                    for write in writes {
+                        try Self.apply(write, in: database)
+                        if case .sending(let id, _, _, _) = write { times[id] = try Self.firstSent(id, in: database) }
+                    }
+                    return times
+                }
+            }
         }
+    }
+
+    private static func firstSent(_ id: Int64, in database: Database) throws -> Timestamp? {
+        try Int64.fetchOne(
+            database.cachedStatement(sql: "SELECT first_sent_at FROM operations WHERE id = ?"), arguments: [id]
+        ).map(Timestamp.init(milliseconds:))
     }
 
     private static func apply(_ write: OutboxWrite, in database: Database) throws {
@@ -83,6 +105,16 @@ final class Outbox: Sendable {
                 item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
                 item.isWaiting, item.concealedSeq,
             ])
+        case .sending(let id, _, let time, let server):
+            // After a refusal it is another attempt. Else the first of two chats that send it says since when.
+            try database.cachedStatement(
+                sql: """
+                    UPDATE operations
+                    SET first_sent_at = CASE WHEN failure IS NULL THEN COALESCE(first_sent_at, ?1) ELSE ?1 END, server = ?2,
+                        failure = NULL, is_waiting = 0
+                    WHERE id = ?3
+                    """
+            ).execute(arguments: [time.milliseconds, server, id])
         case .remove(let id, _), .done(let id, _):
             try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
         case .server(let server):

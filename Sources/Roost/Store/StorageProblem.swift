@@ -7,7 +7,7 @@ public struct StorageProblem: Error, Hashable, Sendable, CustomStringConvertible
     /// What has happened, and so what is lost.
     public enum Kind: Hashable, Sendable {
         /// The outbox was damaged, or was written by a newer version. It was renamed, and a new one begun: messages and changes that hadn't reached the
-        /// server are only in the renamed file. The user should be told.
+        /// server are only in the renamed file. The user should be told. What a newer version wrote is sent after all once a version that knows it opens the folder.
         case outboxSetAside
         /// The same happened to the cache, which is fetched again.
         case cacheSetAside

@@ -18,26 +18,28 @@ final class Store: Sendable {
     private let known = NIOLockedValueBox(OpenFiles.Known())
     private let user: UserID
     private let kinds: CachedRowKinds
+    private let gate: WriteGate
     let signals = ChangeSignals()
 
     /// Opens the cache. One that is damaged or from a newer version is moved aside and replaced.
     ///
     /// - Parameters:
     ///   - url: The file; nil for a cache in memory.
-    ///   - isShared: Whether it is in a directory that an app shares with its extensions.
+    ///   - gate: What is written passes it.
     ///   - kinds: The rows that it keeps.
-    ///   - sizeBytesMax: The size that it is brought under, unless another store has the file open.
+    ///   - sizeBytesMax: The size that it is brought under here (``CacheUpkeep`` does so later), unless another store has the file open.
     ///   - report: Called with what is wrong with the file.
     init(
-        url: URL?, user: UserID, isShared: Bool = false, kinds: CachedRowKinds = .standard, sizeBytesMax: Int = .max,
+        url: URL?, user: UserID, gate: WriteGate = WriteGate(), kinds: CachedRowKinds = .standard, sizeBytesMax: Int = .max,
         logger: Logger,
         report: @escaping @Sendable (StorageProblem) -> Void = { _ in }
     ) throws {
         self.user = user
         self.kinds = kinds
+        self.gate = gate
         file = DatabaseFile(
-            url: url, isDurable: false, isShared: isShared, migrator: Self.migrator, prepare: { try Self.prepare($0, kinds) },
-            logger: logger,
+            url: url, isDurable: false, migrator: Self.migrator,
+            isPrepared: { try Self.isPrepared($0, kinds) }, prepare: { try Self.prepare($0, kinds) }, logger: logger,
             wasSetAside: { report(StorageProblem(.cacheSetAside, $0, $1)) })
         let file = file
         connections = Leases(
@@ -68,10 +70,7 @@ final class Store: Sendable {
         configuration.readonly = true
         configuration.busyMode = .timeout(5)
         let queue = try DatabaseQueue(path: url.path, configuration: configuration)
-        let isOwn = try queue.read { database in
-            try database.tableExists("cache_schema")
-                && String.fetchOne(database, sql: "SELECT sql FROM cache_schema") == schema(.standard)
-        }
+        let isOwn = try queue.read { try isPrepared($0, .standard) }
         guard isOwn else { throw RoostError(.unavailable, "What is stored on this device is another version's.") }
         return queue
     }
@@ -85,11 +84,13 @@ final class Store: Sendable {
         let (user, kinds, url, known) = (user, kinds, file.url, known)
         let beginning = NIOLockedValueBox<OpenFiles.Beginning?>(nil)
         defer { OpenFiles.end(beginning.withLockedValue { $0 }) }
-        let introduced = try await connections.use {
-            try await $0.write { database in
-                let begun = try known.withLockedValue { try OpenFiles.note(writes, to: url, &$0) }
-                beginning.withLockedValue { $0 = begun }
-                return try writes.flatMap { try database.apply($0, as: user, kinds) }
+        let introduced = try await gate.pass {
+            try await connections.use {
+                try await $0.write { database in
+                    let begun = try known.withLockedValue { try OpenFiles.note(writes, to: url, &$0) }
+                    beginning.withLockedValue { $0 = begun }
+                    return try writes.flatMap { try database.apply($0, as: user, kinds) }
+                }
             }
         }
         signals.signal(StoreChange(writes, kinds, introducing: introduced))
@@ -97,14 +98,26 @@ final class Store: Sendable {
 
     /// Writes what no live object has to be told of.
     func change(_ body: @escaping @Sendable (Database) throws -> Void) async throws {
-        try await connections.use { try await $0.write(body) }
+        try await gate.pass { try await connections.use { try await $0.write(body) } }
+    }
+
+    /// Whether another store of this process has the file open too.
+    var isShared: Bool { OpenFiles.isShared(file.url) }
+
+    /// Writes the file anew without the gaps that deleted rows leave (``Database/pack()``).
+    func pack() async throws {
+        try await gate.pass { try await connections.use { try await $0.writeWithoutTransaction { try $0.pack() } } }
     }
 
     /// - Throws: ``DamagedCache`` if the file is damaged; else what the query throws, and `DatabaseError`.
     func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         let number = replacementCount
         do {
-            return try await connections.use { try await $0.read(query) }
+            return try await connections.use { connection in
+                // A cache in memory has one connection. SQLite compiles each of its statements anew after it was made read-only for a query.
+                guard let queue = connection as? DatabaseQueue else { return try await connection.read(query) }
+                return try await queue.unsafeRead(query)
+            }
         } catch {
             guard DatabaseFile.meansDamage(error) else { throw error }
             throw DamagedCache(reason: error, number: number)

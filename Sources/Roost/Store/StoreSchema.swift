@@ -14,8 +14,16 @@ extension Store {
     ///
     /// A cache is never migrated to another schema, whether a kind of rows or a column was added: it is dropped, and fetched again.
     static func prepare(_ database: Database, _ kinds: CachedRowKinds) throws {
-        guard try String.fetchOne(database, sql: "SELECT sql FROM cache_schema") != schema(kinds) else { return }
+        guard try !isPrepared(database, kinds) else { return }
         try makeTables(in: database, kinds)
+    }
+
+    /// Whether the tables match this version.
+    static func isPrepared(_ database: Database, _ kinds: CachedRowKinds) throws -> Bool {
+        guard try database.value("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'cache_schema')") == true else {
+            return false
+        }
+        return try database.value("SELECT sql FROM cache_schema") == schema(kinds)
     }
 
     /// Drops the cached data, and makes the tables again.

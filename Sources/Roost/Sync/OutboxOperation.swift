@@ -117,12 +117,17 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// Whether the server remembers that it was carried out. It keeps a limited number of keys, for what a person decides. Reading moves a
-    /// position that only grows, and a draft is what the last one says: one that waited offline replaces a newer one as well.
-    var takesKey: Bool {
+    /// Whether the server remembers by a key that it was carried out. A message has its client id for that.
+    ///
+    /// Reading needs one too, since another device may mark messages as unread meanwhile: the same mark once more would undo that. And a repeated draft
+    /// would replace what was written on another device since.
+    var takesKey: Bool { if case .send = self { false } else { true } }
+
+    /// Whether an app asks for it so often that its keys would use up those that the server keeps of a user (``KeyAllowance``).
+    var comesOften: Bool {
         switch self {
-        case .send, .read, .draft: false
-        default: true
+        case .read, .draft: true
+        default: false
         }
     }
 

@@ -25,7 +25,7 @@ struct OutboxQueue: Hashable, Sendable {
     var inFlight: Int64?
     /// The one that is sent once its row says that the server may have it.
     var noting: Int64?
-    /// The one that is sent without a key, since the server keeps no more keys of this user.
+    /// The one that is sent without a key on this connection: the server keeps no more keys of this user, or it is one of very many (``KeyAllowance``).
     var withoutKey: Int64?
     /// Whether a refusal that may pass is being waited out.
     var isWaiting = false
@@ -64,7 +64,8 @@ struct OutboxQueue: Hashable, Sendable {
 
     /// What goes before a message that waits for the end of its refusal: a silence of hours isn't one for whoever reads, or leaves.
     private var overtaking: OutboxItem? {
-        others.first { $0.operation.overtakesRefused && unwritten[$0.id] == nil && isInOrder($0.place) }
+        // What waits for the end of a refusal itself overtakes nothing.
+        others.first { $0.operation.overtakesRefused && !$0.isWaiting && unwritten[$0.id] == nil && isInOrder($0.place) }
     }
 
     /// Puts an operation in its place, or another state of it.

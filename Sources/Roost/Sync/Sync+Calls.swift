@@ -8,7 +8,8 @@ protocol CachedOperation: Operation {
 extension Sync {
     /// The purpose of a call.
     enum Purpose: Hashable, Sendable {
-        case app(CallToken, CacheEffect)
+        /// With whether it may change something that events tell of without saying where it comes from.
+        case app(CallToken, CacheEffect, mayChange: Bool)
         case resume
         case watch(ChannelID)
         case unwatch
@@ -51,7 +52,8 @@ extension Sync {
         }
         if let operation = operation as? UnwatchChannel { unwatch(operation.channel) }
         if let channel = CacheEffect.channelJoined(by: operation) { giveUpLeaving(channel) }
-        send(operation, for: .app(token, CacheEffect(operation)))
+        let effect = CacheEffect(operation)
+        send(operation, for: .app(token, effect, mayChange: !type(of: operation).isReadOnly && effect != .arrival))
     }
 
     mutating func cancel(_ token: CallToken) {
@@ -61,22 +63,26 @@ extension Sync {
         }
         for channel in readingRetries.keys { readingRetries[channel]?.waiting.removeAll { $0 == token } }
         for (number, purpose) in calls {
-            guard case .app(token, _) = purpose else { continue }
+            guard case .app(token, _, _) = purpose else { continue }
             calls[number] = nil
-            hasLostCalls = true
+            if purpose.mayChange { hasLostCalls = true }
             emit(.cancelTimer(.call(number)))
         }
         earlyAnswers[token] = nil
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
     }
 
-    /// Sends a call and remembers the purpose of its reply.
+    /// Sends a call and remembers the purpose of its reply. One that can't be sent is refused here, and the connection goes on.
     ///
     /// - Parameter ahead: Whether it goes out before what is stored.
     mutating func send(_ operation: any Operation, for purpose: Purpose, key: IdempotencyKey? = nil, ahead: Bool = false) {
         lastCall += 1
         do {
             let frame = try Self.frame(operation, number: lastCall, key)
+            guard frame.count <= settings.outgoingSizeBytesMax else {
+                // Sent, it would end the connection, and again on each one that follows.
+                return finish(purpose, with: .failure(tooLong(operation, frame.count)))
+            }
             calls[lastCall] = purpose
             emit(ahead ? .sendAhead(frame) : .send(frame))
             emit(.startTimer(.call(lastCall), settings.callTimeout))
@@ -84,6 +90,13 @@ extension Sync {
             let refusal = RoostError(.invalidArgument, "The call can't be written as JSON: \(error)")
             finish(purpose, with: .failure(refusal))
         }
+    }
+
+    private func tooLong(_ operation: any Operation, _ sizeBytes: Int) -> RoostError {
+        let (name, max) = (type(of: operation).name, settings.outgoingSizeBytesMax)
+        return RoostError(
+            .limitExceeded, "\(name) has \(sizeBytes) bytes here, and the transport sends at most \(max) at once.",
+            limit: Int64(max))
     }
 
     private static func frame<Call: Operation>(
@@ -101,20 +114,20 @@ extension Sync {
 
     mutating func callTimedOut(_ number: Int64) {
         guard let purpose = calls.removeValue(forKey: number) else { return }
-        hasLostCalls = true
+        if purpose.mayChange { hasLostCalls = true }
         finish(purpose, with: .failure(RoostError(.unavailable, "The server gave no answer within \(settings.callTimeout).")))
     }
 
     private mutating func finish(_ purpose: Purpose, with result: Result<[UInt8], RoostError>) {
         switch (purpose, result) {
-        case (.app(let token, let effect), .success(let bytes)):
+        case (.app(let token, let effect, _), .success(let bytes)):
             guard !isEarly(effect, bytes) else {
                 earlyAnswers[token] = EarlyAnswer(effect: effect, bytes: bytes)
                 return
             }
             arrived(effect, bytes)
             emit(.reply(token, result))
-        case (.app(let token, let effect), .failure):
+        case (.app(let token, let effect, _), .failure):
             if case .hold(let holder) = effect { watchHolders[holder] = nil }
             emit(.reply(token, result))
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
@@ -169,26 +182,31 @@ extension Sync {
             guard let page = try? ReplyResult<Page<InvitationEntry>>.decode(bytes) else { return }
             let writes = page.items.flatMap { invitationWrites([$0.invitation], channel: $0.channel) }
             if !writes.isEmpty { emit(.store(writes)) }
-            arrived(.users, bytes)
+            take(page.users ?? [])
         case .users:
             if let users = try? ReplyResult<NamedUsers>.decode(bytes).users { take(users) }
         case .watchAll(let ended):
             guard let page = try? ReplyResult<Page<ChannelView>>.decode(bytes) else { return }
-            arrived(.users, bytes)
+            take(page.users ?? [])
             for view in page.items {
                 let id = view.channel.channelId
-                if view.ownCapabilities.contains(.channelWatch), !ended.contains(id) { watched.insert(id) }
+                if view.ownCapabilities.contains(.channelWatch), !ended.contains(id) {
+                    watched.insert(id)
+                    emit(.watching(id))
+                }
                 channelArrived(view, mayHaveJoined: false)
             }
         case .watch(let channel):
             let state = try? ReplyResult<WatchedChannel>.decode(bytes)
             watched.insert(state?.channel.channelId ?? channel)
             if let state { arrived(state) }
+            emit(.watching(state?.channel.channelId ?? channel))
         case .watchEnded: if let state = try? ReplyResult<WatchedChannel>.decode(bytes) { arrived(state) }
         case .hold(let holder):
             guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
             if watchHolders[holder] != nil { watchHolders[holder] = state.channel.channelId }
             arrived(state)
+            emit(.watching(state.channel.channelId))
         }
     }
 
@@ -240,7 +258,7 @@ extension Sync {
         for (number, purpose) in calls.sorted(by: { $0.key < $1.key }) {
             emit(.cancelTimer(.call(number)))
             switch purpose {
-            case .app(let token, _): emit(.reply(token, .failure(error)))
+            case .app(let token, _, _): emit(.reply(token, .failure(error)))
             // It begins again with the next connection.
             case .startReading(_, let token?): emit(.reply(token, .success([])))
             default: break

@@ -104,6 +104,7 @@ extension Sync {
             retryAfter = Self.wait(milliseconds: closing.retryAfterMilliseconds)
         } else if let unwatched = frame.unwatched {
             endWatch(of: unwatched.channel)
+            emit(.unwatched(unwatched.channel))
             log(.notice, "\(unwatched.channel) isn't watched any more: the right to read it has ended.")
         } else if let ended = frame.readingEnded {
             endReading(ended.channel)

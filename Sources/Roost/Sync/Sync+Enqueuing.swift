@@ -222,7 +222,7 @@ extension Sync {
         var item = item
         let isHeld = queues[item.channel]?.held == item.id
         let isNext = phase == .online && queues[item.channel]?.isIdle ?? true && isForThisServer(item) && !isHeld
-        if isNext, !item.isRefused { item.firstSentAt = serverTime }
+        if isNext, !item.isRefused { noteSending(&item) }
         let isNew = queues[item.channel]?.items[item.id] == nil
         put(item)
         queues[item.channel]?.beginWriting(item.id, isNew: isNew)
@@ -247,7 +247,6 @@ extension Sync {
     mutating func giveUp(_ item: OutboxItem) { takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id)) }
 
     mutating func kept(_ id: Int64, of channel: ChannelID?, for token: CallToken) {
-        guard token != Self.nobody else { return noted(id, in: channel) }
         guard keeping.remove(token) != nil else { return }
         settleGivenUp(token)
         queues[channel]?.endWriting(id)

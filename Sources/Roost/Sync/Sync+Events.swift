@@ -47,9 +47,9 @@ extension Sync {
 
 extension Sync.Purpose {
     /// Whether the call may change something that doesn't say where it comes from, as a message does by its client id.
-    fileprivate var mayChange: Bool {
+    var mayChange: Bool {
         switch self {
-        case .app(_, let effect): effect != .arrival
+        case .app(_, _, let mayChange): mayChange
         case .send(_, _, let isMessage): !isMessage
         case .resume, .watch, .unwatch, .startReading, .stopReading, .history, .users: false
         }

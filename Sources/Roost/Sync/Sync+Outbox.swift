@@ -33,10 +33,7 @@ extension Sync {
         acknowledged = [:]
         restoreQueues(outbox)
         let gone = before.filter { item(.message($0)) == nil }
-        for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) {
-            let error = RoostError(.unavailable, "Another chat had this user's files, and has sent the message or given it up.")
-            emit(.settled(key, .failure(error)))
-        }
+        for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) { settleLost(key) }
         emit(.store(overlayWrites))
         for channel in reading.keys.sorted() { showOverlay(of: channel) }
     }
@@ -114,27 +111,56 @@ extension Sync {
             guard let merged = mergeChanges(ofUnsent: item) else { return sendNext(in: channel) }
             item = merged
             // It goes out once the file says that the server may: one that isn't noted would be sent under another name after a restart.
-            item.firstSentAt = serverTime
+            noteSending(&item)
             item.server = server
             (item.failure, item.isWaiting) = (nil, false)
-            put(item)
+            queues[channel]?.put(item, for: server)
             queues[channel]?.noting = item.id
-            return emit(.kept(Self.nobody, item.id, of: channel))
+            emit(.outbox(.sending(item.id, of: channel, at: serverTime, to: server)))
+            return emit(.noted(item.id, of: channel, at: serverTime))
         }
         queues[channel]?.inFlight = item.id
         let key = queues[channel]?.withoutKey == item.id ? nil : item.key
         send(item.operation.operation, for: .send(item.id, of: channel, isMessage: item.operation.sent != nil), key: key)
     }
 
-    /// In place of a caller, where the machine itself waits until something is in the file. The numbers below it stand for operations that are given
-    /// up without one.
+    /// From now on the server may have an operation, and it has a key if it takes one. Of many that come often, some are sent without at first; they are
+    /// repeated with it.
+    mutating func noteSending(_ item: inout OutboxItem) {
+        item.firstSentAt = serverTime
+        guard item.operation.comesOften, !keyAllowance.take(at: serverTime) else { return }
+        queues[item.channel, default: OutboxQueue()].withoutKey = item.id
+    }
+
+    /// In place of a caller. The numbers below it stand for operations that are given up without one.
     static let nobody: CallToken = 0
 
-    /// What is to be sent next is in the file as that.
-    mutating func noted(_ id: Int64, in channel: ChannelID?) {
-        guard queues[channel]?.noting == id else { return }
+    /// What is to be sent next is in the file as that, since a time by which the server knows it from another chat of the same files.
+    mutating func noted(_ id: Int64, of channel: ChannelID?, at time: Timestamp?) {
+        guard queues[channel]?.noting == id, var item = queues[channel]?.items[id] else { return }
         queues[channel]?.noting = nil
+        if let time {
+            item.firstSentAt = time
+            queues[channel]?.put(item, for: server)
+        } else {
+            lost(item)
+        }
         sendNext(in: channel)
+    }
+
+    /// Another chat of the same files has sent an operation, or given it up.
+    private mutating func lost(_ item: OutboxItem) {
+        forget(item)
+        if let key = item.message {
+            for change in changes(of: .sent(key.clientId), in: key.channel) { forget(change) }
+            settleLost(key)
+        }
+        showOverlay(of: item.channel)
+    }
+
+    private mutating func settleLost(_ key: MessageKey) {
+        let error = RoostError(.unavailable, "Another chat had this user's files, and has sent the message or given it up.")
+        emit(.settled(key, .failure(error)))
     }
 
     mutating func sendAgain(in channel: ChannelID?) {
@@ -151,6 +177,7 @@ extension Sync {
             if let message = item.message {
                 acknowledge(item, message, bytes)
             } else {
+                settleEdit(item, bytes)
                 complete(item)
             }
         case .failure(let error): sendFailed(item, error)
@@ -162,9 +189,11 @@ extension Sync {
     mutating func sendFailed(_ item: OutboxItem, _ error: RoostError) {
         let channel = item.channel
         let isFull = error.code == .limitExceeded && error.field == IdempotencyKey.member
-        if isFull, item.key != nil, queues[channel]?.withoutKey != item.id {
-            // The server keeps no more keys of this user, and has done nothing. What the user asked for counts for more than that a lost answer
-            // might have it done twice.
+        // Nobody is asked what is to become of a mark or a draft of a week ago.
+        let isForgotten = error.code == .keyExpired && item.operation.comesOften
+        if isFull || isForgotten, item.key != nil, queues[channel]?.withoutKey != item.id {
+            // The server keeps no more keys of this user, or not this one any more, and has done nothing now. What the user asked for counts for more
+            // than that a lost answer might have it done twice.
             queues[channel]?.withoutKey = item.id
             return
         }
@@ -221,6 +250,8 @@ extension Sync {
     mutating func stopSending() {
         for channel in queuedChannels {
             queues[channel]?.inFlight = nil
+            // A repetition has its key in any case.
+            queues[channel]?.withoutKey = nil
             if queues[channel]?.isWaiting == true { endWaiting(in: channel) }
         }
     }

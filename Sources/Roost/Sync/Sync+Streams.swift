@@ -130,7 +130,14 @@ extension Sync {
         saved.userCursor = max(saved.userCursor, page.user.seq)
         writes.append(.userPosition(saved.userCursor))
         for channel in saved.channels.keys where regainsReading(page.user.rows.rows, in: channel) { refreshing.insert(channel) }
-        for changes in page.channels { writes += self.writes(for: changes) }
+        let ownCount = writes.count
+        var memberships: [ChannelID: Membership] = [:]
+        for changes in page.channels {
+            let written = self.writes(for: changes)
+            if !written.isEmpty, let own = changes.rows.rows.memberships?.last { memberships[own.channelId] = own }
+            writes += written
+        }
+        writes.removeRepeated(memberships, among: ownCount)
         for changes in [page.user] + page.channels {
             for problem in changes.rows.problems {
                 log(.error, "A row of \(changes.stream) couldn't be read and was skipped: \(problem)")
@@ -151,7 +158,7 @@ extension Sync {
     mutating func resumeFailed(_ error: RoostError) {
         guard error.code == .resyncRequired, saved.userCursor > 0, let epoch = saved.epoch else {
             retryAfter = error.retryAfterMilliseconds.map(Self.wait)
-            return lose(.server, "the server refused to resume: \(error.code.rawValue): \(error.message)")
+            return lose(.server, "the streams can't be resumed: \(error.code.rawValue): \(error.message)")
         }
         log(.notice, "The server knows nothing of this client's positions: starting afresh.")
         startAfresh(epoch: epoch)
@@ -172,6 +179,8 @@ extension Sync {
             hasDroppedEvents = false
             return catchUp()
         }
+        // Nothing is missing: what is fetched afresh from now on has nothing to do with it.
+        catchUpsInARow = 0
         handOverEarlyAnswers()
         set(.online)
         sendAll()
@@ -195,5 +204,17 @@ extension Sync {
         emit(.store(writes))
         for rows in rows { arrived(rows) }
         settleAcknowledged()
+    }
+}
+
+extension [StoreWrite] {
+    /// Takes away memberships of the user's stream that channels bring too, among the first writes. A resume brings most of them twice: the channel's comes
+    /// behind the position and the messages that it counts, so that it is the one to keep. One that has ended stays: it says that the channel is to be left.
+    fileprivate mutating func removeRepeated(_ memberships: [ChannelID: Membership], among count: Int) {
+        let kept = prefix(count).filter { write in
+            guard case .rows(let rows, of: .channel(let channel)) = write, let own = rows.memberships?.last else { return true }
+            return own.state != .member || own != memberships[channel]
+        }
+        replaceSubrange(..<count, with: kept)
     }
 }

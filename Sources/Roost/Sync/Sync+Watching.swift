@@ -13,11 +13,17 @@ extension Sync {
         for channel in reading.keys.sorted() { send(StartReading(channel: channel), for: .startReading(channel, nil)) }
     }
 
-    mutating func watchRenewed(_ channel: ChannelID) { watchRetries[channel] = nil }
+    mutating func watchRenewed(_ channel: ChannelID) {
+        watchRetries[channel] = nil
+        emit(.watching(channel))
+    }
 
     /// A refusal that doesn't pass ends the watch.
     mutating func watchFailed(_ channel: ChannelID, _ error: RoostError) {
-        guard watched.contains(channel) else { return watchRenewed(channel) }
+        guard watched.contains(channel) else {
+            watchRetries[channel] = nil
+            return
+        }
         if let pause = watchRetries[channel, default: PassingRefusals()].pause(after: error, settings) {
             log(.notice, "\(channel) can't be watched now: \(error.code.rawValue): \(error.message)")
             return emit(.startTimer(.watch(channel), pause))
@@ -30,7 +36,10 @@ extension Sync {
     /// Asks once more for a watch, if it is wanted still.
     mutating func watchAgain(_ channel: ChannelID) {
         guard isAuthenticated, watchRetries[channel] != nil else { return }
-        guard watched.contains(channel) else { return watchRenewed(channel) }
+        guard watched.contains(channel) else {
+            watchRetries[channel] = nil
+            return
+        }
         send(WatchChannel(channel: channel, limit: 0), for: .watch(channel))
     }
 
@@ -46,18 +55,17 @@ extension Sync {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
         watchHolders[holder] = channel
-        send(WatchChannel(channel: channel, limit: 0), for: .app(token, .hold(holder)))
+        send(WatchChannel(channel: channel, limit: 0), for: .app(token, .hold(holder), mayChange: false))
     }
 
     /// A live object is gone: the last one that watched a channel ends that, unless the app watches it too.
     mutating func release(_ holder: Int64) {
-        guard let channel = watchHolders.removeValue(forKey: holder), !watched.contains(channel),
-            !watchHolders.values.contains(channel)
-        else {
-            return
-        }
+        guard let channel = watchHolders.removeValue(forKey: holder), !wantsWatch(of: channel) else { return }
         if isAuthenticated { send(UnwatchChannel(channel: channel), for: .unwatch) }
     }
+
+    /// Whether the app or a live object wants to watch a channel.
+    func wantsWatch(of channel: ChannelID) -> Bool { watched.contains(channel) || watchHolders.values.contains(channel) }
 
     /// The channel isn't watched any more, by the app or by live objects.
     mutating func endWatch(of channel: ChannelID) {
@@ -68,18 +76,17 @@ extension Sync {
     /// The app doesn't want to watch a channel any more. One that it names `type:id` is known by its id alone.
     mutating func unwatch(_ channel: ChannelID) {
         endWatchCalls(of: channel)
-        let isKnown = watched.contains(channel) || watchHolders.values.contains(channel)
-        endWatch(of: isKnown ? channel : withoutType(channel))
+        endWatch(of: wantsWatch(of: channel) ? channel : withoutType(channel))
     }
 
     /// An answer that is still to come must not have a channel watched again that the app doesn't want to watch any more.
     private mutating func endWatchCalls(of channel: ChannelID) {
         let names = [channel, withoutType(channel)]
-        for case (let number, .app(let token, let effect)) in calls {
+        for case (let number, .app(let token, let effect, let mayChange)) in calls {
             switch effect {
             case .watch(let asked) where names.contains(asked) || names.contains(withoutType(asked)):
-                calls[number] = .app(token, .watchEnded)
-            case .watchAll(let ended): calls[number] = .app(token, .watchAll(except: ended.union(names)))
+                calls[number] = .app(token, .watchEnded, mayChange: mayChange)
+            case .watchAll(let ended): calls[number] = .app(token, .watchAll(except: ended.union(names)), mayChange: mayChange)
             default: break
             }
         }

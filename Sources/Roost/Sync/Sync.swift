@@ -27,6 +27,8 @@ struct Sync: Sendable {
         /// The first and the longest wait between two attempts to connect. Each is drawn evenly from 0 to a bound that doubles.
         var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
         var callTimeout: Duration = .seconds(30)
+        /// The most bytes of one message that the transport can send.
+        var outgoingSizeBytesMax = Limits.messageSizeBytes
         /// From the beginning of a connection to the server's welcome.
         var handshakeTimeout: Duration = .seconds(20)
         var tokenTimeout: Duration = .seconds(60)
@@ -98,7 +100,7 @@ struct Sync: Sendable {
     // Events.
     /// Where the streams were before what was missed: by channel, empty for the user's own alone. Nil for nothing.
     var missed: [ChannelID: Seq]?
-    /// Whether a call of this connection had no answer in time: it may yet be carried out.
+    /// Whether a call of this connection that may change something had no answer in time, or wasn't waited for: it may yet be carried out.
     var hasLostCalls = false
 
     // Calls.
@@ -136,6 +138,8 @@ struct Sync: Sendable {
 
     // Outbox.
     var queues: [ChannelID?: OutboxQueue] = [:]
+    /// How many of the operations that come often may have a key now.
+    var keyAllowance = KeyAllowance()
     /// Acknowledged messages whose event the stream hasn't brought yet, with their rows in the outbox.
     var acknowledged: [MessageKey: Acknowledged] = [:]
     var lastNumber: Int64 = 0
@@ -194,12 +198,14 @@ struct Sync: Sendable {
         case .startReading(let token, let channel): startReading(channel, for: token)
         case .stopReading(let token, let channel, let id, let time): stopReading(channel, id: id, at: time, for: token)
         case .kept(let token, let id, let channel): kept(id, of: channel, for: token)
+        case .noted(let id, let channel, let time): noted(id, of: channel, at: time)
         case .outboxFailed(let outbox, let reason): outboxFailed(outbox, reason)
         case .retry(let row): retry(row)
         case .discard(let row): discard(row)
         case .resolveOthers(let discards): resolveOthers(discard: discards)
         case .storeFailed(let saved, let outbox, let reason): storeFailed(saved, outbox, reason)
         case .reopened(let saved, let outbox): reopened(saved, outbox)
+        case .trim(let starts): trim(starts)
         }
         defer { outputs = [] }
         return outputs

@@ -10,9 +10,12 @@ extension SyncDriver {
         let writes = outputs.flatMap { output in if case .store(let writes) = output { writes } else { [StoreWrite]() } }
         let storeFailure = writes.isEmpty ? nil : await store(writes)
         let isStored = storeFailure == nil
+        // A watch ends with the membership, without a word of the server's.
+        for case .leave(let channel) in writes { signals.send(.stoppedWatching(channel)) }
         var outboxWrites: [OutboxWrite] = []
         var failure: (any Error)?
         var kept: [Sync.Input] = []
+        var times: [Int64: Timestamp] = [:]
         for output in outputs {
             switch output {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id. What the
@@ -24,19 +27,19 @@ extension SyncDriver {
                 // After one that failed the file stays as it is: its caller is told that nothing was kept, and what follows may build on it.
                 if failure == nil { outboxWrites.append(write) }
                 continue
-            case .send, .kept, .reply:
+            case .send, .kept, .noted, .reply:
                 // These say what is in the file. Nothing else waits for the disk, so that several writes are one.
-                if !outboxWrites.isEmpty { failure = await apply(outboxWrites) }
+                if !outboxWrites.isEmpty { failure = await apply(outboxWrites, &times) }
                 outboxWrites = []
             default: break
             }
-            if case .kept(let token, let id, let channel) = output {
-                if failure == nil { kept.append(.kept(token, id, of: channel)) }
-                continue
+            switch output {
+            case .kept(let token, let id, let channel): if failure == nil { kept.append(.kept(token, id, of: channel)) }
+            case .noted(let id, let channel, _): if failure == nil { kept.append(.noted(id, of: channel, at: times[id])) }
+            default: await perform(output)
             }
-            await perform(output)
         }
-        if !outboxWrites.isEmpty { failure = await apply(outboxWrites) }
+        if !outboxWrites.isEmpty { failure = await apply(outboxWrites, &times) }
         if let failure { kept.append(.outboxFailed(try? await files().outbox.saved(), "\(failure)")) }
         // Before what came meanwhile: that isn't in the file yet, and would be undone by a state of the file from before it.
         inputs.insert(contentsOf: kept, at: 0)
@@ -68,7 +71,7 @@ extension SyncDriver {
         case .ping: outgoing?.yield(.ping)
         case .close: close()
         case .store, .sendAhead: break
-        case .outbox, .kept: break
+        case .outbox, .kept, .noted: break
         case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })
         case .settled(let key, let result): settle(key, result)
         case .status(let status): set(status)
@@ -78,6 +81,8 @@ extension SyncDriver {
             }
             events.send(event, at: position)
         case .signal(let signal): signals.send(.signal(signal))
+        case .watching(let channel): signals.send(.watching(channel))
+        case .unwatched(let channel): signals.send(.unwatched(channel))
         case .arrived(let arrivals): Task { await tell(arrivals) }
         case .startTimer(let timer, let delay): startTimer(timer, delay)
         case .cancelTimer(let timer): timers.cancel(timer)
@@ -88,7 +93,8 @@ extension SyncDriver {
     /// One call at a time: the machine requests the next token only after this one came, failed or was given up.
     private func fetchToken() {
         let provider = environment.token
-        tokenFetch = Task {
+        // A chat that is gone doesn't stay for the answer.
+        tokenFetch = Task { [weak self] in
             let input: Sync.Input
             do {
                 input = .token(try await provider())
@@ -97,7 +103,7 @@ extension SyncDriver {
             }
             // A provider that was given up may answer after all. Its answer isn't the one that is awaited now.
             guard !Task.isCancelled else { return }
-            await post(input)
+            await self?.post(input)
         }
     }
 
@@ -124,12 +130,14 @@ extension SyncDriver {
     }
 
     /// Returns why the writes aren't in the file; nil if they are.
-    private func apply(_ writes: [OutboxWrite]) async -> (any Error)? {
+    ///
+    /// - Parameter times: Gets the times of the operations that are about to be sent.
+    private func apply(_ writes: [OutboxWrite], _ times: inout [Int64: Timestamp]) async -> (any Error)? {
         let files: SyncFiles
         do { files = try await self.files() } catch { return error }
         defer { files.store.signals.signal(StoreChange(outbox: Set(writes.compactMap(\.channel)), isOutbox: true)) }
         do {
-            try await files.outbox.apply(writes)
+            times.merge(try await files.outbox.apply(writes)) { _, new in new }
             return nil
         } catch {
             // The rows stay unchanged. What was carried out is sent once more after a restart, which does nothing twice.
@@ -140,7 +148,7 @@ extension SyncDriver {
     }
 
     private func set(_ status: Sync.Status) {
-        if status != .online { signals.send(.disconnected) }
+        if status != .online { signals.send(.disconnected(lastHeard: lastHeard)) }
         switch status {
         case .online:
             arrivalRules = ArrivalRules()
@@ -173,6 +181,11 @@ extension SyncDriver {
     }
 
     private func settle(_ key: MessageKey, _ result: Result<Message, RoostError>) {
+        if case .success(let message) = result {
+            droppedMentions.note(message)
+            // The answer to an edit may be somebody else's message, whose client gave it the same name.
+            guard message.sender == environment.user else { return }
+        }
         for waiting in (confirmations.removeValue(forKey: key) ?? [:]).values { waiting.resume(with: result.mapError { $0 }) }
     }
 }

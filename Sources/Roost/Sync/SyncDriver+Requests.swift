@@ -15,7 +15,7 @@ extension SyncDriver {
         }
         // An end that was asked for before would take this for connected, or end it.
         while stopsUnderWay > 0 { await rest() }
-        try requireSession()
+        try await requireSession()
         guard statuses.current != .online else { return }
         let token = nextToken()
         let clock = environment.clock
@@ -64,6 +64,12 @@ extension SyncDriver {
         await post(.stop)
         // Someone else may be at it.
         while stopsUnderWay > 0 { await rest() }
+    }
+
+    /// The chat is gone: ends the connection, and what the app is asked for.
+    func abandon() async {
+        tokenFetch?.cancel()
+        await stop()
     }
 
     /// Opens the files and checks the address. What is wrong with them is the status, until the app tries again.
@@ -180,7 +186,7 @@ extension SyncDriver {
         await turn.comesInAnyCase()
         defer { turn.pass() }
         _ = try await prepare()
-        try requireSession()
+        try await requireSession()
         let token = nextToken()
         // It is kept whether the caller waits or not.
         _ = try await withCheckedThrowingContinuation { continuation in

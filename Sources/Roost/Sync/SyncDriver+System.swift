@@ -25,7 +25,7 @@ extension SyncDriver {
         await stop()
         await rest()
         // An app that connects in the background has taken them back.
-        if suspended != nil { files.suspend() }
+        if suspended != nil { await files.suspend() }
     }
 
     /// Takes the files back, and connects if there was a connection, or an attempt at one, and the app hasn't disconnected since. If another

@@ -5,16 +5,22 @@
 struct TimerSchedule {
     private var ends: [Sync.Timer: Duration] = [:]
     private var sleepEnd: Duration?
+    /// Those that have ended, and that the machine hasn't been told of.
+    private var ended: Set<Sync.Timer> = []
 
     /// Returns when the sleep ends that has to begin, instead of the one under way; nil if that ends early enough.
     mutating func start(_ timer: Sync.Timer, until end: Duration) -> Duration? {
+        ended.remove(timer)
         ends[timer] = end
         if let sleepEnd, sleepEnd <= end { return nil }
         sleepEnd = end
         return end
     }
 
-    mutating func cancel(_ timer: Sync.Timer) { ends[timer] = nil }
+    mutating func cancel(_ timer: Sync.Timer) {
+        ended.remove(timer)
+        ends[timer] = nil
+    }
 
     /// The sleep is over: takes the timers that have ended, in the order of their ends.
     ///
@@ -22,9 +28,21 @@ struct TimerSchedule {
     mutating func woke(at now: Duration) -> (ended: [Sync.Timer], next: Duration?) {
         let ended = ends.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
         for timer in ended { ends[timer] = nil }
+        self.ended.formUnion(ended)
         sleepEnd = ends.values.min()
         return (ended, sleepEnd)
     }
+
+    /// Takes note of what the machine asks for, which is done later.
+    mutating func note(_ output: Sync.Output) {
+        switch output {
+        case .startTimer(let timer, _), .cancelTimer(let timer): ended.remove(timer)
+        default: break
+        }
+    }
+
+    /// Returns whether the machine is to be told that a timer has ended, once: not if it has started or cancelled it since.
+    mutating func tell(_ timer: Sync.Timer) -> Bool { ended.remove(timer) != nil }
 }
 
 extension SyncDriver {
@@ -42,10 +60,10 @@ extension SyncDriver {
         }
     }
 
-    private func wokeForTimers() async {
+    func wokeForTimers() async {
         let (ended, next) = timers.woke(at: elapsed())
         if let next { sleep(until: next) }
-        for timer in ended { await post(.timer(timer)) }
+        if !ended.isEmpty { await post(ended.map(Sync.Input.timer)) }
     }
 
     /// Counts the time on a clock from now on.

@@ -31,7 +31,9 @@ actor SyncDriver {
     nonisolated let statuses = Broadcast(ConnectionStatus.offline)
     nonisolated let events = EventFeed()
     nonisolated let signals = SignalFeed()
+    nonisolated let droppedMentions = DroppedMentions()
     nonisolated let order = CallOrder()
+    nonisolated let shownMessages = ShownMessages()
 
     // The machine and its inputs: only `drain` hands inputs over, one batch at a time.
     var machine: Sync?
@@ -42,6 +44,8 @@ actor SyncDriver {
     /// How often the app has asked for a connection which it hasn't begun to make: the files are being opened, say.
     var startsUnderWay = 0
     private nonisolated let stops = NIOLockedValueBox(0)
+    /// When the server was last heard of, by this device's clock.
+    private(set) var lastHeard: Timestamp?
     /// The size of the messages among the inputs, and the transports that wait for it to fall.
     private var inputBytes = 0
     private var waitingTransports: [CheckedContinuation<Void, Never>] = []
@@ -49,6 +53,7 @@ actor SyncDriver {
     private static let inputsMax = (count: 512, bytes: 4 << 20)
     /// Those that wait until no batch is under way.
     private var waitingForRest: [CheckedContinuation<Void, Never>] = []
+    var upkeep: CacheUpkeep
     /// What the driver let go of while the app is in the background.
     struct Suspended {
         var files: SyncFiles
@@ -62,6 +67,9 @@ actor SyncDriver {
     var isReopened = false
     /// Whether the user is logging out, or has: the app's requests are refused. Then, whether that is done: nothing is handled any more.
     private var isLoggingOut = false
+    /// Whether it is found out whether the user can log out: the app's requests wait for that.
+    private(set) var isCheckingLogOut = false
+    private var waitingForCheck: [CheckedContinuation<Void, Never>] = []
     private var hasEnded = false
     private var lastLogOut: Task<Void, any Error>?
 
@@ -95,6 +103,7 @@ actor SyncDriver {
 
     init(_ environment: Environment) {
         self.environment = environment
+        upkeep = CacheUpkeep(sizeBytesMax: environment.cacheSizeBytesMax)
         elapsed = Self.stopwatch(environment.clock)
     }
 
@@ -118,7 +127,7 @@ actor SyncDriver {
 
     /// Opens the files and makes the machine, once.
     func prepare() async throws -> SyncFiles {
-        try requireSession()
+        try await requireSession()
         let task =
             preparation
             ?? Task { [environment] in
@@ -133,14 +142,14 @@ actor SyncDriver {
                     await storeFailed(files.store, "\(failure)")
                 }
                 // The user may have logged out meanwhile: a machine that nobody gives anything to would never answer.
-                try requireSession()
+                try await requireSession()
                 self.machine = machine
                 return files
             }
         preparation = task
         do {
             let files = try await task.value
-            try requireSession()
+            try await requireSession()
             return files
         } catch {
             if preparation == task { preparation = nil }
@@ -150,7 +159,8 @@ actor SyncDriver {
     }
 
     /// - Throws: `RoostError` with `unauthenticated` once the user logs out.
-    func requireSession() throws {
+    func requireSession() async throws {
+        while isCheckingLogOut { await withCheckedContinuation { waitingForCheck.append($0) } }
         guard !isLoggingOut else { throw RoostError(.unauthenticated, "The user has logged out of this chat.") }
     }
 
@@ -200,9 +210,11 @@ actor SyncDriver {
     // MARK: Inputs
 
     /// Takes in what happened, and returns when it is dealt with, or when someone else is at it.
-    func post(_ input: Sync.Input) async {
+    func post(_ input: Sync.Input) async { await post([input]) }
+
+    func post(_ new: [Sync.Input]) async {
         guard !hasEnded else { return }
-        inputs.append(input)
+        inputs += new
         await drain()
     }
 
@@ -218,7 +230,11 @@ actor SyncDriver {
     func receive(_ event: TransportEvent, of connection: Int64) async {
         guard !hasEnded else { return }
         inputs.append(.transport(connection, event))
-        if case .message(let bytes) = event { inputBytes += bytes.count }
+        if case .closed = event {} else { lastHeard = environment.now() }
+        if case .message(let bytes) = event {
+            inputBytes += bytes.count
+            upkeep.received(bytes.count)
+        }
         if !isDraining { Task { await drain() } }
         while !hasEnded && (inputs.count >= Self.inputsMax.count || inputBytes >= Self.inputsMax.bytes) {
             await withCheckedContinuation { waitingTransports.append($0) }
@@ -242,10 +258,18 @@ actor SyncDriver {
             for transport in waitingTransports { transport.resume() }
             waitingTransports = []
             var outputs: [Sync.Output] = []
-            for input in batch { outputs += machine?.handle(input) ?? [] }
+            for input in batch {
+                // A timer that was started again or cancelled since it ended says nothing.
+                if case .timer(let timer) = input, !timers.tell(timer) { continue }
+                let next = machine?.handle(input) ?? []
+                for output in next { timers.note(output) }
+                outputs += next
+            }
             await perform(outputs)
+            signals.endWatches { machine?.wantsWatch(of: $0) ?? false }
             if stopsUnderWay > 0 { stopsUnderWay -= batch.count { if case .stop = $0 { true } else { false } } }
             if startsUnderWay > 0 { startsUnderWay -= batch.count { if case .start = $0 { true } else { false } } }
+            await keepCacheSmall()
         }
         isDraining = false
         for waiting in waitingForRest { waiting.resume() }
@@ -273,7 +297,7 @@ actor SyncDriver {
     private func erase(discardingUnsent: Bool) async throws {
         let files = try await files()
         if !hasEnded {
-            isLoggingOut = true
+            isCheckingLogOut = true
             do {
                 // What was asked for before is in the outbox; nothing comes after.
                 await drain()
@@ -285,12 +309,19 @@ actor SyncDriver {
                 }
                 try files.requireFree()
             } catch {
-                isLoggingOut = false
+                endCheck(isLoggingOut: false)
                 throw error
             }
+            endCheck(isLoggingOut: true)
             await end()
         }
         try await files.erase()
+    }
+
+    private func endCheck(isLoggingOut: Bool) {
+        (self.isLoggingOut, isCheckingLogOut) = (isLoggingOut, false)
+        for waiting in waitingForCheck { waiting.resume() }
+        waitingForCheck = []
     }
 
     /// Ends the connection and all that waits, for good.

@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import Logging
 import RoostAPI
 
@@ -10,6 +9,8 @@ struct SyncFiles: Sendable {
     /// This device's id.
     let device: DeviceID
     private let lock: FolderLock?
+    /// What writes to both passes it.
+    private let gate: WriteGate
 
     /// Opens both, off any actor.
     ///
@@ -22,27 +23,29 @@ struct SyncFiles: Sendable {
         let lock = try folder.map(FolderLock.init)
         let logger = environment.logger
         let report = environment.onStorageProblem
-        let isShared = environment.storage.isShared
-        let outbox = try Outbox(
-            url: folder?.appending(component: "outbox.sqlite"), isShared: isShared, logger: logger, report: report)
+        let gate = WriteGate()
+        // The two wait for the disk at the same time: the first rows of an app's start wait for both.
+        async let outbox = Outbox(
+            url: folder?.appending(component: "outbox.sqlite"), gate: gate, logger: logger, report: report)
         let cache = folder?.appending(component: cacheName)
         let store: Store
         do {
             store = try Store(
-                url: cache, user: environment.user, isShared: isShared, sizeBytesMax: environment.cacheSizeBytesMax, logger: logger,
+                url: cache, user: environment.user, gate: gate, sizeBytesMax: environment.cacheSizeBytesMax, logger: logger,
                 report: report)
         } catch {
             logger.error("The cache can't be opened; continuing without one.", metadata: ["error": "\(error)"])
             report(StorageProblem(.cacheNotKept, cache, error))
             store = try Store(url: nil, user: environment.user, logger: logger)
         }
-        return SyncFiles(store: store, outbox: outbox, device: DeviceFile.id(in: folder), lock: lock)
+        return SyncFiles(store: store, outbox: try await outbox, device: DeviceFile.id(in: folder), lock: lock, gate: gate)
     }
 
-    /// Lets go of all locks. Nothing is written until ``resume()``: what tries it fails, and reading goes on.
-    func suspend() {
-        NotificationCenter.default.post(name: Database.suspendNotification, object: nil)
-        lock?.giveWay()
+    /// Lets go of all locks once nothing is being written. Nothing is until ``resume()``: what tries it fails, and reading goes on.
+    func suspend() async {
+        await gate.close()
+        // An app that is back may have taken the files back meanwhile.
+        if gate.isClosed { lock?.giveWay() }
     }
 
     /// Has the files written again.
@@ -50,7 +53,7 @@ struct SyncFiles: Sendable {
     /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
     func resume() throws {
         try lock?.takeBack()
-        NotificationCenter.default.post(name: Database.resumeNotification, object: nil)
+        gate.open()
     }
 
     /// Whether another chat of this process has the files too.

@@ -50,6 +50,8 @@ struct MessageKey: Hashable, Sendable {
 enum OutboxWrite: Hashable, Sendable {
     /// Stores an operation, or another state of it.
     case put(OutboxItem)
+    /// Notes that an operation is about to be sent. Another chat of the same files may have noted that before, whose time stays then.
+    case sending(Int64, of: ChannelID?, at: Timestamp, to: String?)
     /// Removes an operation that isn't to be carried out any more.
     case remove(Int64, of: ChannelID?)
     /// Removes one that the server has carried out. It stays if what it did can't be stored.
@@ -61,7 +63,7 @@ enum OutboxWrite: Hashable, Sendable {
     var channel: ChannelID? {
         switch self {
         case .put(let item): item.channel
-        case .remove(_, let channel), .done(_, let channel): channel
+        case .sending(_, let channel, _, _), .remove(_, let channel), .done(_, let channel): channel
         case .server: nil
         }
     }
@@ -124,6 +126,8 @@ extension Sync {
         case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp)
         /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file.
         case kept(CallToken, Int64, of: ChannelID?)
+        /// What ``Output/noted(_:of:at:)`` asked for is in the file, with the time that is there; nil if the operation isn't there any more.
+        case noted(Int64, of: ChannelID?, at: Timestamp?)
         /// The outbox couldn't be written. Carries what is in the file; nil if that can't be read either.
         case outboxFailed(SavedOutbox?, String)
         case retry(OutboxRow)
@@ -135,6 +139,8 @@ extension Sync {
         case storeFailed(SavedState, SavedOutbox?, String)
         /// The files were let go of, and are open again. Carries what they hold: other processes may have had them.
         case reopened(SavedState, SavedOutbox)
+        /// The cache has outgrown its size. Carries the seqs from which channels keep their messages.
+        case trim([ChannelID: Seq])
     }
 
     /// All that a client does, in this order.
@@ -152,15 +158,21 @@ extension Sync {
         case outbox(OutboxWrite)
         /// Comes back as ``Input/kept(_:_:of:)`` once all that was written to the outbox before is in the file.
         case kept(CallToken, Int64, of: ChannelID?)
+        /// Comes back as ``Input/noted(_:of:at:)`` once it is in the file that an operation is about to be sent, since this time or an earlier one.
+        case noted(Int64, of: ChannelID?, at: Timestamp)
         /// The frame that answers a call, or why there is none.
         case reply(CallToken, Result<[UInt8], RoostError>)
-        /// The outcome of a message of the outbox.
+        /// The outcome of a message of the outbox, or a message as an edit from the outbox has made it.
         case settled(MessageKey, Result<Message, RoostError>)
         case status(Status)
         /// News for the app, once the rows before it are stored; with its place in a channel's stream, if it has one.
         case event(ChatEvent, StreamPosition?)
         /// What happens at this moment, for whoever follows it.
         case signal(Signal)
+        /// A channel is watched from now on: what happens in it at this moment is told, and what happened before wasn't.
+        case watching(ChannelID)
+        /// The server has ended what watched a channel.
+        case unwatched(ChannelID)
         /// Messages of others have arrived, up to a seq in each channel.
         case arrived([ChannelID: Seq])
         case startTimer(Timer, Duration)

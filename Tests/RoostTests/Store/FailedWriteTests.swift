@@ -126,7 +126,7 @@ struct FailedWriteTests {
         let server = ScriptedServer { _ in .result(Done()) }
         let chat = chat(server)
         try await chat.channel("general").hide()
-        let queue = try await refuse("INSERT ON operations", when: "NEW.first_sent_at IS NOT NULL", in: "outbox.sqlite")
+        let queue = try await refuse("UPDATE ON operations", when: "NEW.first_sent_at IS NOT NULL", in: "outbox.sqlite")
         try await chat.connect()
         for await problem in problems.stream {
             #expect(problem.kind == .outboxNotWritten)

@@ -24,17 +24,19 @@ struct Harness {
     static let user: UserID = "ann"
     static let channel: ChannelID = "general"
 
-    init() async throws {
+    init(settings: Sync.Settings = Sync.Settings()) async throws {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        try await self.init(store: Store(url: nil, user: Self.user, logger: logger), outbox: Outbox(url: nil, logger: logger))
+        try await self.init(
+            store: Store(url: nil, user: Self.user, logger: logger), outbox: Outbox(url: nil, logger: logger), settings: settings)
     }
 
     /// A client that starts from what the files hold, as after a restart.
-    init(store: Store, outbox: Outbox) async throws {
+    init(store: Store, outbox: Outbox, settings: Sync.Settings = Sync.Settings()) async throws {
         self.store = store
         self.outbox = outbox
         sync = Sync(
-            user: Self.user, client: "test", saved: try await store.savedState(), outbox: try await outbox.saved(),
+            user: Self.user, client: "test", settings: settings, saved: try await store.savedState(),
+            outbox: try await outbox.saved(),
             random: NoChance())
     }
 
@@ -44,12 +46,14 @@ struct Harness {
     /// Feeds one input, and does what the machine asks of the files.
     mutating func feed(_ input: Sync.Input) async throws {
         var kept: [Sync.Input] = []
+        var times: [Int64: Timestamp] = [:]
         for output in sync.handle(input) {
             outputs.append(output)
             switch output {
             case .store(let writes): try await store.write(writes)
-            case .outbox(let write): try await outbox.apply([write])
+            case .outbox(let write): times.merge(try await outbox.apply([write])) { _, new in new }
             case .kept(let token, let id, let channel): kept.append(.kept(token, id, of: channel))
+            case .noted(let id, let channel, _): kept.append(.noted(id, of: channel, at: times[id]))
             case .send(let bytes), .sendAhead(let bytes):
                 guard let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) else { break }
                 calls[call.call] = call.operation
@@ -91,7 +95,9 @@ struct Harness {
     }
 
     /// Connects up to the resume call, which is left unanswered.
-    mutating func connect(epoch: String = "first", server: String = "server", role: AppRole = .user) async throws {
+    mutating func connect(
+        epoch: String = "first", server: String = "server", role: AppRole = .user, at now: Timestamp = Timestamp(milliseconds: 0)
+    ) async throws {
         try await feed(.start)
         if sync.isFetchingToken { try await feed(.token("token")) }
         try await feed(.transport(sync.connection, .opened))
@@ -99,7 +105,7 @@ struct Harness {
             WelcomeFrame(
                 welcome: .init(
                     user: Self.user, role: role, connection: 1, server: server, epoch: epoch, version: "0.1.0",
-                    now: Timestamp(milliseconds: 0),
+                    now: now,
                     tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30)))
     }
 
@@ -148,7 +154,8 @@ struct Harness {
     func texts() async throws -> [String] {
         let pending = try await outbox.items(of: Self.channel)
         let onTheirWay = try await store.read { database in
-            try pending.filter { try !database.holdsOwnMessage($0.message?.clientId ?? "", in: Self.channel) }
+            let arrived = try database.ownMessages(among: pending.compactMap { $0.message?.clientId }, in: Self.channel)
+            return pending.filter { $0.message.map { !arrived.contains($0.clientId) } ?? true }
         }
         let sender = UserSummary(userId: Self.user)
         let items = try await window().rows.map(\.item) + onTheirWay.compactMap { MessageItem($0, sender: sender) }

@@ -75,6 +75,19 @@ struct HoleTests {
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5"] && client.calls.isEmpty)
     }
 
+    @Test(
+        "R12 whoever scrolls into a hole that stays isn't disconnected, however often: each time it was caught up with everything")
+    func scrolling() async throws {
+        var client = try await client()
+        for number in 1...8 as ClosedRange<CallToken> {
+            try await client.feed(.loadMessages(number, Harness.channel, .around(3), limit: 2))
+            let page = MessagePage(messages: [message(3, "two"), message(4, "m4")], hasOlder: true, hasNewer: true, seq: 5)
+            try await client.answer("message.list", with: page)
+            try await client.answer("stream.resume", with: resumption())
+            #expect(client.sync.status == .online && client.sync.phase == .online, "time \(number)")
+        }
+    }
+
     @Test("R12 a channel that is fetched afresh still is after the connection ended before the answer")
     func lostAnswer() async throws {
         var client = try await client()

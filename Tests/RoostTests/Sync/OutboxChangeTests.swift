@@ -128,4 +128,53 @@ struct OutboxChangeTests {
         #expect(try await client.outbox.count() == (isOfLists ? 2 : 1))
         try await expectShown(operation, by: client)
     }
+
+    // MARK: What another device did since
+
+    /// An operation about the user alone, and the user's rows after another device has taken back what it did.
+    struct TakenBack: Sendable, CustomTestStringConvertible {
+        let operation: OutboxOperation
+        let rows: Rows
+        var testDescription: String { type(of: operation.operation).name }
+    }
+
+    private static func unmuted() -> Membership { membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 6) }
+
+    static let takenBack: [TakenBack] = [
+        // They have joined again.
+        TakenBack(
+            operation: .leave(LeaveChannel(channel: channel)),
+            rows: Rows([membership(readSeq: 1, readCount: 0, role: .operator, channelSeq: 3, userSeq: 6)])),
+        TakenBack(operation: .mute(MuteNotifications(channel: channel)), rows: Rows([unmuted()])),
+        TakenBack(
+            operation: .preferences(UpdatePreferences(sharesTyping: false)),
+            rows: Rows([Preferences(sharesTyping: true)])),
+    ]
+
+    @Test(
+        "SB-20 D-29 R24 I4 leaving, muting and preferences whose reply was lost don't undo what another device did since",
+        arguments: takenBack)
+    func otherDevice(act: TakenBack) async throws {
+        let name = name(act.operation)
+        var client = try await client(for: act.operation)
+        try await client.enqueue(act.operation)
+        let keys = try #require(client.keys[name])
+        #expect(keys.map { $0?.count } == [36])
+        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
+        client.forgetCalls()
+        client = try await client.restarted()
+        try await client.connect()
+        let own = Changes(stream: .user(Harness.user), rows: act.rows, seq: 6, hasMore: false)
+        try await client.answer("stream.resume", with: Resumption(user: own, channels: [], hasMore: false))
+        #expect(client.keys[name] == keys)
+        try await client.answerDone(name)
+        try await expectDone(client)
+        let shown = try await client.view()?.membership
+        switch act.operation {
+        case .leave: #expect(shown?.state == .member && shown?.role == .operator)
+        case .mute: #expect(shown?.state == .member && shown?.notificationsMutedUntil == nil)
+        default: #expect(try await client.store.read { try $0.preferences() }.sharesTyping == true)
+        }
+        #expect(client.calls.isEmpty && client.keys[name] == keys)
+    }
 }

@@ -30,7 +30,7 @@ struct OutboxOperationTests {
     }
 
     @Test(
-        "What is asked for offline is shown at once, kept over a restart, and sent when there is a connection: with a key, but reading"
+        "What is asked for offline is shown at once, kept over a restart, and sent when there is a connection, with a key"
     )
     func shown() async throws {
         var before = try await offline()
@@ -45,7 +45,7 @@ struct OutboxOperationTests {
         #expect(try await client.store.read { try $0.preferences() } == Preferences(autoAcceptInvitations: false))
         try await reconnect(&client)
         #expect(client.calls.values.sorted() == ["preferences.update", "reading.mark"])
-        #expect(client.keys["reading.mark"] == [nil])
+        #expect(client.keys["reading.mark"]?.map { $0?.count } == [36])
         try await client.answer("reading.mark", with: UnreadCount(channelId: Self.channel, unreadCount: 0, readSeq: 3))
         #expect(client.keys["channel.hide"]?.first??.count == 36)
     }

@@ -105,6 +105,25 @@ struct OutboxWaitTests {
         #expect(client.inFlight == "c1")
     }
 
+    @Test("R08 what may overtake doesn't overtake itself while it waits for the end of its own refusal")
+    func overtakingItself() async throws {
+        var client = try await client()
+        let banned = RoostError(.banned, "Banned.", until: Timestamp(milliseconds: 7_200_000))
+        let operations: [(OutboxOperation, name: String)] = [
+            (.mute(MuteNotifications(channel: Self.channel)), "channel.muteNotifications"),
+            (.unread(MarkUnread(channel: Self.channel, seq: 2)), "reading.markUnread"),
+        ]
+        for (operation, name) in operations {
+            try await client.enqueue(operation)
+            try await client.refuse(name, with: banned)
+            #expect(client.calls.isEmpty && pauses(&client) == [.seconds(3600)])
+            try await client.feed(.timer(.outbox(Self.channel)))
+            #expect(client.calls.values.sorted() == [name])
+            try await client.answer(name, with: Done())
+        }
+        #expect(try await client.outbox.count() == 0)
+    }
+
     @Test("EM-35 R08 a draft that is held back goes before leaving, and what the server refuses after the membership is given up")
     func left() async throws {
         var client = try await client()

@@ -39,4 +39,20 @@ import Testing
         let early = timers.woke(at: .seconds(11))
         #expect(early.ended == [] && early.next == .seconds(20))
     }
+
+    @Test("A timer that has ended is told of once, and not if it was started again or cancelled since, or is about to be")
+    func outdated() {
+        var timers = TimerSchedule()
+        let all: [Sync.Timer] = [.liveness, .token, .users, .arrivals, .reconnect]
+        for timer in all { _ = timers.start(timer, until: .seconds(1)) }
+        _ = timers.woke(at: .seconds(1))
+        _ = timers.start(.liveness, until: .seconds(2))
+        timers.cancel(.token)
+        timers.note(.startTimer(.users, .seconds(1)))
+        timers.note(.cancelTimer(.arrivals))
+        #expect(all.filter { timers.tell($0) } == [.reconnect])
+        #expect(all.filter { timers.tell($0) } == [])
+        _ = timers.woke(at: .seconds(2))
+        #expect(all.filter { timers.tell($0) } == [.liveness])
+    }
 }

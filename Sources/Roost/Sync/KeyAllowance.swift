@@ -1,0 +1,26 @@
+import RoostAPI
+
+/// Bounds the keys of operations that come often.
+///
+/// The server keeps ``Limits/idempotencyKeysPerUser`` keys of a user, each for a week. Whoever reads a busy channel marks it every two seconds, and whoever types has a
+/// draft every second: with a key each, there would be none left for what a person decides. So some have one at once, and then a few every hour: about
+/// half of all keys in a week. A mark or a draft beyond that is sent without, and only it might be carried out a second time after its answer was lost.
+struct KeyAllowance: Hashable, Sendable {
+    static let atOnce = 100
+    private static let intervalMilliseconds: Int64 = 120_000
+
+    private var left = Self.atOnce
+    private var renewedAt = Timestamp(milliseconds: 0)
+
+    /// Takes one, if there is one.
+    mutating func take(at now: Timestamp) -> Bool {
+        let passed = now.milliseconds.subtractingWithSaturation(renewedAt.milliseconds)
+        let earned = min(passed / Self.intervalMilliseconds, Int64(Self.atOnce))
+        if earned > 0 { left = min(Self.atOnce, left + Int(earned)) }
+        // A server's clock may be set back.
+        if earned > 0 || passed < 0 { renewedAt = now }
+        guard left > 0 else { return false }
+        left -= 1
+        return true
+    }
+}

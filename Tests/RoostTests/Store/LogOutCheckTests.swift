@@ -1,0 +1,83 @@
+import Dispatch
+import Foundation
+import Logging
+import RoostAPI
+import Synchronization
+import Testing
+
+@testable import Roost
+
+/// What a chat asks for and is asked for while it is about to end.
+@MainActor @Suite("Store: about to log out", .timeLimit(.minutes(5)))
+struct LogOutCheckTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+
+    private func configuration(_ storage: Chat.Storage) -> Chat.Configuration {
+        var configuration = Chat.Configuration(storage: storage, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        return configuration
+    }
+
+    @Test(
+        "What is asked for while it is found out whether the user can log out waits for that, and is done or refused then",
+        arguments: [true, false])
+    func asked(isUnsent: Bool) async throws {
+        let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
+        if isUnsent { try await chat.channel("general").send("unsent") }
+        let outbox = try await chat.driver.files().outbox
+        // The outbox is busy: nobody can count what is in it.
+        let (isRead, isFree) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
+        let reading = Task.detached {
+            try await outbox.read { _ in
+                isRead.continuation.finish()
+                isFree.wait()
+            }
+        }
+        for await _ in isRead.stream {}
+        let logOut = Task { try await chat.logOut() }
+        try await until { await chat.driver.isCheckingLogOut }
+        let send = Task { try await chat.channel("general").send("meanwhile") }
+        await letOthersRun()
+        isFree.signal()
+        try await reading.value
+        if isUnsent {
+            await #expect(throws: UnsentOperations.self) { try await logOut.value }
+            _ = try await send.value
+            #expect(try await outbox.count() == 2)
+        } else {
+            try await logOut.value
+            let refusal = await #expect(throws: RoostError.self) { try await send.value }
+            #expect(refusal?.code == .unauthenticated)
+        }
+    }
+
+    private final class Provider: Sendable {
+        let isAsked = Atomic(false)
+        let isCancelled = Atomic(false)
+    }
+
+    @Test("A token provider that doesn't answer is cancelled with its chat, and doesn't keep the files")
+    func unansweredToken() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let storage = Chat.Storage.directory(directory)
+        let provider = Provider()
+        let (answered, answer) = AsyncStream.makeStream(of: Void.self)
+        var chat: Chat? = Chat(url: url, user: "ann", configuration: configuration(storage)) {
+            provider.isAsked.store(true, ordering: .relaxed)
+            // It ignores that it is cancelled.
+            await withTaskCancellationHandler {
+                await Task.detached { for await _ in answered {} }.value
+            } onCancel: {
+                provider.isCancelled.store(true, ordering: .relaxed)
+            }
+            return "token"
+        }
+        chat?.start()
+        try await until { provider.isAsked.load(ordering: .relaxed) }
+        chat = nil
+        try await until { provider.isCancelled.load(ordering: .relaxed) }
+        try await until { (try? await Chat.erase("ann", at: url, in: storage)) != nil }
+        answer.finish()
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// An app that goes back to a former version, and to the newer one again: what `send` returned for is sent.
+@Suite("Store: outboxes of a newer version", .timeLimit(.minutes(5)))
+struct NewerOutboxTests {
+    private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    private var file: URL { folder.appending(component: "outbox.sqlite") }
+    private func outbox() throws -> Outbox { try Outbox(url: file, logger: logger) }
+
+    private func item(_ id: Int64, _ number: Int64, _ operation: OutboxOperation, sentAt: Int64? = nil) -> OutboxItem {
+        OutboxItem(
+            id: id, number: number, operation: operation, createdAt: Timestamp(milliseconds: number),
+            firstSentAt: sentAt.map(Timestamp.init(milliseconds:)), server: "server")
+    }
+
+    private func message(_ text: String) -> OutboxOperation {
+        .send(SendMessage(channel: "general", clientId: ClientID(text), text: text))
+    }
+
+    /// Puts operations into the outbox, and makes it one of a version that has a step more.
+    private func leave(_ items: [OutboxItem], step: String) async throws {
+        try await outbox().apply(items.map { .put($0) } + [.server("server")])
+        try await steps { try $0.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES (?)", arguments: [step]) }
+    }
+
+    private func steps(in file: URL? = nil, _ change: @escaping @Sendable (Database) throws -> Void) async throws {
+        var configuration = Configuration()
+        // The outbox before may still be closing it.
+        configuration.busyMode = .timeout(20)
+        try await DatabaseQueue(path: (file ?? self.file).path, configuration: configuration).write(change)
+    }
+
+    private func newer() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains(".newer-") }
+            .filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }.sorted()
+    }
+
+    /// The version that knows the step: what it set aside has nothing that isn't known any more.
+    private func learn(_ step: String, in name: String) async throws {
+        try await steps(in: folder.appending(component: name)) {
+            try $0.execute(sql: "DELETE FROM grdb_migrations WHERE identifier = ?", arguments: [step])
+        }
+    }
+
+    @Test(
+        "R08 I4 what a newer version left is taken over by one that knows it, before what came later, in its order and with its keys"
+    )
+    func takenOver() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let hide = item(7, 20, .hide(HideChannel(channel: "general")), sentAt: 1000)
+        var refused = item(8, 21, message("refused"))
+        refused.failure = RoostError(.notPermitted, "No.")
+        try await leave([hide, refused, item(-9, 22, message("newer"))], step: "98")
+        try await outbox().apply([.put(item(1, 1, message("between"))), .put(item(2, 2, message("after")))])
+        #expect(try newer() == ["outbox.sqlite.newer-1"])
+        // Still not known, it stays.
+        #expect(try await outbox().items().map(\.id) == [1, 2])
+        #expect(try newer() == ["outbox.sqlite.newer-1"])
+
+        try await learn("98", in: "outbox.sqlite.newer-1")
+        let saved = try await outbox().saved()
+        #expect(saved.items.map(\.id) == [7, 8, -9, 1, 2] && saved.server == "server")
+        #expect(Array(saved.items.prefix(3)) == [hide, refused, item(-9, 22, message("newer"))])
+        #expect(saved.items.map(\.operation).suffix(2) == [message("between"), message("after")])
+        #expect(saved.items.map(\.number) == saved.items.map(\.number).sorted() && saved.lastNumber == saved.items.last?.number)
+        #expect(saved.items[0].key == hide.key && hide.key != nil)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).allSatisfy { !$0.contains(".newer-") })
+        // Once.
+        try await outbox().apply(saved.items.map { .done($0.id, of: $0.channel) })
+        #expect(try await outbox().items() == [])
+    }
+
+    @Test("R08 of several that were set aside each is taken over, those first that were set aside first; a damaged one stays")
+    func several() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        for number in 1...3 as ClosedRange<Int64> {
+            try await leave([item(number, 5, message("\(number)"))], step: "98")
+            _ = try outbox()
+        }
+        try await outbox().apply([.put(item(4, 1, message("4")))])
+        let names = try newer()
+        #expect(names == (1...3).map { "outbox.sqlite.newer-\($0)" })
+        for name in names { try await learn("98", in: name) }
+        let damaged = folder.appending(component: names[1])
+        for part in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: damaged.path + part) }
+        try Data(repeating: 7, count: 10_000).write(to: damaged)
+        #expect(try await outbox().items().map(\.id) == [1, 3, 4])
+        #expect(try newer() == [names[1]])
+    }
+
+    @Test("R08 rows that were taken over already, before the process ended, are there once")
+    func endedBetween() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let items = [item(7, 1, message("a")), item(8, 2, message("b"))]
+        try await leave(items, step: "98")
+        try await outbox().apply([.put(items[0])])
+        try await learn("98", in: "outbox.sqlite.newer-1")
+        #expect(try await outbox().items().map(\.id).sorted() == [7, 8])
+        #expect(try newer() == [])
+    }
+}

@@ -1,0 +1,195 @@
+import Foundation
+import GRDB
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Store: the size of the cache while it is open", .timeLimit(.minutes(5)))
+struct UpkeepTests {
+    private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let server = ScriptedServer { _ in .nothing }
+    private let sizeBytesMax = 1 << 20
+
+    private func chat() -> Chat {
+        let configuration = Chat.Configuration(
+            storage: .directory(folder), cacheSizeBytesMax: sizeBytesMax,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server)
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// Has the user in channels without messages.
+    private func join(_ channels: [ChannelID]) async throws {
+        for (seq, id) in zip(Seq(1)..., channels) {
+            var joined = channel(counters(1, messages: 0))
+            joined.channelId = id
+            var own = membership(readSeq: 1, readCount: 0, channelSeq: 1, userSeq: seq)
+            own.channelId = id
+            try await server.send(
+                Event(
+                    kind: .memberJoined, stream: .user("ann"), seq: seq, actor: "ann",
+                    rows: Rows(channel: joined, [own])))
+        }
+    }
+
+    /// Has messages of two thirds of a kilobyte arrive in channels by turns, and waits until they are stored. Returns the most bytes that the cache took.
+    private func receive(_ seqs: ClosedRange<Seq>, in channels: [ChannelID], _ store: Store) async throws -> Int {
+        var most = 0
+        for seq in seqs {
+            for channel in channels {
+                let message = Message(
+                    messageId: MessageID(rawValue: seq), channelId: channel, seq: seq, changeSeq: seq, sender: "bob",
+                    clientId: ClientID("\(seq)"), text: String(repeating: "x", count: 650), createdAt: Timestamp(milliseconds: seq))
+                try await server.send(EventFrame(watching: false, event: Event(of: message)))
+            }
+            guard seq.isMultiple(of: 10) || seq == seqs.upperBound else { continue }
+            try await until {
+                try await store.read { database in try channels.allSatisfy { try database.cursor(of: $0) == seq } }
+            }
+            most = max(most, try await store.read { try $0.usedBytes() })
+        }
+        return most
+    }
+
+    private func seqs(of channel: ChannelID, in store: Store) async throws -> [Seq] {
+        try await store.read { try $0.values("SELECT seq FROM messages WHERE channel_id = ? ORDER BY seq", [channel]) }
+    }
+
+    @Test(
+        "A chat that receives far more than its cache may hold stays within that and an eighth; what a list shows stays, and the outbox"
+    )
+    func flood() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let chat = chat()
+        try await chat.connect()
+        let files = try await chat.driver.files()
+        let store = files.store
+        try await join(["a", "b", "c"])
+        try await chat.channel("b").send("on its way")
+        try await chat.channel("c").send("on its way too")
+        var most = try await receive(2...400, in: ["a"], store)
+        let list = chat.channel("a").messages(pageSize: 100)
+        try await list.loaded()
+        while list.items.count < MessageList.rowsMax { try await list.loadOlder() }
+        let shown = list.items
+
+        most = max(most, try await receive(2...2000, in: ["b", "c"], store))
+        most = max(most, try await receive(401...420, in: ["a"], store))
+        #expect(most > sizeBytesMax && most <= sizeBytesMax / 8 * 9)
+        let firsts = try await [seqs(of: "b", in: store), seqs(of: "c", in: store)].map { $0.first ?? 0 }
+        #expect(firsts.allSatisfy { 1000 < $0 && $0 <= 1901 })
+        #expect(list.items == shown)
+        #expect(try await seqs(of: "a", in: store).suffix(320) == Array(101...420))
+        #expect(try await files.outbox.count() == 2)
+        try await until { chat.outbox.count == 2 }
+
+        // What is cached has no hole, and the machine goes by what is in the file.
+        #expect(try await seqs(of: "b", in: store) == Array(firsts[0]...2000))
+        let saved = try await store.savedState()
+        #expect(saved.channels["b"]?.windowStart == firsts[0])
+        #expect(await chat.driver.machine?.saved == saved)
+        await chat.disconnect()
+    }
+
+    @Test("The oldest messages of a channel with a list go last, and those that it shows don't")
+    func shownOnly() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let chat = chat()
+        try await chat.connect()
+        let store = try await chat.driver.files().store
+        try await join(["a"])
+        let list = chat.channel("a").messages(pageSize: 100)
+        try await list.loaded()
+        let most = try await receive(2...3000, in: ["a"], store)
+        #expect(most > sizeBytesMax && most <= sizeBytesMax / 8 * 9)
+        try await until { list.items.last?.message?.seq == 3000 }
+        let first = try #require(list.items.first?.message?.seq)
+        #expect(list.items.compactMap { $0.message?.seq } == Array(first...3000) && list.hasOlder)
+        let cached = try await seqs(of: "a", in: store)
+        #expect(cached.first.map { 1000 < $0 && $0 <= first } == true)
+        await chat.disconnect()
+    }
+
+    @Test("A list that was scrolled back keeps its rows, though the cache is too large with what comes after them")
+    func scrolledBack() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let chat = chat()
+        try await chat.connect()
+        let store = try await chat.driver.files().store
+        try await join(["a"])
+        _ = try await receive(2...400, in: ["a"], store)
+        let list = chat.channel("a").messages(pageSize: 100)
+        try await list.loaded()
+        while list.items.count < MessageList.rowsMax { try await list.loadOlder() }
+        let shown = list.items
+        _ = try await receive(401...2000, in: ["a"], store)
+        #expect(list.items == shown && list.hasOlder)
+        #expect(try await seqs(of: "a", in: store) == Array(101...2000))
+        await chat.disconnect()
+    }
+
+    @Test("A cache that another chat has open isn't trimmed: that one knows what its lists show")
+    func shared() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let chat = chat()
+        try await chat.connect()
+        let store = try await chat.driver.files().store
+        let other = try await self.chat().driver.files().store
+        try await join(["a"])
+        let most = try await receive(2...2000, in: ["a"], store)
+        #expect(most > sizeBytesMax / 8 * 9)
+        #expect(try await seqs(of: "a", in: other).count == 1999)
+        await chat.disconnect()
+    }
+
+    @Test("A page that is on its way while older messages go is asked for once more: nobody knows which changes it lacks")
+    func pageOnItsWay() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        let rows = fresh(
+            messages: [message(8, "five"), message(9, "six")], counters: counters(9, messages: 6),
+            membership: membership(readSeq: 9, readCount: 6))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [rows], hasMore: false))
+        try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
+        try await client.feed(.trim([Harness.channel: 9, "left": 5]))
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 9, messageCount: 6)])
+        #expect(try await client.texts() == ["six"])
+        let page = MessagePage(messages: [message(4, "three"), message(6, "four")], hasOlder: true, hasNewer: true, seq: 9)
+        try await client.answer("message.list", with: page)
+        #expect(try await client.texts(at: 6) == ["lost"])
+        // It doesn't touch the window any more: the message between the two is missing.
+        try await client.answer("message.list", with: page)
+        #expect(try await client.texts(at: 6) == ["three", "four"])
+        #expect(try await client.texts() == ["six"])
+        try await client.feed(.loadMessages(2, Harness.channel, .older(than: .max), limit: 1))
+        let between = MessagePage(messages: [message(8, "five")], hasOlder: true, hasNewer: true, seq: 9)
+        try await client.answer("message.list", with: between)
+        #expect(try await client.texts() == ["three", "four", "five", "six"])
+        #expect(try await client.store.savedState() == client.sync.saved)
+    }
+
+    @Test("A cache is looked at after a sixteenth of its size, later if something waits, and less often once nothing more may go")
+    func looks() {
+        var upkeep = CacheUpkeep(sizeBytesMax: 16 << 20)
+        upkeep.received((1 << 20) - 1)
+        #expect(!upkeep.isDue(isCalm: true))
+        upkeep.received(1)
+        #expect(upkeep.isDue(isCalm: true) && !upkeep.isDue(isCalm: false))
+        upkeep.received(1 << 20)
+        #expect(upkeep.isDue(isCalm: false))
+        upkeep.looked(usedBytes: 16 << 20, [], shown: [])
+        #expect(upkeep.trimming == nil && !upkeep.isDue(isCalm: true))
+
+        upkeep.looked(usedBytes: 17 << 20, ["a", "b", "c"], shown: ["a"])
+        #expect(upkeep.trimming?.excess == 3 << 20 && upkeep.trimming?.channels == ["a", "c", "b"])
+        #expect(upkeep.isDue(isCalm: false) && !upkeep.mustPack(usedBytes: 17 << 20))
+        upkeep.trimming?.hasDeleted = true
+        #expect(upkeep.mustPack(usedBytes: 16 << 20) && !upkeep.mustPack(usedBytes: 15 << 20))
+        upkeep.ended(usedBytes: 17 << 20)
+        upkeep.received((8 << 20) - 1)
+        #expect(!upkeep.isDue(isCalm: true))
+        upkeep.received(1)
+        #expect(upkeep.isDue(isCalm: true))
+    }
+}

@@ -1,0 +1,56 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@Suite("Store: keeping writes back", .timeLimit(.minutes(5)))
+struct WriteGateTests {
+    private struct Failure: Error {}
+
+    /// A write that is under way until it is ended, and returns 1.
+    private func write(through gate: WriteGate) async -> (write: Task<Int, any Error>, end: AsyncStream<Void>.Continuation) {
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        let write = Task {
+            try await gate.pass {
+                begin.finish()
+                for await _ in ended {}
+                return 1
+            }
+        }
+        for await _ in begun {}
+        return (write, end)
+    }
+
+    @Test("Closing waits for what is being written, and what comes later is refused until it is open again")
+    func closing() async throws {
+        let gate = WriteGate()
+        let (first, end) = await write(through: gate)
+        let closing = Task { await gate.close() }
+        try await until { gate.isClosed }
+        let refusal = await #expect(throws: RoostError.self) { try await gate.pass {} }
+        #expect(refusal?.code == .unavailable)
+        end.finish()
+        #expect(try await first.value == 1)
+        await closing.value
+        await gate.close()
+        gate.open()
+        await #expect(throws: Failure.self) { try await gate.pass { throw Failure() } }
+        // What failed isn't under way.
+        await gate.close()
+    }
+
+    @Test("What is open again before a write under way has ended lets others pass, and isn't closed when it has")
+    func openedMeanwhile() async throws {
+        let gate = WriteGate()
+        let (first, end) = await write(through: gate)
+        let closing = Task { await gate.close() }
+        try await until { gate.isClosed }
+        gate.open()
+        try await gate.pass {}
+        end.finish()
+        #expect(try await first.value == 1)
+        await closing.value
+        #expect(!gate.isClosed)
+    }
+}

@@ -1,0 +1,71 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// Two chats of one directory: whatever both find in the outbox is done once.
+@Suite("Outbox: two chats of one directory")
+struct SharedOutboxTests {
+    private static let channel = Harness.channel
+    private static let purge = PurgeMessage(channel: channel, message: MessageID(rawValue: 3))
+
+    /// Two clients that have read the same outbox, with an operation that was asked for without a connection.
+    private func clients(_ operation: OutboxOperation) async throws -> (Harness, Harness) {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.stop)
+        try await client.enqueue(operation)
+        return (try await client.restarted(), try await client.restarted())
+    }
+
+    private func connect(_ client: inout Harness, at milliseconds: Int64) async throws {
+        try await client.connect(at: Timestamp(milliseconds: milliseconds))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+    }
+
+    @Test("R08 I4 what both send has one name, which the server knows, whenever each of them has connected")
+    func oneKey() async throws {
+        var (first, second) = try await clients(.purge(Self.purge))
+        try await connect(&first, at: 1000)
+        try await connect(&second, at: 60_000)
+        let keys = (first.keys["message.purge"] ?? []).compactMap(\.self)
+        #expect(keys.count == 1 && second.keys["message.purge"] == keys)
+        try await first.answer("message.purge", with: Done())
+        try await second.answerDone("message.purge")
+        #expect(try await first.outbox.count() == 0)
+    }
+
+    @Test("R08 I4 what waited for the end of a refusal in both is sent under one new name")
+    func oneKeyAfterRefusal() async throws {
+        var (first, second) = try await clients(.purge(Self.purge))
+        try await connect(&first, at: 1000)
+        try await first.refuse("message.purge", with: RoostError(.channelMuted, "Wait.", until: Timestamp(milliseconds: 50_000)))
+        second = try await first.restarted()
+        try await first.feed(.transport(first.sync.connection, .closed(code: nil, reason: "")))
+        first.forgetCalls()
+        try await connect(&first, at: 60_000)
+        try await connect(&second, at: 90_000)
+        let keys = (first.keys["message.purge"] ?? []).compactMap(\.self)
+        #expect(Set(keys).count == 2 && second.keys["message.purge"] == Array(keys.suffix(1)))
+    }
+
+    @Test("R08 I4 what one of them has done or given up, the other doesn't send, and doesn't show")
+    func gone() async throws {
+        var (first, second) = try await clients(.purge(Self.purge))
+        try await connect(&first, at: 1000)
+        try await first.answer("message.purge", with: Done())
+        try await connect(&second, at: 60_000)
+        #expect(second.calls.isEmpty && second.sync.queues.isEmpty && second.sync.overlays.isEmpty)
+        // What comes after it is sent.
+        try await second.enqueue(.mute(MuteNotifications(channel: Self.channel)))
+        #expect(second.calls.values.sorted() == ["channel.muteNotifications"])
+
+        let message = SendMessage(channel: Self.channel, clientId: "c1", text: "hi")
+        (first, second) = try await clients(.send(message))
+        try await first.feed(.discard(.message(MessageKey(channel: Self.channel, clientId: "c1"))))
+        try await connect(&second, at: 1000)
+        #expect(second.calls.isEmpty && second.sync.queues.isEmpty)
+        let ends = second.take().compactMap { if case .settled(_, .failure(let error)) = $0 { error.code } else { nil } }
+        #expect(ends == [.unavailable])
+    }
+}
