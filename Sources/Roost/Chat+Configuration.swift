@@ -46,8 +46,10 @@ extension Chat {
         public var storage: Storage = .standard
         /// How this device appears in the user's list of devices (``Chat/devices()``). If nil, it isn't listed.
         public var device: DeviceInfo? = .current
-        /// The size that the cache is trimmed to when it is opened. The oldest messages are deleted, first those of channels that were never
-        /// shown or haven't been for longest; the newest 100 of each channel stay.
+        /// The size that the cache is trimmed to: when it is opened, and after each sixteenth of that size that the chat has received, so that it may take an
+        /// eighth more in between. The oldest messages are deleted, first those of channels that were never shown or haven't been for longest,
+        /// last those of channels with a ``MessageList``. The newest 100 of each channel stay, and what a list shows; the outbox isn't part of the cache. While another
+        /// chat of this process has the same files, nothing is deleted.
         public var cacheSizeBytesMax: Int = 256 << 20
         /// Called, on any thread, with problems with this device's files that don't stop the client. Tell the user if an outbox had to be set
         /// aside. If nil, problems are only logged.
@@ -107,6 +109,7 @@ extension Chat {
             var settings = Sync.Settings()
             settings.backoff = backoff
             settings.callTimeout = callTimeout
+            settings.outgoingSizeBytesMax = transport.outgoingSizeBytesMax
             settings.waitsForEndOfRefusal = waitsForEndOfRefusal
             let dayClock = clock as? any DayClock
             return SyncDriver.Environment(

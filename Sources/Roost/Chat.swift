@@ -43,7 +43,7 @@ public final class Chat: Sendable {
         driver.events.end()
         driver.signals.end()
         driver.noteStop()
-        Task { await driver.stop() }
+        Task { await driver.abandon() }
     }
 
     /// The connection as a live object.

@@ -8,3 +8,7 @@ extension URLResourceValues {
         set {}
     }
 }
+
+extension ProcessInfo {
+    public func performExpiringActivity(withReason reason: String, using block: @escaping @Sendable (Bool) -> Void) {}
+}

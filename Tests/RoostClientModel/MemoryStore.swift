@@ -213,6 +213,11 @@ struct MemoryOutbox: Hashable {
     mutating func apply(_ write: OutboxWrite) {
         switch write {
         case .put(let item): rows[item.id] = item
+        case .sending(let id, _, let time, let server):
+            guard var item = rows[id] else { return }
+            item.firstSentAt = item.failure == nil ? item.firstSentAt ?? time : time
+            (item.server, item.failure, item.isWaiting) = (server, nil, false)
+            rows[id] = item
         case .remove(let id, _), .done(let id, _): rows[id] = nil
         case .server(let server): self.server = server
         }

@@ -40,7 +40,7 @@ public final class TerminalScreen {
         process.executableURL = ServerProcess.binary
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
-            .merging(environment) { $1 }
+            .merging(["TERM": "xterm-256color"]) { $1 }.merging(environment) { $1 }
         (process.standardInput, process.standardOutput, process.standardError) = (slave, slave, slave)
         try process.run()
         // The program alone holds its end from here on.
@@ -78,6 +78,14 @@ public final class TerminalScreen {
 
     /// Waits until a line has a text.
     public func wait(for text: String) async throws { try await wait(text) { $0.contains { $0.contains(text) } } }
+
+    public var processIdentifier: Int32 { process.processIdentifier }
+
+    /// Whether the terminal hands on each key as it is pressed, as a full screen needs it.
+    public var isRaw: Bool {
+        var attributes = termios()
+        return tcgetattr(master, &attributes) == 0 && attributes.c_lflag & tcflag_t(ICANON) == 0
+    }
 
     /// Waits until the program has ended by itself.
     public func end() async throws {

@@ -140,6 +140,7 @@ final class CancelledCalls {
         add("LiveChannel.message") { _ = try await general.message(own.messageId) }
         add("LiveChannel.setDraft") { [unowned self] in try await general.setDraft("draft \(next())") }
         add("Chat.mentions") { _ = try await ann.mentions(limit: 1) }
+        add("LiveChannel.mentions") { _ = try await general.mentions(limit: 1) }
         add("MessageList.loaded, loadOlder, loadNewer, showNewest, retry, discard") {
             let list = general.messages(pageSize: 5)
             try await list.loaded()

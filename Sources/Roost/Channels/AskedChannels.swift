@@ -10,7 +10,10 @@ final class AskedChannels: ChannelSource {
     private let query: ChannelQuery
     private let pageSize: Int
     private let chat: Chat
+    private let turn: @MainActor (@escaping @MainActor () async throws -> Void) async throws -> Void
     private let ask: @MainActor () -> Void
+    let asksServer = true
+    private(set) var items: [ChannelItem]?
     private var views: [ChannelID: ChannelView] = [:]
     /// The users whom they name, as the store knows them.
     private var users: [UserID: UserSummary] = [:]
@@ -19,6 +22,8 @@ final class AskedChannels: ChannelSource {
     /// The stored channels that matched when the server was last asked, each with whether the user was a member. One that begins to match, or
     /// whose membership changed, is news that the server is asked about once.
     private var matching: [ChannelID: Bool] = [:]
+    /// What has changed since the server was asked for all pages; nil while it isn't.
+    private var changedMeanwhile: StoreChange?
 
     /// A channel as the store has it.
     private struct StoredChannel: Sendable {
@@ -30,20 +35,19 @@ final class AskedChannels: ChannelSource {
         var id: ChannelID { view.channel.channelId }
     }
 
-    /// - Parameter ask: Has ``connected()`` called in a moment, once for all that happens until then.
-    init(_ query: ChannelQuery, pageSize: Int, chat: Chat, ask: @escaping @MainActor () -> Void) {
+    /// - Parameters:
+    ///   - turn: Has what is made of an answer take its turn among the calls that don't ask the server.
+    ///   - ask: Has ``connected()`` called in a moment, once for all that happens until then.
+    init(
+        _ query: ChannelQuery, pageSize: Int, chat: Chat,
+        turn: @escaping @MainActor (@escaping @MainActor () async throws -> Void) async throws -> Void,
+        ask: @escaping @MainActor () -> Void
+    ) {
         self.query = query
+        self.turn = turn
         self.pageSize = min(pageSize, Limits.channelPage.max)
         self.chat = chat
         self.ask = ask
-    }
-
-    var items: [ChannelItem]? {
-        guard isLoaded else { return nil }
-        let now = chat.driver.environment.now()
-        let placed = views.values.map { (place: query.place(of: $0), view: $0) }
-        let sorted = placed.sorted { isPlace($0.place, before: $1.place) }
-        return sorted.map { ChannelItem($0.view, users, now: now) }
     }
 
     var hasMore: Bool { nextCursor != nil }
@@ -59,15 +63,20 @@ final class AskedChannels: ChannelSource {
     var unreadCount: Int { Int(clamping: views.values.reduce(0) { $0 + Int64(query.place(of: $1).countedUnread) }) }
 
     func follow(_ change: StoreChange) async throws {
+        changedMeanwhile?.merge(change)
         // What changed before the first answer is part of it. Of a change of everything, only what it names counts: everything changes at
         // the beginning, and with another epoch, after which the server is asked.
         guard isLoaded else { return }
         var mustAskAgain = namesUsers && !change.members.union(change.memberships).isEmpty
+        var isConcerned = change.isEverything || change.users.contains { users[$0] != nil }
         for channel in try await stored(change.channels) where channel.isFollowed || change.memberships.contains(channel.id) {
+            let before = views[channel.id]
             if show(channel) { mustAskAgain = true }
+            if views[channel.id] != before { isConcerned = true }
         }
         if mustAskAgain { ask() }
-        try await introduce()
+        // Most changes are of channels that aren't listed, and of users whom nobody sees.
+        if isConcerned { try await introduce() }
     }
 
     /// Shows a channel as it is stored, or removes it. Returns whether the server must be asked, which alone can tell whether it belongs here.
@@ -116,12 +125,20 @@ final class AskedChannels: ChannelSource {
         }
     }
 
-    /// Reads the users whom the rows name. Those whom a page brought are stored before it is here.
+    /// Reads the users whom the rows name, and makes the rows. Those whom a page brought are stored before it is here.
     private func introduce() async throws {
         let ids = Set(views.values.flatMap { [$0.lastMessage?.sender, $0.invitation?.inviter].compactMap { $0 } })
         users = try await chat.driver.files().store.read { database in
             Dictionary(uniqueKeysWithValues: try ids.map { ($0, try database.summary(of: $0)) })
         }
+        makeRows()
+    }
+
+    private func makeRows() {
+        let now = chat.driver.environment.now()
+        let placed = views.values.map { (place: query.place(of: $0), view: $0) }
+        let sorted = placed.sorted { isPlace($0.place, before: $1.place) }
+        items = sorted.map { ChannelItem($0.view, users, now: now) }
     }
 
     /// Asks for as many rows as are shown.
@@ -129,30 +146,40 @@ final class AskedChannels: ChannelSource {
         let query = query
         // Read before, so that what changes while the server answers is news.
         let matches = try await chat.driver.files().store.read { try query.storedMatches(in: $0) }
-        (views, nextCursor) = try await rows(after: nil, atLeast: max(pageSize, views.count))
-        matching = [:]
-        for match in matches where !match.hasOverlay { matching[match.id] = match.isMember }
-        try await introduce()
-        isLoaded = true
+        changedMeanwhile = StoreChange()
+        defer { changedMeanwhile = nil }
+        let (found, cursor) = try await pages(after: nil, atLeast: max(pageSize, views.count))
+        try await turn { [self] in
+            (views, nextCursor) = (try await asStored(found), cursor)
+            matching = [:]
+            for match in matches where !match.hasOverlay { matching[match.id] = match.isMember }
+            try await introduce()
+            isLoaded = true
+            guard let change = changedMeanwhile else { return }
+            changedMeanwhile = nil
+            try await follow(change)
+        }
     }
 
     func complete() async throws {}
-    /// ``items`` are as of the time when they are read.
-    func endStates() async throws {}
+    func endStates() async throws { if isLoaded { makeRows() } }
 
     /// The user has logged out: nobody is asked any more.
-    func forget() { (views, users, matching, nextCursor, isLoaded) = ([:], [:], [:], nil, true) }
+    func forget() { (items, views, users, matching, nextCursor, isLoaded) = ([], [:], [:], [:], nil, true) }
 
     func extend() async throws {
         guard let nextCursor else { return }
-        let more = try await rows(after: nextCursor, atLeast: 1)
-        views.merge(more.views) { _, new in new }
-        self.nextCursor = more.nextCursor
-        try await introduce()
+        let (found, cursor) = try await pages(after: nextCursor, atLeast: 1)
+        try await turn { [self] in
+            let more = try await asStored(found)
+            views.merge(more) { _, new in new }
+            self.nextCursor = cursor
+            try await introduce()
+        }
     }
 
     /// A page can be empty and not the last: then more are requested.
-    private func rows(
+    private func pages(
         after start: String?, atLeast count: Int
     ) async throws -> (views: [ChannelID: ChannelView], nextCursor: String?) {
         var views: [ChannelID: ChannelView] = [:]
@@ -165,11 +192,16 @@ final class AskedChannels: ChannelSource {
             page.cursor = answer.nextCursor
             if page.cursor == nil || views.count >= count { break }
         }
-        // The store is ahead of the server by the user's operations on their way.
+        return (views, page.cursor)
+    }
+
+    /// The channels of pages as they are now: the store is ahead of the server by the user's operations on their way, and by what came since.
+    private func asStored(_ found: [ChannelID: ChannelView]) async throws -> [ChannelID: ChannelView] {
+        var views = found
         for channel in try await stored(Set(views.keys)) where channel.isFollowed {
             views[channel.id] = channel.match == nil ? nil : channel.view
         }
-        return (views, page.cursor)
+        return views
     }
 }
 

@@ -25,6 +25,38 @@ extension Capabilities: CachedModel {
     }
 }
 
+extension Database {
+    /// Replaces the user's permissions in a channel, unless newer ones are there.
+    func save(_ own: Capabilities.Own, in channel: ChannelID) throws {
+        try save(Capabilities(own: own), in: channel, Self.upsertOfOwn)
+    }
+
+    /// Replaces those of all members, by role, unless newer ones are there.
+    func save(_ byRole: Capabilities.ByRole, in channel: ChannelID) throws {
+        try save(Capabilities(byRole: byRole), in: channel, Self.upsertOfRoles)
+    }
+
+    private func save(_ capabilities: Capabilities, in channel: ChannelID, _ upsert: String) throws {
+        try run(upsert) { row in
+            try row.put(channel)
+            try row.put(capabilities)
+        }
+    }
+
+    private static let upsertOfOwn = """
+        \(insertion) SET own = excluded.own, own_user_seq = excluded.own_user_seq, own_channel_seq = excluded.own_channel_seq
+        WHERE (excluded.own_user_seq, excluded.own_channel_seq) >= (own_user_seq, own_channel_seq)
+        """
+    private static let upsertOfRoles = """
+        \(insertion) SET by_role = excluded.by_role, by_role_channel_seq = excluded.by_role_channel_seq
+        WHERE excluded.by_role_channel_seq >= by_role_channel_seq
+        """
+    private static let insertion = """
+        INSERT INTO capabilities (channel_id, \(Capabilities.cacheColumns)) VALUES (?, \(Capabilities.cacheColumns.placeholders))
+        ON CONFLICT (channel_id) DO UPDATE
+        """
+}
+
 /// The permissions of each role.
 private struct RolePermissions: JSONCacheColumn {
     var bits: [String: PermissionBits]
@@ -35,7 +67,7 @@ private struct PermissionBits: CacheColumn, Codable {
     private var bytes: [UInt8]
 
     init(_ permissions: [Permission]) {
-        bytes = [UInt8](repeating: 0, count: (Permission.allCases.count + 7) / 8)
+        bytes = [UInt8](repeating: 0, count: (Self.all.count + 7) / 8)
         for permission in permissions {
             guard let place = Self.places[permission] else { continue }
             bytes[place / 8] |= 1 << (place % 8)
@@ -46,11 +78,17 @@ private struct PermissionBits: CacheColumn, Codable {
     func bind(to row: inout CacheWriter) throws { try row.bind(bytes) }
 
     var permissions: [Permission] {
-        Permission.allCases.enumerated().compactMap { place, permission in
-            place / 8 < bytes.count && bytes[place / 8] & (1 << (place % 8)) != 0 ? permission : nil
+        var permissions: [Permission] = []
+        permissions.reserveCapacity(Self.all.count)
+        for (place, permission) in Self.all.enumerated() where place / 8 < bytes.count && bytes[place / 8] & (1 << (place % 8)) != 0
+        {
+            permissions.append(permission)
         }
+        return permissions
     }
 
+    /// Made once: each row of a list reads its permissions.
+    private static let all = Permission.allCases
     private static let places = Dictionary(
-        uniqueKeysWithValues: Permission.allCases.enumerated().map { (place, permission) in (permission, place) })
+        uniqueKeysWithValues: all.enumerated().map { (place, permission) in (permission, place) })
 }

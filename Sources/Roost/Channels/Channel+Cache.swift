@@ -5,7 +5,8 @@ import RoostAPI
 /// Channels aren't a kind of rows: streams are made of them. The cache keeps them, their counters and the user's permissions in them.
 extension Channel {
     /// A list of channels reads every row of `channels`: they are narrow, and the attributes are stored elsewhere. A row of attributes has
-    /// another revision with each write, so that it is read once.
+    /// another revision with each write, so that it is read once. Only the usual order of a list has its index from the beginning
+    /// (``Store/makeIndex(for:)``).
     static let cacheSchema = """
         CREATE TABLE channels (
             channel_id TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL, member_count INTEGER NOT NULL,
@@ -15,9 +16,6 @@ extension Channel {
             is_deleted INTEGER NOT NULL
         ) WITHOUT ROWID;
         CREATE INDEX channels_listed ON channels (list_at, channel_id);
-        CREATE INDEX channels_active ON channels (last_activity, channel_id);
-        CREATE INDEX channels_created ON channels (created_at, channel_id);
-        CREATE INDEX channels_named ON channels (name_key, channel_id);
         CREATE TABLE channel_attributes (
             \(Channel.cacheColumns), revision, PRIMARY KEY (channel_id)
         );
@@ -120,7 +118,22 @@ extension ChannelCounters: CachedModel {
         seq: 0, memberCount: 0, messageCount: 0, ordinal: 0, lastActivity: Timestamp(milliseconds: 0))
 }
 
+extension Store {
+    /// Makes the index of an order that a list has asked for, unless it is there. It stays in the file, and finds the first rows of whoever asks for the
+    /// order next.
+    func makeIndex(for sort: ChannelSort) async throws {
+        guard try await !read({ try $0.hasIndex(of: sort) }) else { return }
+        try await change { try $0.execute(sql: sort.indexStatement) }
+    }
+}
+
 extension Database {
+    /// Whether an order of lists has its index.
+    func hasIndex(of sort: ChannelSort) throws -> Bool {
+        if sort.isAlwaysIndexed { return true }
+        return try value("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = ?)", [sort.index]) ?? false
+    }
+
     /// A channel with all that the user has in it and its newest message; nil when it isn't cached.
     func channelView(_ channel: ChannelID) throws -> ChannelView? { try channelRow(channel)?.view }
 
@@ -133,11 +146,17 @@ extension Database {
         try first(ChannelRow.query, [channel]) { try ChannelRow(&$0, known: known, now: now) }
     }
 
-    /// A channel's type, and whether it has a policy of its own; nil when it isn't cached.
-    func typeOfChannel(_ channel: ChannelID) throws -> (type: ChannelType, hasPolicy: Bool)? {
-        try first("SELECT type, has_policy FROM channels WHERE channel_id = ?", [channel]) {
-            (try $0.value(), try $0.value())
-        }
+    /// The types of those of some channels that are cached, and whether they have a policy of their own, by their ids. It is one statement, since
+    /// there are thousands of them after a first connection.
+    func types(of channels: some Collection<ChannelID>) throws -> [(id: ChannelID, type: ChannelType, hasPolicy: Bool)] {
+        let sql = """
+            SELECT channel_id, type, has_policy FROM channels
+            WHERE channel_id IN (SELECT value FROM json_each(?)) ORDER BY channel_id
+            """
+        let ids = String(decoding: try JSONWriter.bytes(of: channels.map(\.rawValue)), as: UTF8.self)
+        var types: [(id: ChannelID, type: ChannelType, hasPolicy: Bool)] = []
+        try each(sql, [ids]) { types.append((try $0.value(), try $0.value(), try $0.value())) }
+        return types
     }
 
     /// A channel's attributes and counters; nil when it isn't cached.
@@ -191,17 +210,40 @@ extension Database {
 
     func save(_ counters: ChannelCounters, of channel: ChannelID) throws {
         try run(
-            """
-            UPDATE channels
-            SET seq = ?1, member_count = ?2, message_count = ?3, ordinal = ?4, last_activity = ?5, last_message_at = ?6,
-                list_at = COALESCE(?6, created_at)
-            WHERE channel_id = ?7 AND seq <= ?1
-            """,
+            Self.updateOfCounters,
             [
                 counters.seq, counters.memberCount, counters.messageCount, counters.ordinal, counters.lastActivity,
                 counters.lastMessageAt, channel,
             ])
     }
+
+    private static let updateOfCounters = """
+        UPDATE channels
+        SET seq = ?1, member_count = ?2, message_count = ?3, ordinal = ?4, last_activity = ?5, last_message_at = ?6,
+            list_at = COALESCE(?6, created_at)
+        WHERE channel_id = ?7 AND seq <= ?1
+        """
+
+    /// Adds a new message to its channel's counters, unless they have it. Without reading them first: it is ``ChannelCounters/add(_:)`` in SQL.
+    ///
+    /// - Parameter counts: Whether it counts as unread.
+    func addToCounters(of channel: ChannelID, messageAt seq: Seq, counts: Bool, sentAt time: Timestamp) throws {
+        try run(Self.additionToCounters) { row in
+            try row.put(seq)
+            try row.put(counts)
+            try row.put(time)
+            try row.put(channel)
+            try row.put(Int.max)
+        }
+    }
+
+    /// SQLite makes a floating-point number of a whole one that is too large, so what is as large as it can be stays.
+    private static let additionToCounters = """
+        UPDATE channels
+        SET seq = ?1, message_count = message_count + (message_count < ?5), ordinal = ordinal + (?2 AND ordinal < ?5),
+            last_activity = ?3, last_message_at = ?3, list_at = ?3
+        WHERE channel_id = ?4 AND seq < ?1
+        """
 
     private static let replacementOfAttributes = """
         INSERT OR REPLACE INTO channel_attributes (\(Channel.cacheColumns), revision)
@@ -213,22 +255,6 @@ extension Database {
     }
 
     private static let queryOfCounters = "SELECT \(ChannelCounters.cacheColumns) FROM channels WHERE channel_id = ?"
-
-    func changeCapabilities(in channel: ChannelID, _ change: (inout Capabilities) -> Void) throws {
-        let stored: Capabilities? = try model(Self.queryOfCapabilities, [channel.rawValue])
-        var capabilities = stored ?? Capabilities()
-        change(&capabilities)
-        try run(Self.replacementOfCapabilities) { row in
-            try row.put(channel)
-            try row.put(capabilities)
-        }
-    }
-
-    private static let queryOfCapabilities = "SELECT \(Capabilities.cacheColumns) FROM capabilities WHERE channel_id = ?"
-    private static let replacementOfCapabilities = """
-        INSERT OR REPLACE INTO capabilities (channel_id, \(Capabilities.cacheColumns))
-        VALUES (?, \(Capabilities.cacheColumns.placeholders))
-        """
 
     func forgetCapabilities(in channel: ChannelID) throws {
         try run("DELETE FROM capabilities WHERE channel_id = ?", [channel.rawValue])

@@ -49,7 +49,7 @@ public final class ChannelList {
         follower = Follower(chat.driver)
         makeSource()
         follower.follow(
-            .channels, connected: { [weak self] in await self?.work { try await $0.connected() } },
+            .channels, connected: { [weak self] in await self?.connected() },
             away: { [weak self] in self?.query.isLocal == false },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
@@ -68,20 +68,21 @@ public final class ChannelList {
         if query.isLocal {
             source = StoredChannels(query, pageSize: pageSize, driver: chat.driver)
         } else {
-            source = AskedChannels(query, pageSize: pageSize, chat: chat) { [weak self] in self?.askSoon() }
+            source = AskedChannels(
+                query, pageSize: pageSize, chat: chat, turn: { [weak self] step in try await self?.follower.turn(step) },
+                ask: { [weak self] in self?.askSoon() })
         }
     }
 
     /// Has another query answered.
     private func ask() {
+        follower.abandonWork()
         makeSource()
         guard source != nil else { return }
         shown = 0
         follower.askedAnew()
         Task { [weak self, isLocal = query.isLocal] in
-            await self?.work { source in
-                if isLocal { try await source.follow(.everything) } else { try await source.connected() }
-            }
+            if isLocal { await self?.work { try await $0.follow(.everything) } } else { await self?.connected() }
             await self?.follower.lookForConnection()
         }
     }
@@ -99,13 +100,24 @@ public final class ChannelList {
     /// - Throws: `RoostError` as ``Chat/call(_:)`` does, if the server is asked.
     public func loadMore() async throws {
         guard hasMore, let source else { return }
-        try await follower.take { try await source.extend() }
+        do {
+            try await follower.take(asksServer: source.asksServer) { try await source.extend() }
+        } catch {
+            // The app has asked for something else meanwhile, which has pages of its own.
+            guard source === self.source else { return }
+            throw error
+        }
         show()
     }
 
-    private func work(isQuestion: Bool = true, _ step: @escaping @MainActor (any ChannelSource) async throws -> Void) async {
+    private func connected() async { await work(asksServer: source?.asksServer == true) { try await $0.connected() } }
+
+    private func work(
+        isQuestion: Bool = true, asksServer: Bool = false,
+        _ step: @escaping @MainActor (any ChannelSource) async throws -> Void
+    ) async {
         guard let source else { return }
-        await follower.work(isQuestion: isQuestion) { [weak self] in
+        await follower.work(isQuestion: isQuestion, asksServer: asksServer) { [weak self] in
             do {
                 try await step(source)
             } catch {
@@ -168,6 +180,6 @@ public final class ChannelList {
     }
 
     private func askSoon() {
-        follower.soon { [weak self] in await self?.work { try await $0.connected() } }
+        follower.soon { [weak self] in await self?.connected() }
     }
 }

@@ -18,40 +18,22 @@ extension QueryChannels {
     /// Whether the list is in the reverse of its sort's usual direction (ST-09).
     var isReversed: Bool { effectiveOrder != effectiveSort.usualOrder }
 
-    /// The places of the channels in the store that the query holds, or of one of them, in no order.
-    func places(in database: Database, only id: ChannelID? = nil) throws -> [ChannelPlace] {
-        var conditions = storeConditions
-        if let id { conditions.add("c.channel_id = ?", id.rawValue) }
-        let sql = """
-            SELECT c.channel_id, c.ordinal, m.read_count, m.notifications_muted_until IS NOT NULL,
-                   \(nameContains == nil ? "NULL" : "c.name_key"), \(placeColumn)
-            FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
-            WHERE \(conditions.sql)
-            """
-        let part = nameContains.map { NameKey.of($0) }
-        var places: [ChannelPlace] = []
-        try database.each(sql, conditions.values) { row in
-            let id: ChannelID = try row.value()
-            let (ordinal, readCount): (Int, Int) = (try row.value(), try row.value())
-            let isMuted: Bool = try row.value()
-            guard try Self.nameKey(in: &row, contains: part) else { return }
-            places.append(try place(id, unreadCount: max(0, ordinal.subtractingWithSaturation(readCount)), isMuted: isMuted, &row))
-        }
-        return places
-    }
+    /// The places of the channels in the store that the query holds, in no order.
+    func places(in database: Database) throws -> [ChannelPlace] { try StoredPlaces(self).all(in: database) }
 
-    /// The first channels that the query holds, in its order, found by the order's index; nil for a part of a name, which SQL doesn't compare.
+    /// The first channels that the query holds, in its order, found by the order's index. Nil without one: for a part of a name, which SQL
+    /// doesn't compare, and before the index is made (``Store/makeIndex(for:)``).
     func first(_ count: Int, in database: Database) throws -> [ChannelID]? {
-        guard nameContains == nil else { return nil }
+        guard nameContains == nil, try database.hasIndex(of: effectiveSort) else { return nil }
         let direction = effectiveOrder == .ascending ? "ASC" : "DESC"
         var found: [ChannelID] = []
         for group in groups where found.count < count {
             let conditions = storeConditions
             let sql = """
-                SELECT c.channel_id FROM channels c INDEXED BY \(index)
+                SELECT c.channel_id FROM channels c INDEXED BY \(effectiveSort.index)
                 CROSS JOIN memberships m ON m.channel_id = c.channel_id
                 WHERE \(conditions.sql) \(group)
-                ORDER BY \(placeColumn) \(direction), c.channel_id \(direction) LIMIT ?
+                ORDER BY c.\(effectiveSort.column) \(direction), c.channel_id \(direction) LIMIT ?
                 """
             found += try database.values(sql, conditions.values + [count - found.count])
         }
@@ -79,22 +61,12 @@ extension QueryChannels {
     }
 
     /// Whether the name's key in the next column contains the key of a part; true without a part.
-    private static func nameKey(in row: inout CacheReader, contains part: String?) throws -> Bool {
+    fileprivate static func nameKey(in row: inout CacheReader, contains part: String?) throws -> Bool {
         guard let part else {
             row.skip()
             return true
         }
         return try !part.isEmpty && NameKey.holds(part, in: row.value())
-    }
-
-    /// The index with the order's column and the id.
-    private var index: String {
-        switch effectiveSort {
-        case .lastMessage, .unreadFirst: "channels_listed"
-        case .lastActivity: "channels_active"
-        case .created: "channels_created"
-        case .name: "channels_named"
-        }
     }
 
     /// The conditions of the parts that follow one another, each in the order of the index.
@@ -104,21 +76,7 @@ extension QueryChannels {
         return isReversed ? groups.reversed() : groups
     }
 
-    /// - Parameter row: The order's column is next.
-    private func place(
-        _ id: ChannelID, unreadCount: Int, isMuted: Bool, _ row: inout CacheReader
-    ) throws -> ChannelPlace {
-        switch effectiveSort {
-        case .name: ChannelPlace(id: id, name: try row.value(), unreadCount: unreadCount, isMuted: isMuted)
-        case .unreadFirst:
-            ChannelPlace(
-                id: id, group: unreadCount > 0 ? 0 : 1, time: try row.value(), unreadCount: unreadCount, isMuted: isMuted)
-        case .lastMessage, .lastActivity, .created:
-            ChannelPlace(id: id, time: try row.value(), unreadCount: unreadCount, isMuted: isMuted)
-        }
-    }
-
-    /// The same place, of a channel that came from the server.
+    /// The place of a channel that came from the server.
     func place(of view: ChannelView) -> ChannelPlace {
         let (channel, counters, unreadCount) = (view.channel, view.channel.counters, view.unreadCount)
         let (id, isMuted) = (channel.channelId, view.membership?.isNotificationsMuted ?? false)
@@ -135,17 +93,8 @@ extension QueryChannels {
         }
     }
 
-    private var placeColumn: String {
-        switch effectiveSort {
-        case .lastMessage, .unreadFirst: "c.list_at"
-        case .lastActivity: "c.last_activity"
-        case .created: "c.created_at"
-        case .name: "c.name_key"
-        }
-    }
-
     /// The filters as conditions on the store's rows. Names are compared apart.
-    private var storeConditions: StoreConditions {
+    fileprivate var storeConditions: StoreConditions {
         var conditions = StoreConditions()
         switch membership ?? .member {
         case .member: conditions.add("m.is_member = 1")
@@ -185,6 +134,89 @@ extension QueryChannels {
         }
         return conditions
     }
+}
+
+/// Looks up the places of channels in the store. A list keeps one: each message asks for its channel's place, and to put the statement
+/// together took as long as to run it.
+struct StoredPlaces: Sendable {
+    private let sort: ChannelSort
+    private let conditions: StoreConditions
+    /// Of all channels, and of one.
+    private let sql: (all: String, one: String)
+    /// The key of the part of a name that the channels' names contain.
+    private let part: String?
+
+    init(_ query: ChannelQuery) {
+        sort = query.effectiveSort
+        conditions = query.storeConditions
+        part = query.nameContains.map { NameKey.of($0) }
+        let all = """
+            SELECT c.channel_id, c.ordinal, m.read_count, m.notifications_muted_until IS NOT NULL,
+                   \(part == nil ? "NULL" : "c.name_key"), c.\(sort.column)
+            FROM memberships m CROSS JOIN channels c ON c.channel_id = m.channel_id
+            WHERE \(conditions.sql)
+            """
+        sql = (all, all + " AND c.channel_id = ?")
+    }
+
+    /// The places of all channels that the query holds, in no order.
+    func all(in database: Database) throws -> [ChannelPlace] {
+        var places: [ChannelPlace] = []
+        try database.each(sql.all, conditions.values) { row in
+            if let place = try place(&row) { places.append(place) }
+        }
+        return places
+    }
+
+    /// The place of a channel; nil if the query doesn't hold it.
+    func one(_ id: ChannelID, in database: Database) throws -> ChannelPlace? {
+        try database.first(sql.one, conditions.values + [id]) { try place(&$0) } ?? nil
+    }
+
+    private func place(_ row: inout CacheReader) throws -> ChannelPlace? {
+        let id: ChannelID = try row.value()
+        let (ordinal, readCount): (Int, Int) = (try row.value(), try row.value())
+        let isMuted: Bool = try row.value()
+        guard try ChannelQuery.nameKey(in: &row, contains: part) else { return nil }
+        let unreadCount = max(0, ordinal.subtractingWithSaturation(readCount))
+        return switch sort {
+        case .name: ChannelPlace(id: id, name: try row.value(), unreadCount: unreadCount, isMuted: isMuted)
+        case .unreadFirst:
+            ChannelPlace(
+                id: id, group: unreadCount > 0 ? 0 : 1, time: try row.value(), unreadCount: unreadCount, isMuted: isMuted)
+        case .lastMessage, .lastActivity, .created:
+            ChannelPlace(id: id, time: try row.value(), unreadCount: unreadCount, isMuted: isMuted)
+        }
+    }
+}
+
+extension ChannelSort {
+    /// The column of `channels` by which it sorts.
+    fileprivate var column: String {
+        switch self {
+        case .lastMessage, .unreadFirst: "list_at"
+        case .lastActivity: "last_activity"
+        case .created: "created_at"
+        case .name: "name_key"
+        }
+    }
+
+    /// The index with that column and the id.
+    var index: String {
+        switch self {
+        case .lastMessage, .unreadFirst: "channels_listed"
+        case .lastActivity: "channels_active"
+        case .created: "channels_created"
+        case .name: "channels_named"
+        }
+    }
+
+    /// Whether the index is one of the schema's. The others are made once a list asks for their order, since each costs every new channel, and that of
+    /// the activity every message.
+    var isAlwaysIndexed: Bool { index == "channels_listed" }
+
+    /// The statement that makes the index.
+    var indexStatement: String { "CREATE INDEX IF NOT EXISTS \(index) ON channels (\(column), channel_id)" }
 }
 
 /// A channel in the store that matches a query, as far as the store can tell.

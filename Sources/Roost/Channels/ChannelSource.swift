@@ -2,7 +2,7 @@ import GRDB
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// The source of a list of channels. Takes one call at a time.
+/// The source of a list of channels. Takes one call at a time; while the server answers one, other calls that don't ask it.
 @MainActor
 protocol ChannelSource: AnyObject {
     /// The rows to show, in their order. Nil before the first answer.
@@ -24,6 +24,8 @@ protocol ChannelSource: AnyObject {
 
     /// Applies a change of the store.
     func follow(_ change: StoreChange) async throws
+    /// Whether ``connected()`` and ``extend()`` ask the server.
+    var asksServer: Bool { get }
     /// Takes in that there is a connection, and everything that was missed is stored.
     func connected() async throws
     /// Adds a page of rows.
@@ -41,6 +43,7 @@ protocol ChannelSource: AnyObject {
 final class StoredChannels: ChannelSource {
     private let driver: SyncDriver
     private nonisolated let list: NIOLockedValueBox<ListedChannels>
+    let asksServer = false
     private(set) var items: [ChannelItem]?
     private(set) var number = 0
     private(set) var difference: ListUpdate<ChannelItem>?
@@ -49,13 +52,25 @@ final class StoredChannels: ChannelSource {
     private(set) var isPartial = false
     private(set) var shownUsers: [UserID: Int64] = [:]
     private(set) var nextEnd: Timestamp?
+    /// The order whose index would have found the first rows, and may have to be made; nil once it is asked for.
+    private var order: ChannelSort?
 
     init(_ query: ChannelQuery, pageSize: Int, driver: SyncDriver) {
         self.driver = driver
+        order = ListedChannels.usesIndex(query, pageSize: pageSize) ? query.effectiveSort : nil
         list = NIOLockedValueBox(ListedChannels(query, pageSize: pageSize))
     }
 
-    func follow(_ change: StoreChange) async throws { try await perform { try $0.apply(change, in: $1, now: $2) } }
+    func follow(_ change: StoreChange) async throws {
+        try await perform { try $0.apply(change, in: $1, now: $2) }
+        guard let order else { return }
+        self.order = nil
+        // If it found them, it is there.
+        guard !isPartial else { return }
+        let driver = driver
+        // The rows are there: nobody waits for whoever writes at this moment, and if it fails the next list tries it.
+        Task { try? await driver.files().store.makeIndex(for: order) }
+    }
     func connected() {}
     func extend() async throws { try await perform { try $0.extend(in: $1, now: $2) } }
     func complete() async throws { try await perform { try $0.complete(in: $1, now: $2) } }

@@ -19,6 +19,7 @@ struct ListedChannels: Sendable {
     }
 
     private let query: ChannelQuery
+    private let places: StoredPlaces
     private let pageSize: Int
     private var limit: Int
     /// The places of all channels; nil while only the first rows are known.
@@ -37,9 +38,13 @@ struct ListedChannels: Sendable {
 
     init(_ query: ChannelQuery, pageSize: Int) {
         self.query = query
+        places = StoredPlaces(query)
         self.pageSize = pageSize
         limit = pageSize
     }
+
+    /// Whether an index of the order finds the first rows of such a list.
+    static func usesIndex(_ query: ChannelQuery, pageSize: Int) -> Bool { query.nameContains == nil && pageSize <= firstRowsMax }
 
     var shown: Shown {
         Shown(
@@ -60,7 +65,7 @@ struct ListedChannels: Sendable {
         // Past some share of all channels, reading all of them takes less than looking up each.
         let before = items
         let isIntroduced = try introduce(change.users, in: database)
-        if let count = order?.places.count, items != nil, change.channels.count <= max(100, count / 8) {
+        if let count = order?.places.count, items != nil, change.channels.count <= max(100, count / 4) {
             try move(change.channels, in: database, now: now)
             finish()
         } else {
@@ -131,7 +136,7 @@ struct ListedChannels: Sendable {
     ///
     /// - Parameter keeping: The channels of which a row that is there is right.
     private mutating func readAll(keeping: (ChannelID) -> Bool, in database: Database, now: Timestamp) throws {
-        let order = ChannelOrder(try query.places(in: database), isReversed: query.isReversed)
+        let order = ChannelOrder(try places.all(in: database), isReversed: query.isReversed)
         let known = Dictionary((items ?? []).map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         let rows = try order.places.prefix(limit).map { place in
             let before = known[place.id]
@@ -186,7 +191,7 @@ struct ListedChannels: Sendable {
         }
         var isEndMoved = false
         for id in ids {
-            let moved = order.set(try query.places(in: database, only: id).first, for: id)
+            let moved = order.set(try places.one(id, in: database), for: id)
             var known: ChannelItem?
             if let from = moved.from, from < items.count { known = items.remove(at: from) }
             if let to = moved.to, to < limit, to <= items.count {

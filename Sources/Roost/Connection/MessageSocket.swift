@@ -26,14 +26,6 @@ struct SocketClosed: Error, Hashable {
     var reason: String
 }
 
-/// A message that would need several frames, from a socket that sends each in one: the server refuses longer frames.
-private struct MessageTooLong: Error, CustomStringConvertible {
-    var sizeBytes: Int
-    var description: String {
-        "a message of \(sizeBytes) bytes is longer than the \(Limits.frameSizeBytes) of a frame: use WebSocketTransport"
-    }
-}
-
 extension MessageSocket {
     /// Runs one connection, from its opening to its end, as ``Transport/run(url:outgoing:receive:)`` promises.
     func run(
@@ -71,7 +63,7 @@ extension MessageSocket {
                 do {
                     for await command in outgoing {
                         switch command {
-                        case .message(let bytes): try await send(bytes)
+                        case .message(let bytes): try await send(String(decoding: bytes, as: UTF8.self))
                         case .ping: ping.yield()
                         }
                     }
@@ -102,11 +94,6 @@ extension MessageSocket {
             group.cancelAll()
             return end ?? .closed(code: nil, reason: "the connection ended")
         }
-    }
-
-    private func send(_ bytes: [UInt8]) async throws {
-        guard bytes.count <= Limits.frameSizeBytes else { throw MessageTooLong(sizeBytes: bytes.count) }
-        try await send(String(decoding: bytes, as: UTF8.self))
     }
 
     // MARK: Why it ended
@@ -146,17 +133,21 @@ final class CallbackAnswer: Sendable {
 
     private let state = NIOLockedValueBox(State.begun)
 
-    /// Returns once it succeeded. One may wait.
+    /// Returns once it succeeded. One may wait. Cancelling is a word of its own: a system that is asked for nothing more may not call back.
     ///
     /// - Throws: What it failed with.
     func wait() async throws {
-        try await withCheckedThrowingContinuation { continuation in
-            let result: Result<Void, any Error>? = state.withLockedValue { state in
-                if case .done(let result) = state { return result }
-                state = .waiting(continuation)
-                return nil
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let result: Result<Void, any Error>? = state.withLockedValue { state in
+                    if case .done(let result) = state { return result }
+                    state = .waiting(continuation)
+                    return nil
+                }
+                if let result { continuation.resume(with: result) }
             }
-            if let result { continuation.resume(with: result) }
+        } onCancel: {
+            end(.failure(CancellationError()))
         }
     }
 

@@ -28,38 +28,71 @@ actor SystemEvents {
         (Notification.Name("WKApplicationDidEnterBackgroundNotification"), .background),
     ]
 
+    /// Keeps the system from suspending the process, until what it returns is called.
+    typealias Hold = @Sendable () -> @Sendable () -> Void
+
+    /// An event, and what to call when what follows from it is done.
+    private struct Notice: Sendable {
+        var event: Event
+        var release: @Sendable () -> Void = {}
+    }
+
     private let center: NotificationCenter
     private var observers: [any NSObjectProtocol] = []
     #if canImport(Network)
     private var monitor: NWPathMonitor?
     #endif
 
-    /// Calls back with each event, one after another, until the token is released.
+    /// Calls back with each event, one after another, until the token is released. The process isn't suspended in the background before the callback for that
+    /// has returned, as far as the system allows it.
     static func follow(
-        _ center: NotificationCenter = .default, _ callback: @escaping @Sendable (Event) async -> Void
+        _ center: NotificationCenter = .default, holding hold: @escaping Hold = SystemEvents.hold,
+        _ callback: @escaping @Sendable (Event) async -> Void
     ) -> ObservationToken {
-        let (events, continuation) = AsyncStream.makeStream(of: Event.self)
+        let (notices, continuation) = AsyncStream.makeStream(of: Notice.self)
         let task = Task {
             let source = SystemEvents(center)
-            await source.begin(continuation)
-            for await event in events { await callback(event) }
+            await source.begin(continuation, hold)
+            for await notice in notices {
+                await callback(notice.event)
+                notice.release()
+            }
             await source.end()
         }
         return ObservationToken(task: task)
     }
 
+    /// On systems that suspend an app soon after it went to the background, asks for the time to let go of files: one that is suspended with a lock on
+    /// files of an App Group is terminated. Elsewhere it does nothing.
+    static func hold() -> @Sendable () -> Void {
+        #if canImport(Darwin) && !os(macOS)
+        let isDone = DispatchSemaphore(value: 0)
+        // The process runs as long as this waits, on a thread of the system's. If the time is up before, the system calls once more, to end that.
+        ProcessInfo.processInfo.performExpiringActivity(withReason: "Letting go of files that are shared") { isExpired in
+            if isExpired { isDone.signal() } else { isDone.wait() }
+        }
+        return { isDone.signal() }
+        #else
+        return {}
+        #endif
+    }
+
     private init(_ center: NotificationCenter) { self.center = center }
 
-    private func begin(_ events: AsyncStream<Event>.Continuation) {
+    private func begin(_ notices: AsyncStream<Notice>.Continuation, _ hold: @escaping Hold) {
         for (name, event) in Self.notifications {
-            observers.append(center.addObserver(forName: name, object: nil, queue: nil) { _ in events.yield(event) })
+            let observer = center.addObserver(forName: name, object: nil, queue: nil) { _ in
+                // Here and not where it is handled: a moment later the process may not run any more.
+                notices.yield(event == .background ? Notice(event: event, release: hold()) : Notice(event: event))
+            }
+            observers.append(observer)
         }
         #if canImport(Network)
         let monitor = NWPathMonitor()
         let changes = NIOLockedValueBox(PathChanges())
         monitor.pathUpdateHandler = { path in
             let interfaces = path.status == .satisfied ? path.availableInterfaces.map(\.name) : nil
-            if changes.withLockedValue({ $0.isNews(interfaces) }) { events.yield(.otherNetwork) }
+            if changes.withLockedValue({ $0.isNews(interfaces) }) { notices.yield(Notice(event: .otherNetwork)) }
         }
         monitor.start(queue: DispatchQueue(label: "roost.network"))
         self.monitor = monitor

@@ -8,6 +8,9 @@ public protocol Transport: Sendable {
     /// - Throws: `RoostError` with `invalid_argument` if no attempt can succeed with it.
     func validate(_ url: URL) throws(RoostError)
 
+    /// The most bytes of one message that it can send. A longer one isn't given to it: the client refuses that operation and goes on with the next.
+    var outgoingSizeBytesMax: Int { get }
+
     /// Runs one connection, from its opening to its end.
     ///
     /// - Parameters:
@@ -24,6 +27,9 @@ public protocol Transport: Sendable {
 extension Transport {
     /// Accepts any address.
     public func validate(_ url: URL) throws(RoostError) {}
+
+    /// As much as the server takes: `Limits.messageSizeBytes`.
+    public var outgoingSizeBytesMax: Int { Limits.messageSizeBytes }
 }
 
 /// A command to send something.

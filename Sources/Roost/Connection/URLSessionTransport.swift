@@ -11,9 +11,7 @@ public import FoundationNetworking
 ///     var configuration = Chat.Configuration()
 ///     configuration.transport = URLSessionTransport()
 ///
-/// URLSession sends each message in one frame, and the server accepts frames of at most ``Limits/frameSizeBytes``. Only one message can be longer:
-/// after a reconnect, the client of a user in more than about a thousand channels sends its position in each. Use ``WebSocketTransport`` for such
-/// users.
+/// It sends and takes what ``WebSocketTransport`` does.
 public struct URLSessionTransport: Transport {
     private let configuration: URLSessionConfiguration
     private let messageSizeBytesMax: Int

@@ -126,16 +126,44 @@ public struct WebSocketTransport: Transport {
         headers.add(name: "Host", value: address.hostHeader)
         headers.add(name: "Content-Length", value: "0")
         let request = HTTPRequestHead(version: .http1_1, method: .GET, uri: address.path, headers: headers)
+        let status = NIOLockedValueBox<HTTPResponseStatus?>(nil)
         let upgrade = NIOTypedHTTPClientUpgradeConfiguration(
             upgradeRequestHead: request, upgraders: [upgrader],
-            notUpgradingCompletionHandler: { $0.eventLoop.makeFailedFuture(UpgradeRefused()) })
-        return try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
-            configuration: .init(upgradeConfiguration: upgrade))
+            notUpgradingCompletionHandler: { channel in
+                channel.eventLoop.makeFailedFuture(UpgradeRefused(status: status.withLockedValue { $0 }))
+            })
+        let pipeline = channel.pipeline.syncOperations
+        let upgraded = try pipeline.configureUpgradableHTTPClientPipeline(configuration: .init(upgradeConfiguration: upgrade))
+        let upgradeHandler = try pipeline.handler(type: NIOTypedHTTPClientUpgradeHandler<FrameChannel>.self)
+        try pipeline.addHandler(StatusReader(status), position: .before(upgradeHandler))
+        return upgraded
     }
 
-    /// The server answered with something else than a WebSocket: a proxy's page, a wrong address, a full server.
+    /// Notes the status of the answer, which the upgrade's handlers keep for themselves.
+    private final class StatusReader: ChannelInboundHandler, RemovableChannelHandler {
+        typealias InboundIn = HTTPClientResponsePart
+        private let status: NIOLockedValueBox<HTTPResponseStatus?>
+
+        init(_ status: NIOLockedValueBox<HTTPResponseStatus?>) { self.status = status }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            if case .head(let head) = unwrapInboundIn(data) { status.withLockedValue { $0 = head.status } }
+            // After the head come frames, if the server accepts.
+            context.fireChannelRead(data)
+            context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+        }
+    }
+
+    /// The server answered with something else than a WebSocket: a proxy's page, a wrong address, a server that is stopping or full.
     struct UpgradeRefused: Error, CustomStringConvertible {
-        var description: String { "the server didn't accept a WebSocket here" }
+        var status: HTTPResponseStatus?
+
+        var description: String {
+            guard let status else { return "the server didn't accept a WebSocket here" }
+            // RFC 9110 §15.6.4: it will, later.
+            if status == .serviceUnavailable { return "the server takes no connections at the moment (503)" }
+            return "the server didn't accept a WebSocket here (\(status.code))"
+        }
     }
 
     // MARK: Exchanging frames
@@ -177,7 +205,7 @@ public struct WebSocketTransport: Transport {
             group.addTask {
                 for await command in outgoing {
                     switch command {
-                    case .message(let bytes): try await outbound.write(contentsOf: WebSocketFrame.text(bytes))
+                    case .message(let bytes): try await outbound.write(.text(bytes))
                     case .ping:
                         try await outbound.write(WebSocketFrame(fin: true, opcode: .ping, maskKey: .random(), data: ByteBuffer()))
                     }
@@ -195,22 +223,8 @@ public struct WebSocketTransport: Transport {
 }
 
 extension WebSocketFrame {
-    /// The most bytes of one frame's content, a little below the server's limit (`Limits.frameSizeBytes`).
-    static let contentSizeBytesMax = 60_000
-
-    /// Returns a text message in as many frames as the server's limit requires.
-    fileprivate static func text(_ bytes: [UInt8]) -> [WebSocketFrame] {
-        var frames: [WebSocketFrame] = []
-        var rest = bytes[...]
-        repeat {
-            let part = rest.prefix(contentSizeBytesMax)
-            rest = rest.dropFirst(part.count)
-            frames.append(
-                WebSocketFrame(
-                    fin: rest.isEmpty, opcode: frames.isEmpty ? .text : .continuation, maskKey: .random(),
-                    data: ByteBuffer(bytes: part)))
-        } while !rest.isEmpty
-        return frames
+    fileprivate static func text(_ bytes: [UInt8]) -> WebSocketFrame {
+        WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: ByteBuffer(bytes: bytes))
     }
 
     fileprivate static func pong(_ data: ByteBuffer) -> WebSocketFrame {

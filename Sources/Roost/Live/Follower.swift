@@ -28,9 +28,13 @@ final class Follower {
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private var following: ObservationToken?
     @ObservationIgnored private var delayed: Task<Void, Never>?
-    @ObservationIgnored private let turns = Turns()
+    @ObservationIgnored private var turns = Turns()
+    /// What asks the server: what changes meanwhile is shown without waiting for the answers.
+    @ObservationIgnored private var questions = Turns()
     /// Whether it is unavailable because there is no connection.
     @ObservationIgnored private var isAway = false
+    /// Whether it is unavailable because this device's files couldn't be opened, which is tried again when the app connects.
+    @ObservationIgnored private var awaitsFiles = false
     @ObservationIgnored private var away: (@MainActor () async -> Bool)?
     /// Has the server asked once more.
     @ObservationIgnored private var connected: (@MainActor () async -> Void)?
@@ -68,7 +72,7 @@ final class Follower {
             }, away: away == nil ? nil : absent,
             failed: { [weak self] error in
                 failed?()
-                self?.enter(.unavailable(error))
+                self?.enter(.unavailable(error), awaitsFiles: true)
             },
             changed: { [weak self] change in
                 // With another history, or another file, users who were known aren't.
@@ -95,11 +99,15 @@ final class Follower {
 
     /// Has a step take its turn.
     ///
-    /// - Parameter isQuestion: Whether it asks for what the object shows, so that its success ends an earlier refusal.
+    /// - Parameters:
+    ///   - isQuestion: Whether it asks for what the object shows, so that its success ends an earlier refusal.
+    ///   - asksServer: Whether it waits for the server, and so takes its turn among what does. What it makes of the answer it does in a ``turn(_:)``.
     @discardableResult
-    func work(isQuestion: Bool = true, _ step: @escaping @MainActor () async throws -> Void) async -> Outcome {
+    func work(
+        isQuestion: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor () async throws -> Void
+    ) async -> Outcome {
         do {
-            try await turns.take(step)
+            try await (asksServer ? questions : turns).take(step)
             switch phase {
             case .refused where isQuestion, .unavailable where !isAway: enter(hasAnswer ? .loaded : .loading)
             case .refused, .unavailable, .loading, .loaded: break
@@ -138,12 +146,20 @@ final class Follower {
         }
     }
 
+    /// Has a part of work that asks the server take its turn among what changes the object. Does nothing once the user has logged out.
+    ///
+    /// - Throws: What it throws.
+    func turn(_ step: @escaping @MainActor () async throws -> Void) async throws {
+        try await turns.take { [weak self] in if self?.hasEnded == false { try await step() } }
+    }
+
     /// Has a step of the app's take its turn.
     ///
+    /// - Parameter asksServer: As for ``work(isQuestion:asksServer:_:)``.
     /// - Throws: The `RoostError` that it throws, and one with `unavailable` if the store can't be read; `CancellationError`.
-    func take(_ step: @escaping @MainActor () async throws -> Void) async throws {
+    func take(asksServer: Bool, _ step: @escaping @MainActor () async throws -> Void) async throws {
         do {
-            try await turns.take(step)
+            try await (asksServer ? questions : turns).take(step)
         } catch let error as RoostError {
             throw error
         } catch is CancellationError {
@@ -222,10 +238,21 @@ final class Follower {
     /// Says that the object was asked for something else. What it shows stays until there is an answer.
     func askedAnew() { enter(.loading) }
 
+    /// Cancels the work that is under way, because the object was asked for something else: the work for that doesn't wait for it.
+    func abandonWork() {
+        turns.cancel()
+        questions.cancel()
+        (turns, questions) = (Turns(), Turns())
+        askingAgain?.cancel()
+        (failures, askingAgain) = (0, nil)
+    }
+
     /// Says that the object won't be asked for.
     func refused(_ error: RoostError) { enter(.refused(error)) }
 
-    private var isUnanswered: Bool { phase == .loading || isAway && !driver.statuses.current.isGivenUpForNow }
+    private var isUnanswered: Bool {
+        phase == .loading || isAway && !driver.statuses.current.isGivenUpForNow || awaitsFiles && driver.statuses.current.isUnderWay
+    }
 
     /// Returns once there is an answer.
     ///
@@ -251,8 +278,8 @@ final class Follower {
         if let error = phase.error { throw error }
     }
 
-    private func enter(_ new: LivePhase, isAway: Bool = false) {
-        self.isAway = isAway
+    private func enter(_ new: LivePhase, isAway: Bool = false, awaitsFiles: Bool = false) {
+        (self.isAway, self.awaitsFiles) = (isAway, awaitsFiles)
         if new != phase { phase = new }
         guard new != .loading else { return }
         // Also whoever began to wait while a connection was being made that failed as the one before did.

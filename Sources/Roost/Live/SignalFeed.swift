@@ -8,12 +8,20 @@ final class SignalFeed: Sendable {
         case signal(Signal)
         /// Somebody has sent a message: they don't type any more.
         case wrote(UserID, ChannelID)
-        /// The connection has ended: what was known of this moment isn't any more.
-        case disconnected
+        /// The channel is watched from now on: what was known of this moment may be out of date.
+        case watching(ChannelID)
+        /// The server has ended what watched the channel.
+        case unwatched(ChannelID)
+        /// Nothing here watches the channel any more, as the app wants it.
+        case stoppedWatching(ChannelID)
+        /// The connection has ended: what was known of this moment isn't any more. Carries when the server was last heard of, by this device's clock.
+        case disconnected(lastHeard: Timestamp?)
     }
 
     private struct State {
         var followers: [Int: (channel: ChannelID, continuation: AsyncStream<News>.Continuation)] = [:]
+        /// The channels whose signals come on this connection.
+        var watched: Set<ChannelID> = []
         var lastNumber = 0
     }
 
@@ -37,10 +45,27 @@ final class SignalFeed: Sendable {
     }
 
     func send(_ news: News) {
-        let followers = state.withLockedValue { $0.followers.values.map(\.self) }
+        let followers = state.withLockedValue { state in
+            switch news {
+            case .watching(let channel): state.watched.insert(channel)
+            case .unwatched(let channel), .stoppedWatching(let channel): state.watched.remove(channel)
+            case .disconnected: state.watched = []
+            case .signal, .wrote: break
+            }
+            return state.followers.values.map(\.self)
+        }
         for follower in followers where news.channel == nil || news.channel == follower.channel {
             follower.continuation.yield(news)
         }
+    }
+
+    /// Whether what happens in a channel at this moment is told.
+    func isWatched(_ channel: ChannelID) -> Bool { state.withLockedValue { $0.watched.contains(channel) } }
+
+    /// Says of which channels nothing is told any more, since nobody here wants to watch them.
+    func endWatches(unless isWanted: (ChannelID) -> Bool) {
+        let ended = state.withLockedValue { $0.watched }.filter { !isWanted($0) }
+        for channel in ended.sorted() { send(.stoppedWatching(channel)) }
     }
 
     /// Ends all sequences, after what is in them.
@@ -60,7 +85,7 @@ extension SignalFeed.News {
     fileprivate var channel: ChannelID? {
         switch self {
         case .signal(let signal): signal.channel
-        case .wrote(_, let channel): channel
+        case .wrote(_, let channel), .watching(let channel), .unwatched(let channel), .stoppedWatching(let channel): channel
         case .disconnected: nil
         }
     }

@@ -7,10 +7,23 @@ final class Turns {
     func take<Value: Sendable>(_ work: @escaping @MainActor () async throws -> Value) async throws -> Value {
         let previous = last
         let task = Task {
-            await previous?.value
+            await withTaskCancellationHandler {
+                await previous?.value
+            } onCancel: {
+                previous?.cancel()
+            }
             return try await work()
         }
-        last = Task { _ = await task.result }
+        last = Task {
+            await withTaskCancellationHandler {
+                _ = await task.result
+            } onCancel: {
+                task.cancel()
+            }
+        }
         return try await task.value
     }
+
+    /// Cancels the work that is under way, and what waits for its turn.
+    func cancel() { last?.cancel() }
 }

@@ -53,7 +53,13 @@ public final class InvitationList {
                 self?.asked = []
                 await self?.fetchChannels()
             },
-            reload: { [weak self] _ in try await self?.reload() })
+            changed: { [weak self] change in
+                // The topic tells of users too, whether they have invited this one or not.
+                guard let self,
+                    change.isEverything || change.isOwn || items.contains(where: { change.users.contains($0.inviter.userId) })
+                else { return }
+                await follower.work { [weak self] in try await self?.reload() }
+            })
     }
 
     /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).

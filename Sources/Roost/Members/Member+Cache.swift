@@ -72,11 +72,8 @@ extension Membership: CachedRow {
 
     private static func save(_ membership: Membership, as user: UserID, in database: Database) throws {
         let channel = membership.channelId
-        let followed = try database.followedMessages(in: channel, after: membership.channelSeq)
-        let purged = try database.purges(in: channel, after: membership.channelSeq)
-        let membership = Unread.bringUp(membership, as: user, with: followed, purged)
+        let membership = try database.broughtUp(membership, as: user)
         if let stored = try database.membership(of: channel) {
-            // A resume brings most memberships twice, with the user's stream and with the channel's.
             if try stored == membership && database.overlay(of: channel) == nil { return }
             if stored.isNewer(than: membership) { return }
         }
@@ -155,9 +152,17 @@ extension Database {
 
     /// The user's own membership, current or former, as the server has it.
     func membership(of channel: ChannelID) throws -> Membership? {
-        let sql = "SELECT server_row FROM overlays WHERE channel_id = ? AND server_row IS NOT NULL"
-        return try json(sql, [channel]) ?? shownMembership(of: channel)
+        // Under an operation on its way the overlay has what the server has said.
+        try first(Self.queryOfServersMembership, [channel]) { row in
+            let said: Data? = try row.value()
+            return try said.map { try StoredJSON.decode(from: $0) } ?? Membership(cached: &row)
+        }
     }
+
+    private static let queryOfServersMembership = """
+        SELECT o.server_row, \(Membership.cacheColumns.of("m"))
+        FROM memberships m LEFT JOIN overlays o ON o.channel_id = m.channel_id WHERE m.channel_id = ?
+        """
 
     /// The same with the user's operations on their way, as lists show it.
     func shownMembership(of channel: ChannelID) throws -> Membership? { try model(Self.queryOfMembership, [channel.rawValue]) }
@@ -177,14 +182,18 @@ extension Database {
         VALUES (\(Membership.cacheColumns.placeholders), ?)
         """
 
-    /// The messages after a seq, up to where the channel is followed.
-    fileprivate func followedMessages(in channel: ChannelID, after seq: Seq) throws -> [Message] {
-        try models(Self.queryOfFollowed, [channel.rawValue, seq])
+    /// A membership at the position of its channel, which may have been followed further than the membership was.
+    fileprivate func broughtUp(_ membership: Membership, as user: UserID) throws -> Membership {
+        let channel = membership.channelId
+        guard let cursor = try cursor(of: channel), cursor > membership.channelSeq else { return membership }
+        let own: [Message] = try models(Self.queryOfOwn, [channel.rawValue, membership.channelSeq, cursor])
+        return Unread.bringUp(membership, as: user, with: own, try purges(in: channel, after: membership.channelSeq, upTo: cursor))
     }
 
-    private static let queryOfFollowed = """
-        SELECT \(Message.cacheColumns) FROM messages
-        WHERE channel_id = ?1 AND seq > ?2 AND seq <= (SELECT cursor FROM positions WHERE channel_id = ?1)
+    /// The user's own messages alone count. With a plus, so that the range of seqs finds them, and not all of the user's in the channel are gone
+    /// through.
+    private static let queryOfOwn = """
+        SELECT \(Message.cacheColumns) FROM messages WHERE channel_id = ? AND seq > ? AND seq <= ? AND +is_own = 1
         """
 }
 

@@ -9,7 +9,7 @@ public struct MemberItem: Identifiable, Hashable, Sendable {
     /// The whole profile as it was when the row was fetched. Nil for a member who came after that, and for a user who no longer exists.
     public internal(set) var profile: User?
     /// Whether the user is online, as far as is known. It is kept up to date while the channel is watched (``LiveChannel/watch(limit:watchersLimit:)``).
-    /// Otherwise it is as of ``MemberList/presenceAsOf``, and nil for a member who came after that.
+    /// Otherwise it is as of ``MemberList/presenceAsOf``. Nil for a member who came after the pages were fetched, and of whom nothing was told since.
     public internal(set) var isOnline: Bool?
     /// When the user was last online, as far as is known. Nil while they are online, and if they don't share it.
     public internal(set) var lastActiveAt: Timestamp?

@@ -17,8 +17,13 @@ public final class MemberList {
 
     /// The members in the list's order, as many pages as were loaded.
     public private(set) var items: [MemberItem] = []
-    /// The time that ``MemberItem/isOnline`` is as of if the channel isn't watched: that of the oldest page, by this device's clock. Nil before the first.
+    /// When the rows' ``MemberItem/isOnline`` was right, by this device's clock. Nil while it is right at this moment, because the channel is watched
+    /// (``LiveChannel/watch(limit:watchersLimit:)``), and before the first page.
+    ///
+    /// Where the channel isn't watched, it is the time of the oldest page; after a watch or a connection has ended, it is the last moment that is known.
     public private(set) var presenceAsOf: Timestamp?
+    /// Whether who comes and goes has been told since before the pages were asked for.
+    @ObservationIgnored private var followsPresence = false
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
     /// How far the list has come: before it is loaded, empty means nothing, and it is `refused` where the server, or a limit, refuses it.
@@ -59,7 +64,7 @@ public final class MemberList {
         }
         answer = ChannelAnswer(of: Self.channel(of: question), chat.driver)
         follower.follow(
-            .channel(channel), connected: { [weak self] in await self?.work { try await $0.refresh() } },
+            .channel(channel), connected: { [weak self] in await self?.work(asksServer: true) { try await $0.refresh() } },
             away: { [weak self] in
                 await self?.showKnown()
                 return true
@@ -70,7 +75,7 @@ public final class MemberList {
                 if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
                 if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
                 if self?.roster.users.isDisjoint(with: change.users) == false {
-                    await self?.work(isQuestion: false) { try await $0.introduce() }
+                    await self?.work(isQuestion: false) { try await $0.introduce(anew: change.users) }
                 }
             })
         let news = chat.driver.signals.news(of: channel)
@@ -78,9 +83,23 @@ public final class MemberList {
             task: Task { [weak self] in
                 for await news in news {
                     guard let self else { return }
-                    if case .signal(let signal) = news, let change = signal.presence { take(change) }
+                    switch news {
+                    case .signal(let signal): if let change = signal.presence { take(change) }
+                    // Who came and went between the pages and the watch wasn't told.
+                    case .watching: askSoon()
+                    case .unwatched, .stoppedWatching: stopFollowingPresence(at: chat.driver.environment.now())
+                    case .disconnected(let lastHeard): stopFollowingPresence(at: lastHeard)
+                    case .wrote: break
+                    }
                 }
             })
+    }
+
+    /// Nobody tells any more who comes and goes: what is shown was right until then.
+    private func stopFollowingPresence(at time: Timestamp?) {
+        guard followsPresence else { return }
+        followsPresence = false
+        presenceAsOf = time ?? chat.driver.environment.now()
     }
 
     private func take(_ change: PresenceChange) {
@@ -104,14 +123,16 @@ public final class MemberList {
     /// - Throws: `RoostError` with `not_connected` while offline, and as ``Chat/call(_:)`` does.
     public func loadMore() async throws {
         guard hasMore else { return }
-        try await follower.take {
+        try await follower.take(asksServer: true) {
             guard let cursor = self.roster.nextCursor else { return }
             self.toldMeanwhile = []
             defer { self.toldMeanwhile = nil }
             let page = try await self.page(after: cursor)
-            self.roster.add(page, isFirst: false)
-            self.applyToldMeanwhile(to: &self.roster)
-            try await self.introduce()
+            try await self.follower.turn {
+                self.roster.add(page, isFirst: false)
+                self.applyToldMeanwhile(to: &self.roster)
+                try await self.introduce()
+            }
         }
         show()
     }
@@ -131,8 +152,10 @@ public final class MemberList {
         return false
     }
 
-    private func work(isQuestion: Bool = true, _ step: @escaping @MainActor (MemberList) async throws -> Void) async {
-        await follower.work(isQuestion: isQuestion) { try await step(self) }
+    private func work(
+        isQuestion: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor (MemberList) async throws -> Void
+    ) async {
+        await follower.work(isQuestion: isQuestion, asksServer: asksServer) { try await step(self) }
         show()
     }
 
@@ -143,29 +166,36 @@ public final class MemberList {
         let seen = try await chat.driver.files().store.read { try $0.cursor(of: channel) }
         let count = isAnswered ? max(pageSize, roster.count) : pageSize
         let now = chat.driver.environment.now()
+        let signals = chat.driver.signals
+        let wasWatched = signals.isWatched(channel)
         toldMeanwhile = []
         defer { toldMeanwhile = nil }
-        var fresh = roster
-        fresh.forgetUpdates()
-        fresh.add(try await page(after: nil), isFirst: true)
-        var pages = 1
-        while let cursor = fresh.nextCursor, fresh.count < count, pages < PageCount.max(forRows: count, of: pageSize) {
-            fresh.add(try await page(after: cursor), isFirst: false)
-            pages += 1
+        // What events bring meanwhile is read again below.
+        var pages = roster
+        pages.forgetUpdates()
+        pages.add(try await page(after: nil), isFirst: true)
+        var pageCount = 1
+        while let cursor = pages.nextCursor, pages.count < count, pageCount < PageCount.max(forRows: count, of: pageSize) {
+            pages.add(try await page(after: cursor), isFirst: false)
+            pageCount += 1
         }
-        applyToldMeanwhile(to: &fresh)
-        (roster, self.seen) = (fresh, seen)
-        presenceAsOf = now
-        try await introduce()
-        isAnswered = true
-        // What else may have changed meanwhile is told after this, and asked for then.
-        if followsEvents, seen != nil { try await follow() }
+        try await follower.turn { [self, pages] in
+            var fresh = pages
+            applyToldMeanwhile(to: &fresh)
+            (roster, self.seen) = (fresh, seen)
+            followsPresence = wasWatched && signals.isWatched(channel)
+            presenceAsOf = followsPresence ? nil : now
+            try await introduce(anew: roster.users)
+            isAnswered = true
+            // What else may have changed meanwhile is told after this, and asked for then.
+            if followsEvents, seen != nil { try await follow() }
+        }
     }
 
     /// The user has logged out: nobody is asked any more.
     private func forget() {
         roster.removeAll()
-        (users, seen, presenceAsOf) = ([:], nil, nil)
+        (users, seen, presenceAsOf, followsPresence) = ([:], nil, nil, false)
         isAnswered = true
         show()
     }
@@ -188,12 +218,16 @@ public final class MemberList {
         try await introduce()
     }
 
-    /// Reads who the members are. The users of a page were stored before it was here.
-    private func introduce() async throws {
+    /// Reads who the members are, those of whom that is known only if something else is shown of them. The users of a page were stored before it was
+    /// here.
+    private func introduce(anew changed: Set<UserID> = []) async throws {
         let ids = roster.users
-        users = try await chat.driver.files().store.read { database in
-            Dictionary(uniqueKeysWithValues: try ids.map { ($0, try database.summary(of: $0)) })
+        // Nobody tells this list of those who have left it. They may come back with another name.
+        let known = users.filter { ids.contains($0.key) && !changed.contains($0.key) }
+        let read = try await chat.driver.files().store.read { database in
+            try ids.subtracting(known.keys).map { ($0, try database.summary(of: $0)) }
         }
+        users = known.merging(read) { _, latest in latest }
     }
 
     private func page(after cursor: String?) async throws -> Page<MemberEntry> {
@@ -247,7 +281,7 @@ public final class MemberList {
         follower.soon { [weak self] in
             // A new connection may have asked meanwhile.
             guard self?.answer.isOutdated == true else { return }
-            await self?.work { try await $0.refresh() }
+            await self?.work(asksServer: true) { try await $0.refresh() }
         }
     }
 }

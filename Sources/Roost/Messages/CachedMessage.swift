@@ -32,6 +32,20 @@ struct CachedMessage: Sendable {
     }
 }
 
+extension [MessageItem] {
+    /// The same messages of one sender with their users as they are stored now. Each user is read once.
+    func introduced(from sender: UserID, in database: Database) throws -> [MessageItem] {
+        guard !isEmpty else { return [] }
+        let sender = try database.summary(of: sender)
+        var known: [UserID: UserSummary] = [:]
+        return try map { item in
+            let mentioned = item.content.mentionees?.mentionedUsers ?? []
+            for user in mentioned where known[user] == nil { known[user] = try database.summary(of: user) }
+            return item.sent(by: sender, mentioning: mentioned.compactMap { known[$0] })
+        }
+    }
+}
+
 extension MessageItem {
     /// The same message with its users as they are stored now.
     func introduced(in database: Database) throws -> MessageItem {

@@ -152,10 +152,15 @@ extension Database {
         }
     }
 
-    /// Whether a message that the user sent is cached.
-    func holdsOwnMessage(_ clientId: ClientID, in channel: ChannelID) throws -> Bool {
-        let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE channel_id = ? AND client_id = ? AND is_own = 1)"
-        return try value(sql, [channel, clientId]) ?? false
+    /// The client ids of messages that the user sent, those among them that are cached.
+    func ownMessages(among clientIds: [ClientID], in channel: ChannelID) throws -> Set<ClientID> {
+        guard !clientIds.isEmpty else { return [] }
+        let names = String(decoding: try StoredJSON.encode(clientIds.map(\.rawValue)), as: UTF8.self)
+        let sql = """
+            SELECT client_id FROM messages
+            WHERE channel_id = ? AND is_own = 1 AND client_id IN (SELECT value FROM json_each(?))
+            """
+        return Set(try values(sql, [channel, names]))
     }
 
     /// A message that the user sent; nil if it isn't cached.

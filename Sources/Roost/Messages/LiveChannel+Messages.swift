@@ -30,7 +30,7 @@ extension LiveChannel {
     @discardableResult
     public func send(_ draft: MessageDraft) async throws -> ClientID {
         let operation = try Self.operation(draft, in: id)
-        typist.stops(in: self)
+        typist.stops()
         try await chat.driver.enqueue(sending: operation)
         return operation.clientId
     }
@@ -46,7 +46,7 @@ extension LiveChannel {
     @discardableResult
     public func sendConfirmed(_ draft: MessageDraft) async throws -> Message {
         let operation = try Self.operation(draft, in: id)
-        typist.stops(in: self)
+        typist.stops()
         return try await chat.driver.sendConfirmed(operation)
     }
 

@@ -1,9 +1,9 @@
 public import RoostAPI
 
 extension LiveReceipts {
-    /// The members who have read a message, without its sender, the last reader first.
+    /// The members who have read a message, without its sender and those who joined after it, the last reader first.
     public func readers(of message: Message) -> [UserID] {
-        positions.values.filter { $0.readSeq >= message.seq && $0.userId != message.sender }
+        positions.values.filter { $0.readSeq >= message.seq && $0.isAbout(message) }
             .sorted { ($0.lastReadAt?.milliseconds ?? 0, $1.userId) > ($1.lastReadAt?.milliseconds ?? 0, $0.userId) }
             .map(\.userId)
     }
@@ -12,7 +12,11 @@ extension LiveReceipts {
     /// `deliveryEvents`, these are just the ``readers(of:)``.
     public func recipients(of message: Message) -> Set<UserID> {
         Set(
-            positions.values.filter { max($0.readSeq, $0.deliveredSeq ?? 0) >= message.seq && $0.userId != message.sender }
-                .map(\.userId))
+            positions.values.filter { max($0.readSeq, $0.deliveredSeq ?? 0) >= message.seq && $0.isAbout(message) }.map(\.userId))
     }
+}
+
+extension ReadPosition {
+    /// Whether the position tells anything of a message: its sender hasn't read it, and who joined after it counts it as read from the start.
+    fileprivate func isAbout(_ message: Message) -> Bool { userId != message.sender && joinedSeq ?? 0 < message.seq }
 }

@@ -7,6 +7,13 @@ public import RoostAPI
 ///     cursor = composer.choose(member, at: cursor)        // one of them was chosen
 ///     try await channel.send(composer.draft)
 ///
+/// A message is edited with one that begins with its content:
+///
+///     var composer = MentionComposer(editing: message.content)
+///     …
+///     let draft = composer.draft
+///     try await channel.edit(message.messageId, text: draft.text, metadata: draft.metadata, mentionees: draft.mentionees)
+///
 /// Mentions move with the text that is typed before them, and end when they are changed themselves.
 public struct MentionComposer: Hashable, Sendable {
     /// The text. Setting it keeps the mentions that the change didn't touch.
@@ -15,13 +22,43 @@ public struct MentionComposer: Hashable, Sendable {
     }
     /// The mentions in it, in the order of their places.
     public private(set) var mentions: [TextMention]
+    /// The metadata of what it began with, whose other keys stay.
+    private let metadata: JSONValue?
+    /// Those whom the message mentions that it began with, and who have no place in the text.
+    private var unplaced = MentioneesBuilder()
+    /// Whether it began with a message or with mentions, so that a draft that says nothing of mentions would keep the former ones.
+    private let endsMentions: Bool
+    /// The same of metadata.
+    private let endsMetadata: Bool
 
-    /// Begins with a text, such as that of a message to edit. Mentions that are outside of the text are left out, because a message may have any
-    /// places (MN-05).
-    public init(text: String = "", mentions: [TextMention] = []) {
+    /// Begins with a text, such as the user's draft. Mentions that are outside of the text are left out, because a message may have any places (MN-05).
+    ///
+    /// - Parameters:
+    ///   - text: The text.
+    ///   - mentions: Those in it. If there are any, ``draft`` says so when the last of them has ended.
+    ///   - metadata: The app's own metadata, beside which the mentions are put.
+    public init(text: String = "", mentions: [TextMention] = [], metadata: JSONValue? = nil) {
         self.text = text
+        self.metadata = metadata
         let count = text.utf16.count
         self.mentions = mentions.filter { $0.isWithin(count) }.sorted { $0.index < $1.index }
+        (endsMentions, endsMetadata) = (!mentions.isEmpty, !mentions.isEmpty)
+    }
+
+    /// Begins with a message, to edit it. Users whom it mentions without a place in its text stay mentioned.
+    public init(editing content: MessageContent) {
+        text = content.text
+        metadata = content.metadata
+        let (count, mentionees) = (content.text.utf16.count, content.mentionees ?? [])
+        // The metadata are what an app highlights; only the `mentionees` are told.
+        let users = mentionees.mentionedUsers
+        let placed = MentionMapper.mentions(from: content.metadata).filter { mention in
+            mention.isWithin(count) && (mention.userId.map(users.contains) ?? mentionees.mentionsChannel)
+        }
+        mentions = placed.sorted { $0.index < $1.index }
+        unplaced.mentionUsers(users.filter { user in !placed.contains { $0.userId == user } })
+        if mentionees.mentionsChannel, !placed.contains(where: { $0.type == .channel }) { unplaced.mentionChannel() }
+        (endsMentions, endsMetadata) = (true, content.metadata != nil)
     }
 
     /// The text between an "@" and the cursor: the beginning of a name to search for, empty right after the "@". Nil if no mention is being typed.
@@ -51,10 +88,17 @@ public struct MentionComposer: Hashable, Sendable {
     /// - Returns: The new position of the cursor.
     public mutating func chooseChannel(as name: String = "all", at cursor: Int) -> Int { insert(name, nil, at: cursor) }
 
-    /// The message to send: the text, whom it mentions, and where.
+    /// The message to send, or what to edit it to: the text, whom it mentions, and where.
+    ///
+    /// If it began with a message or with mentions, its `mentionees` are an empty list rather than nil when nobody is mentioned, and its `metadata` an empty
+    /// object when nothing is left in them: an edit keeps what it says nothing of.
     public var draft: MessageDraft {
-        MessageDraft(
-            text: text, metadata: MentionMapper.metadata(from: mentions), mentionees: mentions.mentionees)
+        var builder = unplaced
+        for mention in mentions { builder.mention(mention) }
+        let metadata = MentionMapper.metadata(from: mentions, beside: metadata)
+        return MessageDraft(
+            text: text, metadata: metadata ?? (endsMetadata ? [:] : nil),
+            mentionees: builder.mentionees ?? (endsMentions ? [] : nil))
     }
 
     private mutating func insert(_ name: String, _ user: UserID?, at cursor: Int) -> Int {

@@ -39,6 +39,13 @@ extension Message: CachedRow {
 }
 
 extension Database {
+    /// Adds new messages to their channel's counters, but for those that the counters have.
+    func add(_ rows: Rows, toCountersOf channel: ChannelID) throws {
+        for message in rows.messages ?? [] {
+            try addToCounters(of: channel, messageAt: message.seq, counts: Unread.counts(message), sentAt: message.createdAt)
+        }
+    }
+
     /// Returns the messages of a channel that the cache keeps, as it keeps them.
     ///
     /// What decides it is read once for all of them: nearly always that is the membership alone.

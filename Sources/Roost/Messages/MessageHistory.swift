@@ -22,8 +22,22 @@ extension LiveChannel {
     }
 }
 
+extension LiveChannel {
+    /// A page of the channel's messages that mention the user, by name or with the whole channel, the newest first: by when they began to, so that an old
+    /// message that was edited to mention the user comes before newer ones.
+    ///
+    /// - Parameters:
+    ///   - cursor: `nextCursor` of the page before; nil for the first one.
+    ///   - limit: 1 to 100.
+    /// - Throws: As ``Chat/call(_:)``; `not_member` or `not_found` if the user can't read the channel.
+    public func mentions(after cursor: String? = nil, limit: Int = 30) async throws -> Page<Message> {
+        try await chat.call(ListMentions(channel: id, limit: limit, cursor: cursor))
+    }
+}
+
 extension Chat {
-    /// A page of the messages that mention the user by name, in all channels, the newest first.
+    /// A page of the messages that mention the user by name, in all channels, the newest first. ``LiveChannel/mentions(after:limit:)`` has one channel's,
+    /// with those that mention the whole channel.
     ///
     /// - Parameters:
     ///   - cursor: `nextCursor` of the page before; nil for the first one.
@@ -42,7 +56,8 @@ extension Chat {
 /// Each history keeps its own position; a new one starts over.
 @MainActor
 public final class MessageHistory {
-    /// Where a history begins. Times are compared to the millisecond; messages of one time are never split between two pages (SB-52).
+    /// Where a history begins. Times are compared to the millisecond. The pages from a time or a message on don't end between messages of one time (SB-52),
+    /// so they may be larger than the limit.
     public enum Place: Hashable, Sendable {
         /// At the newest message.
         case newest
@@ -58,6 +73,8 @@ public final class MessageHistory {
         case afterMessage(MessageID)
         /// Around a message, which is the last one of the first half.
         case aroundMessage(MessageID)
+
+        fileprivate var keepsTimesWhole: Bool { self != .newest }
     }
 
     /// Whether there may be older messages.
@@ -94,6 +111,7 @@ public final class MessageHistory {
         guard !isLoading else { throw RoostError(.queryInProgress, "A page of this history is on its way.") }
         guard isNewer ? hasNewer : hasOlder else { return [] }
         var next = question
+        next.keepsTimesWhole = place.keepsTimesWhole ? true : nil
         if let seen, isNewer { next.after = seen.last } else if let seen { next.before = seen.first } else { next.begin(at: place) }
         isLoading = true
         defer { isLoading = false }

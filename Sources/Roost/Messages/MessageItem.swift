@@ -1,7 +1,10 @@
 public import RoostAPI
 
 /// One row of a message list: a message of the channel, or one of the user's that is on its way.
-public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
+///
+/// The fields of its ``content`` are its own too: `item.text`. None of them can be set, which would edit nothing.
+@dynamicMemberLookup
+public struct MessageItem: Identifiable, Hashable, Sendable {
     /// How far the message has come.
     public enum State: Hashable, Sendable {
         /// The server has it on disk.
@@ -34,6 +37,7 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         var change: State?
         var isDeleted = false
         var isDeletedForMe = false
+        var droppedMentions: [UserID] = []
         /// The user's operations on their way that make it what it is.
         var operations: [Int64] = []
     }
@@ -48,17 +52,15 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         let users = content.mentionees?.mentionedUsers ?? []
         return users.map { user in row.value.mentioned.first { $0.userId == user } ?? UserSummary(userId: user) }
     }
+    /// The users whom the user's message names, or the user's last edit of it, and whom it doesn't mention: they aren't members, may not read the channel,
+    /// or are banned. The server tells it with its answer, and this device remembers it as long as the chat is there.
+    public var droppedMentions: [UserID] { row.value.droppedMentions }
     /// The id that the sender's client gave the message.
     public var clientId: ClientID { row.value.clientId }
     /// Its content; empty once it is deleted.
-    public var content: MessageContent {
-        get { row.value.content }
-        set {
-            var changed = row.value
-            changed.content = newValue
-            row = Boxed(changed)
-        }
-    }
+    public var content: MessageContent { row.value.content }
+    /// A field of the content.
+    public subscript<Value>(dynamicMember path: KeyPath<MessageContent, Value>) -> Value { content[keyPath: path] }
     /// When the server stored it; while it is on its way, when the user sent it, by this device's clock.
     public var createdAt: Timestamp { row.value.createdAt }
     /// How far the message has come.
@@ -110,6 +112,16 @@ public struct MessageItem: MessageCarrying, Identifiable, Hashable, Sendable {
         var item = self
         var changed = row.value
         (changed.sender, changed.mentioned) = (sender, mentioned)
+        item.row = Boxed(changed)
+        return item
+    }
+
+    /// The same message with those whom it names and doesn't mention.
+    func dropping(_ users: [UserID]) -> MessageItem {
+        guard droppedMentions != users else { return self }
+        var item = self
+        var changed = row.value
+        changed.droppedMentions = users
         item.row = Boxed(changed)
         return item
     }

@@ -66,6 +66,7 @@ public final class MessageList {
     @ObservationIgnored private var isFetching = false
     @ObservationIgnored private var isOpened = false
     @ObservationIgnored private var isShown = false
+    @ObservationIgnored private let shown: ShownMessages.List
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<MessageItem>()
 
@@ -78,6 +79,7 @@ public final class MessageList {
         turn = chat.driver.order.take()
         self.pageSize = min(max(pageSize, 1), Limits.historyPage.max)
         window = MessageWindow(pageSize: self.pageSize)
+        shown = chat.driver.shownMessages.add(channel)
         follower = Follower(chat.driver)
         follower.follow(
             .messages(channel),
@@ -106,6 +108,8 @@ public final class MessageList {
     /// - Throws: `RoostError` with `not_connected` while offline, `not_member` when the channel isn't one of the user's.
     public func loadOlder() async throws {
         guard hasOlder else { return }
+        shown.beginMove()
+        defer { shown.endMove() }
         if !window.hasOlderCached { try await driver.load(.older(than: window.place), in: channelId, limit: pageSize) }
         // Paging abandons the list's anchor. If there is nothing to page to, the list still goes there.
         leaveOpening()
@@ -118,6 +122,8 @@ public final class MessageList {
     ///
     /// - Throws: As ``loadOlder()``.
     public func loadNewer() async throws {
+        shown.beginMove()
+        defer { shown.endMove() }
         if hasNewer, !window.hasNewerCached {
             try await driver.load(.newer(than: window.place), in: channelId, limit: pageSize)
         }
@@ -127,6 +133,8 @@ public final class MessageList {
 
     /// Shows the newest page, and follows the newest messages from then on. Does nothing else if the list has them already.
     public func showNewest() async {
+        shown.beginMove()
+        defer { shown.endMove() }
         leaveOpening()
         await follower.work { try await self.read(.newest) }
     }
@@ -210,10 +218,11 @@ public final class MessageList {
                 if window.isRead || status.isAway { try window.read(window.isRead ? .stay : .newest, of: channel, in: database) }
             }
             // One that is in both is the channel's: its row in the outbox is about to be removed.
-            let unsent = try pending.filter { try !database.holdsOwnMessage($0.clientId, in: channel) }
+            let arrived = try database.ownMessages(among: pending.map(\.clientId), in: channel)
+            let unsent = pending.filter { !arrived.contains($0.clientId) }
             return Reading(
                 window: window, mark: mark, opening: opening, missing: step.load,
-                pending: try unsent.map { try $0.introduced(in: database) })
+                pending: try unsent.introduced(from: user, in: database))
         }
         show(read, after: asked)
         guard !isOpened else { return }
@@ -228,14 +237,13 @@ public final class MessageList {
 
     /// Takes the channel's operations of the outbox: messages, with what was changed of them since, and changes of other messages.
     private func take(_ operations: [OutboxItem]) {
-        let sender = UserSummary(userId: user)
-        pending = operations.compactMap { item in
-            MessageItem(item, sender: sender)?.changed(
-                by: operations.filter { $0.operation.changed == [.sent(item.message?.clientId ?? "")] })
-        }
         changes = [:]
         for item in operations {
             for message in item.operation.changed { changes[message, default: []].append(item) }
+        }
+        let sender = UserSummary(userId: user)
+        pending = operations.compactMap { item in
+            MessageItem(item, sender: sender).map { $0.changed(by: changes[.sent($0.clientId)] ?? []) }
         }
     }
 
@@ -253,11 +261,18 @@ public final class MessageList {
         guard opening == asked else { return }
         (window, mark, opening, missing) = (read.window, read.mark, read.opening, read.missing)
         renamed = []
+        // What a place needs comes page by page.
+        shown.shows(from: opening == nil ? (window.rows.first?.seq ?? .max) : 0)
         if hasOlder != window.hasOlder { hasOlder = window.hasOlder }
         if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
         if newerCount != window.newerCount { newerCount = window.newerCount }
         if firstUnread != mark.first { firstUnread = mark.first }
-        show(window.rows.map { withChanges($0.item) } + (window.hasNewer ? [] : read.pending))
+        let dropped = driver.droppedMentions.all
+        let stored = window.rows.map { row in
+            let users = dropped.isEmpty ? nil : row.item.message.flatMap { dropped[$0.messageId] }
+            return withChanges(row.item.dropping(users ?? []))
+        }
+        show(stored + (window.hasNewer ? [] : read.pending))
     }
 
     /// A message with what the user has changed of it and the server doesn't know yet.

@@ -25,14 +25,11 @@ extension PurgedMessage: CachedRow {
 }
 
 extension Database {
-    /// Returns the messages of a channel deleted for good after a seq, as far as the channel is followed.
-    func purges(in channel: ChannelID, after seq: Seq) throws -> [PurgedMessage] {
-        let sql = """
-            SELECT seq, change_seq, counts FROM purged
-            WHERE channel_id = ?1 AND change_seq > ?2 AND change_seq <= (SELECT cursor FROM positions WHERE channel_id = ?1)
-            """
+    /// Returns the messages of a channel that were deleted for good after a seq, up to another.
+    func purges(in channel: ChannelID, after seq: Seq, upTo last: Seq) throws -> [PurgedMessage] {
+        let sql = "SELECT seq, change_seq, counts FROM purged WHERE channel_id = ? AND change_seq > ? AND change_seq <= ?"
         var purged: [PurgedMessage] = []
-        try each(sql, [channel, seq]) {
+        try each(sql, [channel, seq, last]) {
             purged.append(PurgedMessage(seq: try $0.value(), changeSeq: try $0.value(), counts: try $0.value()))
         }
         return purged

@@ -14,8 +14,8 @@ extension Store {
     }
 }
 
-/// The cache has a size that it is brought under when it is opened: the oldest messages of channels go, of those first that weren't shown
-/// or weren't for longest. The newest of each channel stay, and the server has the others.
+/// The cache has a size that it is brought under when it is opened, and while it is open (``CacheUpkeep``): the oldest messages of channels go, of those first
+/// that weren't shown or weren't for longest. The newest of each channel stay, and the server has the others.
 extension Database {
     /// The messages of a channel that stay.
     private static let messagesKept = 100
@@ -45,7 +45,7 @@ extension Database {
     }
 
     /// The followed channels, those first whose messages were never shown or longest ago.
-    private func channelsByOpening() throws -> [ChannelID] {
+    func channelsByOpening() throws -> [ChannelID] {
         let sql = """
             SELECT p.channel_id FROM positions p LEFT JOIN opened_channels o ON o.channel_id = p.channel_id
             ORDER BY COALESCE(o.number, 0), p.channel_id
@@ -55,23 +55,42 @@ extension Database {
 
     /// - Returns: The bytes of what was deleted, about.
     private func trim(_ channel: ChannelID, _ kinds: CachedRowKinds) throws -> Int {
-        // Of the window, what comes after the messages that stay; of the stretches before it, nothing.
-        let sql = """
-            SELECT MAX(p.window_start, COALESCE((
-                SELECT seq FROM messages WHERE channel_id = ?1 AND seq >= p.window_start ORDER BY seq DESC LIMIT 1 OFFSET ?2), 0))
-            FROM positions p WHERE p.channel_id = ?1
-            """
-        let kept: Seq? = try value(sql, [channel, Self.messagesKept - 1])
-        guard let kept, kept > 0 else { return 0 }
-        let deleted: Int? = try value(Self.sizeOfMessages, [channel, kept])
+        guard let kept = try firstKept(of: channel) else { return 0 }
+        let deleted = try size(ofMessagesIn: channel, before: kept).bytes
         try kinds.forget(messages: 0...(kept - 1), in: channel, self)
         try beginWindow(of: channel, at: kept)
-        return deleted ?? 0
+        return deleted
+    }
+
+    /// The seq from which a channel keeps its messages whatever the cache's size: of the window, what comes after that stays; of the stretches before it, nothing.
+    /// Nil if all of them stay.
+    ///
+    /// - Parameter shown: The first message that a list shows.
+    func firstKept(of channel: ChannelID, shownFrom shown: Seq = .max) throws -> Seq? {
+        guard let position = try position(of: channel), shown >= position.windowStart else { return nil }
+        let sql = "SELECT seq FROM messages WHERE channel_id = ? AND seq >= ? ORDER BY seq DESC LIMIT 1 OFFSET ?"
+        let oldest: Seq? = try value(sql, [channel, position.windowStart, Self.messagesKept - 1])
+        let kept = max(position.windowStart, min(oldest ?? 0, shown))
+        return kept > 0 ? kept : nil
+    }
+
+    /// The seq from which a channel keeps its messages if no more than about a number of those before another one go: all stretches go at once.
+    func firstKept(of channel: ChannelID, before kept: Seq, afterDeleting count: Int) throws -> Seq {
+        let sql = "SELECT seq FROM messages WHERE channel_id = ? AND seq < ? ORDER BY seq LIMIT 1 OFFSET ?"
+        let next: Seq? = try value(sql, [channel, kept, count])
+        return max(next ?? kept, try position(of: channel)?.windowStart ?? 0)
+    }
+
+    /// How many messages of a channel come before one, and the bytes that they take, about.
+    func size(ofMessagesIn channel: ChannelID, before kept: Seq) throws -> (count: Int, bytes: Int) {
+        var size = (count: 0, bytes: 0)
+        try each(Self.sizeOfMessages, [channel, kept]) { row in size = (try row.value(), try row.value()) }
+        return size
     }
 
     /// Beside what is long, a message has some 200 bytes in its row and in the entries of the indexes.
     private static let sizeOfMessages = """
-        SELECT COALESCE(SUM(200 + LENGTH(CAST(text AS BLOB)) + COALESCE(LENGTH(CAST(data AS BLOB)), 0) + COALESCE(LENGTH(metadata), 0)
+        SELECT COUNT(*), COALESCE(SUM(200 + LENGTH(CAST(text AS BLOB)) + COALESCE(LENGTH(CAST(data AS BLOB)), 0) + COALESCE(LENGTH(metadata), 0)
                    + COALESCE(LENGTH(mentionees), 0) + COALESCE(LENGTH(meta_arrays), 0)), 0)
         FROM messages WHERE channel_id = ? AND seq < ?
         """

@@ -110,9 +110,25 @@ extension Sync {
                     + advanceWrite(of: channel) + forgotten.map { .forgetMessages(channel, $0) }))
     }
 
+    /// Gives up the oldest messages of channels: what is cached of each begins later, without stretches.
+    mutating func trim(_ starts: [ChannelID: Seq]) {
+        var writes: [StoreWrite] = []
+        for (channel, start) in starts.sorted(by: { $0.key < $1.key }) {
+            guard var position = saved.channels[channel] else { continue }
+            position.windowStart = max(position.windowStart, start)
+            position.stretches = []
+            saved.channels[channel] = position
+            outdateLoads(in: channel)
+            writes.append(.position(channel, position))
+            guard position.windowStart > 0 else { continue }
+            writes.append(.forgetMessages(channel, 0...(position.windowStart - 1)))
+        }
+        if !writes.isEmpty { emit(.store(writes)) }
+    }
+
     // MARK: Pages on their way
 
-    /// A channel begins afresh.
+    /// What is cached of a channel begins afresh, or later.
     mutating func outdateLoads(in channel: ChannelID) {
         for place in loads.keys where place.channel == channel {
             loads[place]?.isOutdated = true

@@ -27,6 +27,14 @@ extension Sync {
         }
     }
 
+    /// Tells what has become of an edit that names users: only its answer says whom of them it doesn't mention. That of a repetition doesn't.
+    mutating func settleEdit(_ item: OutboxItem, _ bytes: [UInt8]) {
+        guard case .edit(let edit, _) = item.operation, edit.mentionees != nil,
+            let message = try? ReplyResult<Message>.decode(bytes)
+        else { return }
+        emit(.settled(MessageKey(channel: message.channelId, clientId: message.clientId), .success(message)))
+    }
+
     /// Rows of a channel came with its stream and are stored.
     mutating func arrived(_ rows: Rows) {
         for message in rows.sent(by: user) { arrived(message) }

@@ -126,9 +126,7 @@ extension [TextMention] {
     /// The `mentionees` of a message with these mentions, which are told of it (MN-09).
     public var mentionees: [Mentionee]? {
         var builder = MentioneesBuilder()
-        for mention in self {
-            if let user = mention.userId { builder.mentionUsers([user]) } else { builder.mentionChannel() }
-        }
+        for mention in self { builder.mention(mention) }
         return builder.mentionees
     }
 }
@@ -139,7 +137,7 @@ extension [TextMention] {
 ///     mentions.mentionUsers(["ann", "ben"])
 ///     mentions.mentionChannel()
 ///     draft.mentionees = mentions.mentionees
-public struct MentioneesBuilder: Sendable {
+public struct MentioneesBuilder: Hashable, Sendable {
     private var users: [UserID] = []
     private var isOfChannel = false
 
@@ -153,6 +151,10 @@ public struct MentioneesBuilder: Sendable {
 
     /// Mentions everyone in the channel.
     public mutating func mentionChannel() { isOfChannel = true }
+
+    mutating func mention(_ mention: TextMention) {
+        if let user = mention.userId { mentionUsers([user]) } else { mentionChannel() }
+    }
 
     /// The entries; nil if nobody is mentioned.
     public var mentionees: [Mentionee]? {

@@ -15,8 +15,9 @@ extension LiveChannel {
     /// Begins reading the channel on this device (AM-45): nothing in it is unread any more, at any moment on this device and within seconds on the user's others,
     /// however much arrives. It may be called again, and for several channels at once.
     ///
-    /// Reading continues across reconnects, and while offline. It ends with ``stopReading()``, with ``markUnread(from:)`` on any of the user's devices, and with the membership. When
-    /// the app ends or its connection is lost, the server ends it (AM-46): what hasn't arrived by then stays unread.
+    /// Reading continues across reconnects, and while offline. It ends with ``stopReading()``, with ``markUnread(from:)`` on any of the user's devices, with the membership, and
+    /// with the right to read: call this again when that is back. When the app ends or its connection is lost, the server ends it (AM-46): what hasn't arrived by
+    /// then stays unread.
     ///
     /// This returns when the server has accepted it, or at once without a connection. If the server can't accept it at the moment, it is asked again, which may take
     /// long. Cancelling ends the wait, not the reading.

@@ -22,7 +22,7 @@ private final class ReadMarker {
     private let messages: MessageList?
     private let interval: Duration
     private var observations: [ObservationToken] = []
-    /// Up to where it was marked.
+    /// Up to where it was marked, or was read anyway.
     private var marked: Seq = 0
     /// The mark on its way, and the wait after it.
     private var work: Task<Void, Never>?
@@ -38,15 +38,21 @@ private final class ReadMarker {
 
     /// The seq up to which there is something to mark; nil if there is nothing.
     private func due() -> Seq? {
-        guard let membership = channel.membership, membership.state == .member, channel.unreadCount > 0 else { return nil }
+        guard let membership = channel.membership, membership.state == .member else { return nil }
         // The server has begun anew, from a backup or with other data. The newest message may be older for being deleted: the counters tell it.
         if let seq = channel.channel?.counters.seq, seq < marked { marked = 0 }
+        guard channel.unreadCount > 0 else {
+            // All of it was read, on whatever device, or is the user's own. What of it is marked as unread later stays so.
+            marked = max(marked, channel.lastMessage?.seq ?? 0)
+            return nil
+        }
         let shown = messages.map { list in list.items.lazy.compactMap { $0.message?.seq }.last } ?? channel.lastMessage?.seq
         return shown.flatMap { $0 > max(membership.readSeq, marked) ? $0 : nil }
     }
 
     private func mark() {
-        guard work == nil, !hasEnded, let seq = due() else { return }
+        let seq = due()
+        guard work == nil, !hasEnded, let seq else { return }
         let (clock, interval) = (channel.chat.driver.environment.clock, interval)
         work = Task { [weak self] in
             await self?.send(seq)

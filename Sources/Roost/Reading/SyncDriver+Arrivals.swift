@@ -32,12 +32,7 @@ extension SyncDriver {
         guard let store = try? await files().store else { return }
         let rules = arrivalRules
         let candidates = try? await store.read { database in
-            try arrivals.keys.sorted().compactMap { id -> (id: ChannelID, type: ChannelType, hasPolicy: Bool)? in
-                guard let (type, hasPolicy) = try database.typeOfChannel(id), rules.mayWant(type, hasPolicy: hasPolicy) else {
-                    return nil
-                }
-                return (id, type, hasPolicy)
-            }
+            try database.types(of: arrivals.keys).filter { rules.mayWant($0.type, hasPolicy: $0.hasPolicy) }
         }
         var untold: [ChannelID: Seq] = [:]
         for (id, type, hasPolicy) in candidates ?? [] {

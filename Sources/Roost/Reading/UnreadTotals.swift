@@ -8,7 +8,7 @@ struct UnreadTotals: Sendable {
     private var sum: Int64 = 0
 
     /// Hidden channels count too, as in the server's total.
-    private static let query = ChannelQuery(hidden: .all)
+    private static let places = StoredPlaces(ChannelQuery(hidden: .all))
 
     var total: TotalUnread { TotalUnread(unreadCount: Int(clamping: sum), unreadChannelCount: counts?.count ?? 0) }
 
@@ -18,7 +18,7 @@ struct UnreadTotals: Sendable {
         counts = nil
         var updated = known
         for id in change.channels {
-            let count = try Self.query.places(in: database, only: id).first?.countedUnread ?? 0
+            let count = try Self.places.one(id, in: database)?.countedUnread ?? 0
             sum += Int64(count) - Int64(updated[id] ?? 0)
             updated[id] = count > 0 ? count : nil
         }
@@ -27,7 +27,7 @@ struct UnreadTotals: Sendable {
 
     private mutating func readAll(in database: Database) throws {
         counts = nil
-        let unread = try Self.query.places(in: database).filter { $0.countedUnread > 0 }
+        let unread = try Self.places.all(in: database).filter { $0.countedUnread > 0 }
         counts = Dictionary(unread.map { ($0.id, $0.countedUnread) }, uniquingKeysWith: { _, last in last })
         sum = unread.reduce(0) { $0 + Int64($1.countedUnread) }
     }

@@ -29,7 +29,13 @@ public final class LivePreferences {
     init(_ driver: SyncDriver) {
         self.driver = driver
         follower = Follower(driver)
-        follower.follow(.own, reload: { [weak self] _ in try await self?.reload() })
+        follower.follow(
+            .own,
+            changed: { [weak self] change in
+                // The topic tells of users too.
+                guard change.isEverything || change.isOwn else { return }
+                await self?.follower.work { [weak self] in try await self?.reload() }
+            })
     }
 
     /// All preferences as one value.

@@ -34,8 +34,8 @@ extension Sync {
         /// Beyond so many, those shown first make room: they have scrolled away.
         static let shownMax = 1000
         static let rememberedMax = 10_000
-        /// A question is one frame, as not every transport divides one.
-        static let questionBytesMax = 48 << 10
+        /// With long ids a question for all of them would be longer than the server takes.
+        static let questionBytesMax = Limits.messageSizeBytes / 2
 
         mutating func show(_ users: [UserID: Int64]) {
             // Who is shown again was shown last.

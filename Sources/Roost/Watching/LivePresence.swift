@@ -45,9 +45,14 @@ public final class LivePresence {
             task: Task { [weak self] in
                 for await news in news {
                     guard let self, !follower.hasEnded else { return }
-                    if case .signal(let signal) = news, let change = signal.presence {
+                    switch news {
+                    case .signal(let signal):
+                        guard let change = signal.presence else { break }
                         signalCount += 1
                         show(change.onlineCount)
+                    // The server says why when it is asked once more.
+                    case .unwatched: askSoon()
+                    case .wrote, .watching, .stoppedWatching, .disconnected: break
                     }
                 }
             })

@@ -57,6 +57,7 @@ public final class LiveTyping {
             guard ids.contains(user) else { return }
             await show(ids.filter { $0 != user }, hasMore: hasMore)
         case .disconnected: await show([], hasMore: false)
+        case .watching, .unwatched, .stoppedWatching: break
         }
     }
 
@@ -92,13 +93,13 @@ extension LiveChannel {
     public func typing() -> LiveTyping { LiveTyping(id, chat.driver) }
 
     /// Tells the others that the user is typing. Call it on each change of the text: the server is told once a second at most. It is told that the user has
-    /// stopped when ``stopTyping()`` is called, a message is sent, or nothing is typed for 7 seconds.
+    /// stopped when ``stopTyping()`` is called, a message is sent, nothing is typed for 7 seconds, or this object is released.
     ///
     /// It does nothing without a connection, or if the user may not send.
     public func startTyping() { typist.types(in: self) }
 
     /// Tells the others that the user has stopped typing, for example because they deleted their text or left the screen.
-    public func stopTyping() { typist.stops(in: self) }
+    public func stopTyping() { typist.stops() }
 }
 
 /// What was said of the user's typing in one channel.
@@ -106,6 +107,8 @@ extension LiveChannel {
 final class Typist {
     private var toldAt: Timestamp?
     private var pause: ObservationToken?
+    /// That the user types, as the others were told: its end is told too, also that with this object.
+    private var told: ObservationToken?
 
     /// The least time between two calls.
     private static let interval: Int64 = 1000
@@ -113,26 +116,25 @@ final class Typist {
     private static let idleTime = Duration.seconds(7)
 
     fileprivate func types(in channel: LiveChannel) {
-        let (environment, id) = (channel.chat.driver.environment, channel.id)
+        let (driver, environment, id) = (channel.chat.driver, channel.chat.driver.environment, channel.id)
         let clock = environment.clock
         pause = ObservationToken(
-            task: Task { [weak self, weak channel] in
+            task: Task { [weak self] in
                 do { try await clock.sleep(for: Self.idleTime) } catch { return }
-                if let channel { self?.stops(in: channel) }
+                self?.stops()
             })
         let now = environment.now()
         if let toldAt, now >= toldAt, now.milliseconds - toldAt.milliseconds < Self.interval { return }
         toldAt = now
-        let chat = channel.chat
-        Task { _ = try? await chat.call(StartTyping(channel: id)) }
+        Task { _ = try? await driver.call(StartTyping(channel: id)) }
+        // On the main actor, as the beginning: calls keep their order.
+        if told == nil {
+            told = ObservationToken { Task { @MainActor in _ = try? await driver.call(StopTyping(channel: id)) } }
+        }
     }
 
     /// Does nothing if nobody was told that the user types.
-    func stops(in channel: LiveChannel) {
-        pause = nil
-        guard toldAt != nil else { return }
-        toldAt = nil
-        let (chat, id) = (channel.chat, channel.id)
-        Task { _ = try? await chat.call(StopTyping(channel: id)) }
+    func stops() {
+        (pause, toldAt, told) = (nil, nil, nil)
     }
 }

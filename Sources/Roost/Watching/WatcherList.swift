@@ -9,8 +9,11 @@ public import RoostAPI
 public final class WatcherList {
     /// The watchers, in the order in which they began, as many pages as were loaded.
     public private(set) var items: [UserSummary] = []
-    /// The same watchers in the reverse order: those who began to watch last come first (ST-15). What they do in the channel doesn't count.
-    public var lastActiveWatchers: [UserSummary] { items.reversed() }
+    /// Those who began to watch last, the last one first (ST-15): all of them where ``items`` has all, else as many as a page has, and those who have come since.
+    /// What they do in the channel doesn't count. ``updates`` tell of ``items`` alone.
+    ///
+    /// The server has no page behind 10,000 watchers (`Limits.watcherOffset`): where there are more, those who come from now on are known.
+    public private(set) var lastActiveWatchers: [UserSummary] = []
     /// The number of all users who watch the channel, as the server last told it.
     public private(set) var watcherCount = 0
     /// Whether ``loadMore()`` would add something.
@@ -28,6 +31,8 @@ public final class WatcherList {
     @ObservationIgnored private let pageSize: Int
     private var roster = WatcherRoster()
     @ObservationIgnored private let follower: Follower
+    /// Who began and stopped while pages were on their way, which may be older; nil while none are.
+    @ObservationIgnored private var toldMeanwhile: [WatcherChange]?
     /// Whether the server has answered.
     @ObservationIgnored private var isAnswered = false
     @ObservationIgnored private let observers = ListObservers<UserSummary>()
@@ -39,18 +44,23 @@ public final class WatcherList {
         self.pageSize = min(max(1, pageSize), Limits.watcherPage.max)
         follower = Follower(chat.driver)
         follower.follow(
-            .own, connected: { [weak self] in await self?.work { try await $0.refresh() } }, away: { true },
+            .own, connected: { [weak self] in await self?.work(asksServer: true) { try await $0.refresh() } }, away: { true },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
-                guard let self, change.isEverything || !change.users.isDisjoint(with: roster.users) else { return }
-                await work(isQuestion: false) { try await $0.introduce() }
+                guard let self, change.isEverything || !change.users.isDisjoint(with: roster.shown) else { return }
+                await work(isQuestion: false) { try await $0.introduce(change.isEverything ? nil : change.users) }
             })
         let news = chat.driver.signals.news(of: channel)
         following = ObservationToken(
             task: Task { [weak self] in
                 for await news in news {
                     guard let self else { return }
-                    if case .signal(let signal) = news, let change = signal.watching { await take(change) }
+                    switch news {
+                    case .signal(let signal): if let change = signal.watching { await take(change) }
+                    // Who began and stopped between the pages and the user's own watch wasn't told.
+                    case .watching: askSoon()
+                    case .wrote, .unwatched, .stoppedWatching, .disconnected: break
+                    }
                 }
             })
     }
@@ -68,15 +78,23 @@ public final class WatcherList {
     /// - Throws: `RoostError` with `not_connected` while offline, `limit_exceeded` beyond `Limits.watcherOffset`, and as ``Chat/call(_:)`` does.
     public func loadMore() async throws {
         guard hasMore else { return }
-        try await follower.take {
-            self.roster.add(try await self.page(behind: self.roster.users.count))
-            try await self.introduce()
+        try await follower.take(asksServer: true) {
+            self.toldMeanwhile = []
+            defer { self.toldMeanwhile = nil }
+            let page = try await self.page(behind: self.roster.users.count)
+            try await self.follower.turn {
+                self.roster.add(page)
+                for change in self.toldMeanwhile ?? [] { self.roster.apply(change) }
+                try await self.introduce(Set(page.watchers.map(\.userId)))
+            }
         }
         show()
     }
 
-    private func work(isQuestion: Bool = true, _ step: @escaping @MainActor (WatcherList) async throws -> Void) async {
-        await follower.work(isQuestion: isQuestion) { try await step(self) }
+    private func work(
+        isQuestion: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor (WatcherList) async throws -> Void
+    ) async {
+        await follower.work(isQuestion: isQuestion, asksServer: asksServer) { try await step(self) }
         show()
     }
 
@@ -85,14 +103,20 @@ public final class WatcherList {
         let count = max(pageSize, roster.users.count)
         var fresh = WatcherRoster()
         var before = 0
+        toldMeanwhile = []
+        defer { toldMeanwhile = nil }
         repeat {
             before = fresh.users.count
             fresh.add(try await page(behind: before))
             // The same page would come again after one that brought nobody new.
         } while fresh.hasMore && fresh.users.count < count && fresh.users.count > before
-        roster = fresh
-        try await introduce()
-        isAnswered = true
+        if let offset = fresh.offsetOfLatest(pageSize) { fresh.addLatest(try await page(behind: offset)) }
+        try await follower.turn { [self, fresh] in
+            roster = fresh
+            for change in toldMeanwhile ?? [] { roster.apply(change) }
+            try await introduce()
+            isAnswered = true
+        }
     }
 
     private func page(behind offset: Int) async throws -> WatcherPage {
@@ -108,16 +132,22 @@ public final class WatcherList {
 
     private func take(_ change: WatcherChange) async {
         guard !follower.hasEnded else { return }
+        toldMeanwhile?.append(change)
         await work(isQuestion: false) { list in
             list.roster.apply(change)
-            try await list.introduce()
+            try await list.introduce(Set(change.started))
         }
-        // Some of those who began or stopped weren't named.
-        if !change.isWhole { follower.soon { [weak self] in await self?.work { try await $0.refresh() } } }
+        // Some of those who began or stopped weren't named, or too few are left of those who came last.
+        if !change.isWhole || roster.lacksLatest(pageSize) { askSoon() }
     }
 
-    private func introduce() async throws {
-        let ids = roster.users
+    private func askSoon() { follower.soon { [weak self] in await self?.work(asksServer: true) { try await $0.refresh() } } }
+
+    /// Reads who the watchers are: all of them, or those of some users.
+    private func introduce(_ users: Set<UserID>? = nil) async throws {
+        let shown = roster.shown
+        let ids = users.map { shown.intersection($0) } ?? shown
+        guard !ids.isEmpty else { return }
         let stored = try await chat.driver.files().store.read { database in try ids.map { try database.summary(of: $0) } }
         roster.introduce(stored)
     }
@@ -127,6 +157,9 @@ public final class WatcherList {
         defer { follower.answered() }
         let sorted = roster.sorted
         follower.shows(sorted)
+        let latest = Array(roster.latest.reversed())
+        if roster.hasMore { follower.shows(latest) }
+        if lastActiveWatchers != latest { lastActiveWatchers = latest }
         if watcherCount != roster.count { watcherCount = roster.count }
         guard sorted != items else { return }
         let before = items
@@ -140,12 +173,35 @@ struct WatcherRoster {
     /// The watchers so far, in the order of the server.
     private(set) var users: [UserID] = []
     private var known: Set<UserID> = []
+    /// The last watchers in that order, without a gap, while there are more than ``users``.
+    private var last: [UserID] = []
     private var summaries: [UserID: UserSummary] = [:]
     /// All of them, shown here or not.
     private(set) var count = 0
 
     var hasMore: Bool { users.count < count }
-    var sorted: [UserSummary] { users.map { summaries[$0] ?? UserSummary(userId: $0) } }
+    var sorted: [UserSummary] { users.map(summary) }
+    /// Those who began last, in the order of the server.
+    var latest: [UserSummary] { (hasMore ? last : users).map(summary) }
+    /// All whose names are shown.
+    var shown: Set<UserID> { known.union(last) }
+
+    private func summary(of user: UserID) -> UserSummary { summaries[user] ?? UserSummary(userId: user) }
+
+    /// Where a page with those begins who came last; nil where they are here already, or can't be asked for.
+    func offsetOfLatest(_ pageSize: Int) -> Int? {
+        let offset = max(0, count - pageSize)
+        return hasMore && offset <= Limits.watcherOffset ? offset : nil
+    }
+
+    /// Whether so many have stopped that a page of those who came last isn't known any more, though it could be asked for.
+    func lacksLatest(_ pageSize: Int) -> Bool { last.count < min(pageSize, count) && offsetOfLatest(pageSize) != nil }
+
+    /// Takes in the page with those who came last.
+    mutating func addLatest(_ page: WatcherPage) {
+        last = page.watchers.map(\.userId)
+        for user in page.watchers { summaries[user.userId] = user }
+    }
 
     /// Appends a page. Somebody who stopped meanwhile has made others move up: they may be on two pages, and have one row.
     mutating func add(_ page: WatcherPage) {
@@ -163,6 +219,9 @@ struct WatcherRoster {
         known.subtract(change.stopped)
         // Newcomers come last: they are shown where the list reaches them.
         if wasWhole { for user in change.started { append(user) } }
+        last.removeAll { change.stopped.contains($0) }
+        last += change.started.filter { !last.contains($0) }
+        last.removeFirst(max(0, last.count - Limits.watcherPage.max))
         count = max(change.watcherCount, users.count)
     }
 

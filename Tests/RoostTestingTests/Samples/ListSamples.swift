@@ -39,9 +39,10 @@ import Roost
     // sample.begin
     let members = chat.channel("general").members()
     try await members.loaded()
+    let time = members.presenceAsOf.map { "at \($0.date)" } ?? "now"
     for item in members.items {
         let name = item.user.name
-        print(item.isOnline == true ? "\(name), online" : name)
+        print(item.isOnline == true ? "\(name), online \(time)" : name)
     }
     // sample.end
 }

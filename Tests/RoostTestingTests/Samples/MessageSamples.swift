@@ -59,6 +59,8 @@ func highlighted(_ message: Message) -> AttributedString {
     if channel.hasMention, let message = channel.membership?.mentionMessage { print(try await channel.message(message).text) }
     var page = try await chat.mentions()
     while let next = page.nextCursor { page = try await chat.mentions(after: next) }
+    // Those of one channel, also by "@all".
+    print(try await channel.mentions().items.map(\.text))
     // sample.end
 }
 
@@ -126,5 +128,66 @@ func highlighted(_ message: Message) -> AttributedString {
     var field = draft.text
     field += "see you at"
     try await channel.setDraft(field)
+    // sample.end
+}
+
+// sample.begin
+func mark(of item: MessageItem) -> String {
+    switch item.state {
+    case .sent: "✓"
+    case .pending: "…"
+    // Sent again by itself when the refusal ends: a mute, say.
+    case .waiting(let error): "not before \(error.until?.date.formatted() ?? "later")"
+    case .failed(let error): "not sent: \(error.message)"
+    }
+}
+// sample.end
+
+@MainActor private func settle(_ chat: Chat, _ messages: MessageList, _ item: MessageItem) async {
+    // sample.begin
+    for item in messages.items {
+        // An edit or deletion that was refused: the row shows the message as it was.
+        if case .failed(let error) = item.change { print("not changed: \(error.message)") }
+    }
+    await messages.retry(item)
+    await messages.discard(item)
+    // Whatever else was refused in any channel: marks, hiding, preferences.
+    for entry in chat.outbox.entries {
+        if case .failed = entry.state { await chat.outbox.discard(entry) }
+    }
+    // sample.end
+}
+
+// sample.begin
+@MainActor final class Bell: ChannelDelegate {
+    func channel(_ channel: ChannelID, received message: Message) {
+        if message.content.kind == .admin { print("from the staff: \(message.text)") }
+    }
+    func missedEvents(in channels: [ChannelID: Seq]) { print("there is news in \(channels.count) channels") }
+}
+// sample.end
+
+@MainActor private func listen(_ chat: Chat, _ bell: Bell) {
+    // sample.begin
+    chat.add(bell, identifier: "bell")
+    chat.removeDelegate(identifier: "bell")
+    // sample.end
+}
+
+@MainActor private func configure(_ chat: Chat, _ channel: LiveChannel) async throws {
+    // sample.begin
+    let options = try await chat.call(GetConfiguration()).options
+    let canMentionAll = options.isMentionAllEnabled && channel.hasPermission(.messageMention)
+    print(canMentionAll, options.mentionsPerMessage, options.mentionNotifyCap)
+    // sample.end
+}
+
+@MainActor private func walk(_ channel: LiveChannel, _ message: MessageID) async throws {
+    // sample.begin
+    let since = channel.history(from: .after(Timestamp(Date(timeIntervalSinceNow: -3600))), newestFirst: false)
+    while since.hasNewer { for message in try await since.loadNewer() { print(message.text) } }
+    // Both ways from a message that was found: the first page is around it, whichever is called first.
+    let around = channel.history(from: .aroundMessage(message))
+    print(try await around.loadOlder().count, try await around.loadNewer().count)
     // sample.end
 }

@@ -14,12 +14,13 @@ struct ConnectionStatusTests {
     }
 
     private func chat(
-        _ url: String, _ transport: any Transport = WebSocketTransport(),
+        _ url: String, _ transport: any Transport = WebSocketTransport(), clock: (any Clock<Duration>)? = nil,
         token: @escaping @Sendable () throws -> String = { "token" }
     ) throws -> Chat {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = transport
+        if let clock { configuration.clock = clock }
         return Chat(url: try #require(URL(string: url)), user: "ann", configuration: configuration) { try token() }
     }
 
@@ -53,16 +54,20 @@ struct ConnectionStatusTests {
         #expect(nobody == WaitingReason(.network, "nothing answers at 127.0.0.1, port 1: Connection refused"))
         #expect("\(nobody.map { "\($0)" } ?? "")" == nobody?.message)
 
-        // A program that has a page for everybody.
-        let other = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup).childChannelInitializer { channel in
-            channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(NotFoundPage()) }
-        }.bind(host: "127.0.0.1", port: 0).get()
-        let port = other.localAddress?.port ?? 0
-        let page = await reason(of: try chat("http://127.0.0.1:\(port)"))
-        #expect(page?.cause == .upgrade, "\(page.map { "\($0)" } ?? "")")
-        let plain = await reason(of: try chat("https://127.0.0.1:\(port)"))
-        #expect(plain?.cause == .certificate, "\(plain.map { "\($0)" } ?? "")")
-        try await other.close()
+        // Programs that have one page for everybody.
+        for (status, words) in [
+            ("404 Not Found", "the server didn't accept a WebSocket here (404)"),
+            ("503 Service Unavailable", "the server takes no connections at the moment (503)"),
+        ] {
+            let other = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup).childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(OnePage(status: status)) }
+            }.bind(host: "127.0.0.1", port: 0).get()
+            let port = other.localAddress?.port ?? 0
+            #expect(await reason(of: try chat("http://127.0.0.1:\(port)")) == WaitingReason(.upgrade, words))
+            let plain = await reason(of: try chat("https://127.0.0.1:\(port)"))
+            #expect(plain?.cause == .certificate, "\(plain.map { "\($0)" } ?? "")")
+            try await other.close()
+        }
 
         let overloaded = await reason(
             of: try chat("http://127.0.0.1:1", TurningAway(RoostError(.overloaded, "Too many connections."))))
@@ -71,8 +76,14 @@ struct ConnectionStatusTests {
 
     @Test("Connecting ends after its timeout with the reason, and goes on behind it")
     func timeout() async throws {
-        let chat = try chat("http://127.0.0.1:1", TinyServer()) { throw NoBackend() }
-        let error = await #expect(throws: RoostError.self) { try await chat.connect(timeout: .milliseconds(50)) }
+        let clock = ManualClock()
+        let chat = try chat("http://127.0.0.1:1", TinyServer(), clock: clock) { throw NoBackend() }
+        let connecting = Task { try await chat.connect(timeout: .milliseconds(50)) }
+        // By then the reason is known, and the time can pass once somebody waits for it.
+        for await case .waiting in chat.connection.updates { break }
+        try await until { clock.ends.contains(.milliseconds(50)) }
+        clock.advance(by: .milliseconds(50))
+        let error = await #expect(throws: RoostError.self) { try await connecting.value }
         #expect(error?.code == .notConnected && error?.message.contains("0.05 seconds") == true)
         #expect(error?.message.hasSuffix(": the token provider failed: the backend is away.") == true)
         #expect(chat.driver.statuses.current.isUnderWay)
@@ -81,6 +92,55 @@ struct ConnectionStatusTests {
         try await quick.connect(timeout: .seconds(30))
         #expect(quick.driver.statuses.current == .online)
         await quick.disconnect()
+    }
+
+    /// Lets each connection but the first one begin only when the test says so.
+    private struct Gated: Transport {
+        let server: ScriptedServer
+        let gate: AsyncStream<Void>
+        let turn = Turn()
+
+        func run(
+            url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
+        ) async {
+            if turn.next() > 0 { for await _ in gate {} }
+            await server.run(url: url, outgoing: outgoing, receive: receive)
+        }
+    }
+
+    @Test(
+        "An app that observes the connection is told that it was lost, of the wait, of the next attempt, and that it is there again"
+    )
+    func sequence() async throws {
+        let (gate, open) = AsyncStream.makeStream(of: Void.self)
+        let server = ScriptedServer { _ in .lost }
+        // Its clock stands still, and with it every wait.
+        let configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            transport: Gated(server: server, gate: gate), clock: ManualClock())
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        try await chat.connect()
+        var told: [String] = []
+        let token = chat.connection.observe { status in
+            switch status {
+            case .waiting(_, let reason): told.append("waiting: \(reason)")
+            default: told.append("\(status)")
+            }
+        }
+        #expect(told == ["online"])
+        await #expect(throws: RoostError.self) { try await chat.call(GetUser(user: "ann")) }
+        try await until { told.count == 2 }
+        #expect(told.last == "waiting: the server closed the connection: 1006 lost")
+        #expect(!chat.connection.isOnline)
+        chat.nudge()
+        try await until { told.count == 3 }
+        open.finish()
+        try await until { told.count == 4 }
+        #expect(Array(told.suffix(2)) == ["connecting", "online"])
+        #expect(chat.connection.isOnline)
+        token.invalidate()
+        await chat.disconnect()
+        #expect(told.count == 4)
     }
 
     @Test("An error reads as its code and message, and shows its message to a person")
@@ -102,12 +162,15 @@ struct ConnectionStatusTests {
 }
 
 /// Answers whatever comes with a page.
-private final class NotFoundPage: ChannelInboundHandler {
+private final class OnePage: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
+    private let status: String
+
+    init(status: String) { self.status = status }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let page = ByteBuffer(string: "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        let page = ByteBuffer(string: "HTTP/1.1 \(status)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         context.writeAndFlush(Self.wrapOutboundOut(page), promise: nil)
     }
 }

@@ -116,12 +116,22 @@ final class Turn: Sendable {
 
 extension ScriptedServer {
     /// A chat of ann's with nothing on disk, connected to this server.
-    nonisolated func connected() async throws -> Chat {
-        var configuration = Chat.Configuration(
-            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        configuration.transport = self
+    nonisolated func connected(_ clock: any Clock<Duration> = ContinuousClock()) async throws -> Chat {
+        let configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: self, clock: clock)
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         try await chat.connect()
+        return chat
+    }
+
+    /// The same, in the channel `general` at seq 3.
+    nonisolated func connectedInGeneral(_ clock: any Clock<Duration> = ContinuousClock()) async throws -> Chat {
+        let chat = try await connected(clock)
+        try await send(
+            Event(
+                kind: .memberJoined, stream: .user("ann"), seq: 1, actor: "ann",
+                rows: Rows(
+                    channel: channel(counters(3, messages: 0)), [membership(readSeq: 3, readCount: 0, channelSeq: 3, userSeq: 1)])))
         return chat
     }
 }

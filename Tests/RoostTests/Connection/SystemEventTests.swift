@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Logging
 import RoostAPI
 import Synchronization
@@ -38,6 +39,64 @@ struct SystemEventTests {
         post("UIApplicationDidEnterBackgroundNotification")
         await letOthersRun()
         #expect(seen.all == before)
+    }
+
+    @Test(
+        "The system is asked to wait when the app goes to the background, before anything else, until what follows from it is done")
+    func holding() async throws {
+        let center = NotificationCenter()
+        let seen = Mutex<[String]>([])
+        @Sendable func note(_ text: String) { seen.withLock { $0.append(text) } }
+        let (gate, open) = AsyncStream.makeStream(of: Void.self)
+        let hold: SystemEvents.Hold = {
+            note("hold")
+            return { note("release") }
+        }
+        let token = SystemEvents.follow(center, holding: hold) { event in
+            note("\(event)")
+            if event == .background { for await _ in gate {} }
+        }
+        try await until {
+            center.post(name: Notification.Name("UIApplicationWillEnterForegroundNotification"), object: nil)
+            return seen.withLock { !$0.isEmpty }
+        }
+        center.post(name: Notification.Name("UIApplicationDidEnterBackgroundNotification"), object: nil)
+        // Asked for by the notification itself.
+        #expect(seen.withLock { $0.contains("hold") })
+        try await until { seen.withLock { $0.last == "background" } }
+        await letOthersRun()
+        #expect(seen.withLock { !$0.contains("release") })
+        open.finish()
+        try await until { seen.withLock { $0.last == "release" } }
+        #expect(seen.withLock { $0.filter { $0 != "foreground" } } == ["hold", "background", "release"])
+        token.invalidate()
+        // Where the system doesn't suspend apps, it isn't asked.
+        SystemEvents.hold()()
+    }
+
+    @Test("A chat follows what happens to its app, unless it is told not to", arguments: [true, false])
+    func followsSystem(follows: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        func background(_ chat: Chat) async throws {
+            try await until {
+                NotificationCenter.default.post(name: Notification.Name("UIApplicationDidEnterBackgroundNotification"), object: nil)
+                return chat.driver.statuses.current == .offline
+            }
+        }
+        var configuration = Chat.Configuration(
+            storage: .shared(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        #expect(configuration.followsSystem)
+        configuration.followsSystem = follows
+        let chat = Chat(url: url, user: "ann", configuration: configuration) { "token" }
+        try await chat.connect()
+        // One that follows in any case shows that the notifications arrive.
+        let other = self.chat(.shared(directory.appending(component: "other")))
+        try await other.connect()
+        try await background(other)
+        if follows { try await background(chat) } else { await letOthersRun() }
+        #expect(chat.driver.statuses.current == (follows ? .offline : .online))
+        await chat.disconnect()
     }
 
     @Test("Another network is news, the first report and the loss of one aren't")
@@ -93,6 +152,21 @@ struct SystemEventTests {
         try await chat.channel("general").sendConfirmed("back")
         for await update in list.updates where update.items.last?.text == "back" { break }
         #expect(list.items.map(\.text) == ["welcome", "back"])
+        await chat.disconnect()
+    }
+
+    @Test("In the background the app's own databases are written as ever, also those that GRDB's notifications suspend")
+    func others() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        var configuration = GRDB.Configuration()
+        configuration.observesSuspensionNotifications = true
+        let own = try DatabaseQueue(path: directory.appending(component: "own.sqlite").path, configuration: configuration)
+        await chat.driver.take(.background)
+        try await own.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
+        await chat.driver.take(.foreground)
+        try await until { chat.connection.status == .online }
         await chat.disconnect()
     }
 

@@ -25,6 +25,8 @@ struct ChannelAnswerTests {
                 Member(userId: $0, role: .member, state: .member, joinedAt: time, joinedSeq: 1, changeSeq: 1)
             }
             return .result(Page(items: members.map { MemberEntry(member: $0, isOnline: true) }))
+        case "channel.listWatchers":
+            return .result(WatcherPage(watchers: users.map { UserSummary(userId: $0) }, watcherCount: users.count))
         case "reading.listReaders": return .result(Page(items: users.map { ReadPosition(userId: $0, readSeq: 3) }))
         case "channel.watch":
             return .result(
@@ -90,7 +92,7 @@ struct ChannelAnswerTests {
         try await server.send(joined(8, userSeq: 3))
         try await until { screen.shows(["ann", "dan"]) }
         // It watches again.
-        #expect(await chat.driver.machine?.watchHolders.values.map(\.self) == ["general"])
+        try await until { await chat.driver.machine?.watchHolders.values.map(\.self) == ["general"] }
         await chat.disconnect()
     }
 
@@ -107,6 +109,39 @@ struct ChannelAnswerTests {
         people.set(["ann", "dan"])
         try await server.send(joined(8, userSeq: 3))
         try await until { screen.shows(["ann", "dan"]) }
+        await chat.disconnect()
+    }
+
+    @Test("AM-39 ST-14 who came and went between the pages of a list and the beginning of the watch is asked for")
+    func watchBegins() async throws {
+        let people = People()
+        let server = ScriptedServer { Self.answer($0, people) }
+        let chat = try await connected(server)
+        let channel = chat.channel("general")
+        let (members, watchers) = (channel.members(), channel.watchers())
+        try await members.loaded()
+        try await watchers.loaded()
+        people.set(["ann", "dan"])
+        try await channel.watch()
+        try await until { members.items.map(\.id) == ["ann", "dan"] && watchers.items.map(\.userId) == ["ann", "dan"] }
+        // As a live object does.
+        people.set(["ann", "eve"])
+        let presence = channel.presence()
+        try await presence.loaded()
+        try await until { members.items.map(\.id) == ["ann", "eve"] && watchers.items.map(\.userId) == ["ann", "eve"] }
+        await chat.disconnect()
+    }
+
+    @Test("SB-63 when the server ends what watches a channel, the number of those online isn't shown as if it went on")
+    func unwatched() async throws {
+        let people = People()
+        let server = ScriptedServer { Self.answer($0, people) }
+        let chat = try await connected(server)
+        let presence = chat.channel("general").presence()
+        try await presence.loaded()
+        people.set(nil)
+        try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
+        try await until { presence.phase == .refused(Self.refusal) }
         await chat.disconnect()
     }
 

@@ -1,5 +1,4 @@
 import Foundation
-import Logging
 import RoostAPI
 import Testing
 
@@ -9,14 +8,6 @@ import Testing
 @MainActor @Suite("Live objects: pages without an end", .timeLimit(.minutes(5)))
 struct EndlessPageTests {
     private static let time = Timestamp(milliseconds: 0)
-
-    private func connected(_ server: ScriptedServer, _ clock: any Clock<Duration> = ContinuousClock()) async throws -> Chat {
-        let configuration = Chat.Configuration(
-            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server, clock: clock)
-        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
-        try await chat.connect()
-        return chat
-    }
 
     private func count(_ operation: String, at server: ScriptedServer) async -> Int {
         await server.operations().count { $0 == operation }
@@ -30,7 +21,7 @@ struct EndlessPageTests {
             guard call.operation == "reading.listReaders" else { return .error(.notFound("operation")) }
             return .result(Page(items: areEmpty ? [] : [ReadPosition(userId: "bob", readSeq: 3)], nextCursor: "again"))
         }
-        let chat = try await connected(server)
+        let chat = try await server.connected()
         let receipts = chat.channel("general").receipts()
         try await receipts.loaded()
         #expect(receipts.positions.keys.sorted() == (areEmpty ? [] : ["bob"]))
@@ -49,7 +40,7 @@ struct EndlessPageTests {
             guard call.operation == "invitation.mine" else { return .error(.notFound("operation")) }
             return .result(Page(items: [entry], nextCursor: "again"))
         }
-        let chat = try await connected(server)
+        let chat = try await server.connected()
         let list = chat.invitations()
         try await list.loaded()
         func receive(_ invitation: Invitation, at seq: Seq) async throws {
@@ -80,7 +71,7 @@ struct EndlessPageTests {
             default: .error(.notFound("operation"))
             }
         }
-        let chat = try await connected(server)
+        let chat = try await server.connected()
         let (members, search) = (chat.channel("general").members(), chat.channel("general").searchMembers("a"))
         let channels = chat.channels(matching: ChannelQuery(membership: .all))
         try await members.loaded()
@@ -101,7 +92,7 @@ struct EndlessPageTests {
             default: .error(.notFound("operation"))
             }
         }
-        let chat = try await connected(server, clock)
+        let chat = try await server.connected(clock)
         let (members, search) = (chat.channel("others").members(), chat.channel("others").searchMembers("a"))
         try await members.loaded()
         try await search.loaded()

@@ -81,6 +81,29 @@ struct EventTests {
             ])
     }
 
+    @Test(
+        "a question whose answer isn't waited for, or doesn't come, leaves it known which device an own change is of; a change leaves it open"
+    )
+    func abandonedCalls() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        func change(_ seq: Seq, by client: inout Harness) async throws -> Bool?? {
+            try await client.receive(edited(message(3, "\(seq)", by: Harness.user, changedAt: seq), messages: 2))
+            return told(by: &client).last.map { if case .happened(let news) = $0 { news.isFromOtherDevice } else { nil } }
+        }
+        try await client.feed(.call(1, GetMe()))
+        #expect(try await change(4, by: &client) == .some(true))
+        try await client.feed(.cancel(1))
+        #expect(try await change(5, by: &client) == .some(true))
+        try await client.feed(.call(2, GetMe()))
+        try await client.feed(.timer(.call(client.sync.lastCall)))
+        #expect(try await change(6, by: &client) == .some(true))
+        try await client.feed(.call(3, MarkRead(channel: Harness.channel, seq: 3)))
+        try await client.feed(.cancel(3))
+        #expect(try await change(7, by: &client) == .some(nil))
+    }
+
     @Test("what was missed isn't told as if it happened now: it is one event, with the places where it began, before what is live")
     func missed() async throws {
         var client = try await Harness()

@@ -116,6 +116,8 @@ struct LivePhaseTests {
 
         try FileManager.default.removeItem(at: directory)
         try await chat.connect()
+        // The files are open, and the list has yet to learn of it.
+        try await list.loaded()
         for await update in list.updates where !update.items.isEmpty { break }
         #expect(list.phase == .loaded)
         await chat.disconnect()
@@ -155,6 +157,24 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
+    @Test("SB-23 A list that takes another query doesn't wait for what the server was asked by the former one, which is cancelled")
+    func unansweredQuery() async throws {
+        let server = ScriptedServer { _ in .nothing }
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server)
+        configuration.clock = ManualClock()
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        try await chat.connect()
+        let list = chat.channels(matching: ChannelQuery(membership: .all))
+        try await until { await server.operations().contains("channel.query") }
+        list.query = ChannelQuery(membership: .all, nameContains: "a")
+        try await until { await server.operations().count { $0 == "channel.query" } == 2 }
+        list.query = ChannelQuery()
+        try await until { list.phase == .loaded }
+        try await until { await chat.driver.machine?.calls.isEmpty == true }
+        await chat.disconnect()
+    }
+
     @Test("What becomes of a query that isn't asked any more says nothing of the next one: not its answer, and not its refusal")
     func formerQuery() async throws {
         let (gate, opening) = AsyncStream.makeStream(of: Void.self)
@@ -173,9 +193,10 @@ struct LivePhaseTests {
         try await until { await server.operations().contains("channel.query") }
         cleared.query.nameContains = ""
         #expect(cleared.phase.error?.field == "nameContains")
+        let asked = await chat.driver.machine?.lastCall ?? 0
         let changed = chat.channels(matching: ChannelQuery(membership: .all, nameContains: "old"))
         // The server answers nothing before the first question: the second one is on its way too.
-        try await until { await chat.driver.machine?.calls.count ?? 0 >= 2 }
+        try await until { await chat.driver.machine?.lastCall ?? 0 > asked }
         changed.query.nameContains = "new"
         #expect(changed.phase == .loading)
 

@@ -20,17 +20,6 @@ struct MemberListTests {
             user: User(userId: user, createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0)), isOnline: true)
     }
 
-    /// Connected, in the channel `general` at seq 3.
-    private func connected(_ server: ScriptedServer) async throws -> Chat {
-        let chat = try await server.connected()
-        try await server.send(
-            Event(
-                kind: .memberJoined, stream: .user("ann"), seq: 1, actor: "ann",
-                rows: Rows(
-                    channel: channel(counters(3, messages: 0)), [membership(readSeq: 3, readCount: 0, channelSeq: 3, userSeq: 1)])))
-        return chat
-    }
-
     private func change(_ seq: Seq, _ members: [Member]) -> Event {
         Event(
             kind: .memberJoined, stream: .channel("general"), seq: seq, actor: "ann",
@@ -48,7 +37,7 @@ struct MemberListTests {
             default: .error(.notFound("operation"))
             }
         }
-        let chat = try await connected(server)
+        let chat = try await server.connectedInGeneral()
         let list = chat.channel("general").members()
         var updates = list.updates.makeAsyncIterator()
         #expect(list.presenceAsOf == nil)
@@ -74,7 +63,7 @@ struct MemberListTests {
             if case .object(let fields) = call.with, fields["states"] != nil { return .error(RoostError(.notPermitted, "No.")) }
             return .result(Page(items: asked.next() == 0 ? found : later))
         }
-        let chat = try await connected(server)
+        let chat = try await server.connectedInGeneral()
         let list = chat.channel("general").searchMembers("b")
         var updates = list.updates.makeAsyncIterator()
         #expect(await updates.next()?.items == found.map(MemberItem.init))
@@ -95,7 +84,7 @@ struct MemberListTests {
         let server = ScriptedServer { call in
             call.operation == "member.list" ? .result(Page(items: known)) : .error(.notFound("operation"))
         }
-        let chat = try await connected(server)
+        let chat = try await server.connectedInGeneral()
         for await view in chat.channel("general").updates where view != nil { break }
         try await server.send(change(4, [known[2].member, member("dan", 3, state: .none, at: 4)]))
         for await view in chat.channel("general").updates where view?.channel.counters.seq == 4 { break }
@@ -130,7 +119,7 @@ struct MemberListTests {
         let server = ScriptedServer { call in
             call.operation == "member.list" ? .result(Page(items: Array(known.prefix(2)))) : .error(.notFound("operation"))
         }
-        let chat = try await connected(server)
+        let chat = try await server.connectedInGeneral()
         for await view in chat.channel("general").updates where view != nil { break }
         try await server.send(change(4, [known[2].member]))
         for await view in chat.channel("general").updates where view?.channel.counters.seq == 4 { break }
@@ -157,6 +146,30 @@ struct MemberListTests {
         chat.start()
         let error = await #expect(throws: RoostError.self) { try await list.loaded() }
         #expect(error?.code == .notConnected && error?.message.contains("No token today.") == true)
+        await chat.disconnect()
+    }
+
+    @Test("AM-39 Somebody who left, got another name and came back has the new one")
+    func comesBackRenamed() async throws {
+        let server = ScriptedServer { [known = [entry("ann", 1), entry("bob", 2)]] call in
+            switch call.operation {
+            case "member.list": .result(Page(items: known))
+            case "user.listChanged": .result(ChangedUsers(users: [], hasMore: false))
+            default: .error(.notFound("operation"))
+            }
+        }
+        let chat = try await server.connectedInGeneral()
+        let store = try await chat.driver.files().store
+        let list = chat.channel("general").members()
+        try await list.loaded()
+        try await store.write([.users([UserSummary(userId: "bob", displayName: "Bob", version: 2)])])
+        try await until { list.items.last?.user.displayName == "Bob" }
+        try await server.send(change(4, [member("bob", 2, state: .none, at: 4)]))
+        try await until { list.items.map(\.id) == ["ann"] }
+        try await store.write([.users([UserSummary(userId: "bob", displayName: "Robert", version: 3)])])
+        try await server.send(change(5, [member("bob", 5)]))
+        try await until { list.items.last?.id == "bob" }
+        #expect(list.items.last?.user.displayName == "Robert")
         await chat.disconnect()
     }
 }

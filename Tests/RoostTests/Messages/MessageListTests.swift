@@ -1,6 +1,8 @@
 import Foundation
 import Logging
+import GRDB
 import RoostAPI
+import Synchronization
 import Testing
 
 @testable import Roost
@@ -8,10 +10,11 @@ import Testing
 @MainActor @Suite("Messages: live lists", .timeLimit(.minutes(5)))
 struct MessageListTests {
     /// A client that was never started, whose store a test writes: 1,000 messages, all of them cached.
-    private func chat() async throws -> (chat: Chat, store: Store) {
+    private func chat(_ clock: ManualClock? = nil) async throws -> (chat: Chat, store: Store) {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
+        if let clock { configuration.clock = clock }
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         let store = try await chat.driver.prepare().store
         try await store.write([.forget(Harness.channel)] + arrival(of: 1...1000))
@@ -119,7 +122,8 @@ struct MessageListTests {
 
     @Test("AM-45 What is marked as unread on the screen stays so, also where the newest message was deleted for good")
     func unreadAfterPurge() async throws {
-        let (chat, store) = try await chat()
+        let clock = ManualClock()
+        let (chat, store) = try await chat(clock)
         let outbox = try await chat.driver.files().outbox
         try await store.write(
             [.erase(epoch: "first")] + arrival(of: 1...3) + [
@@ -127,11 +131,10 @@ struct MessageListTests {
                 .membership(membership(readSeq: 0, readCount: 0, channelSeq: 3, userSeq: 1)),
             ])
         let shown = chat.channel(Harness.channel)
-        let token = shown.markReadWhileVisible(every: .milliseconds(1))
-        try await until { try await outbox.count() > 0 }
-        try await until { await chat.driver.replies.isEmpty }
-        try await until { shown.unreadCount == 0 }
-        await letOthersRun()
+        let token = shown.markReadWhileVisible(every: .seconds(2))
+        try await until { clock.ends.contains(.seconds(2)) }
+        clock.advance(by: .seconds(2))
+        try await until { clock.ends.isEmpty && shown.unreadCount == 0 }
         let purged = Rows([PurgedMessage(seq: 3, changeSeq: 4, counts: true)])
         try await store.write([
             .rows(purged, of: .channel(Harness.channel)), .counters(Harness.channel, counters(4, messages: 2)),
@@ -140,11 +143,82 @@ struct MessageListTests {
         try await until { shown.lastMessage?.seq == 2 && shown.channel?.counters.seq == 4 }
         try await shown.markUnread(from: 2)
         try await until { shown.unreadCount > 0 }
-        await letOthersRun()
-        try await Task.sleep(for: .milliseconds(50))
-        #expect(shown.unreadCount > 0)
-        let last = try #require(try await outbox.items().last)
-        #expect(last.operation == .unread(MarkUnread(channel: Harness.channel, seq: 2)))
+        let later = try await enqueueLater(in: chat)
+        #expect(
+            try await outbox.items().suffix(2).map(\.operation) == [.unread(MarkUnread(channel: Harness.channel, seq: 2)), later])
+        token.invalidate()
+    }
+
+    @Test("AM-30 Of what a list shows nothing can be set: that would edit nothing")
+    func readOnly() {
+        let paths: [AnyKeyPath] = [\MessageItem.text, \MessageItem.content, \MessageItem.content.text]
+        for path in paths {
+            #expect(!(path is WritableKeyPath<MessageItem, String>) && !(path is WritableKeyPath<MessageItem, MessageContent>))
+        }
+    }
+
+    @Test("AM-30 R08 What a list reads of the store doesn't grow with the messages on their way")
+    func pendingReads() async throws {
+        let (chat, store) = try await chat()
+        let list = chat.channel(Harness.channel).messages(pageSize: 10)
+        try await list.loaded()
+        let statements = Mutex(0)
+        try await store.read { $0.trace { _ in statements.withLock { $0 += 1 } } }
+        /// The statements that it takes to store and show one more message.
+        func count(of seq: Seq) async throws -> Int {
+            statements.withLock { $0 = 0 }
+            try await store.write(arrival(of: seq...seq))
+            try await until { list.items.contains { $0.message?.seq == seq } }
+            return statements.withLock { $0 }
+        }
+        var counts: [Int] = []
+        for (first, last, seq) in [(1, 10, 1001), (11, 300, 1002)] as [(Int, Int, Seq)] {
+            for number in first...last { try await chat.channel(Harness.channel).send("\(number)") }
+            try await until { list.items.count { $0.state == .pending } == last }
+            await letOthersRun()
+            counts.append(try await count(of: seq))
+        }
+        // Some more changes may be shown at the same time.
+        #expect(counts[1] < counts[0] + 100, "\(counts)")
+    }
+
+    /// Enqueues an operation behind what was asked for until now, and returns once that is in the outbox too.
+    private func enqueueLater(in chat: Chat) async throws -> OutboxOperation {
+        let later = OutboxOperation.mute(MuteNotifications(channel: Harness.channel))
+        try await Task { try await chat.driver.enqueue(later) }.value
+        return later
+    }
+
+    @Test(
+        "AM-45 What is marked as unread on the screen stays so where nothing was unread before, and where the user's own message is the newest; what comes later is marked",
+        arguments: [false, true])
+    func unreadAfterReading(isOwnNewest: Bool) async throws {
+        let clock = ManualClock()
+        let (chat, store) = try await chat(clock)
+        let outbox = try await chat.driver.files().outbox
+        let newest: Seq = isOwnNewest ? 4 : 3
+        try await store.write(
+            [.erase(epoch: "first")] + arrival(of: 1...3) + (isOwnNewest ? arrival(of: 4...4, by: "ann") : []) + [
+                .channel(channel(counters(newest, messages: Int(newest)))),
+                .membership(membership(readSeq: 3, readCount: Int(newest), channelSeq: newest, userSeq: 1)),
+            ])
+        let shown = chat.channel(Harness.channel)
+        let list = shown.messages()
+        try await shown.loaded()
+        try await list.loaded()
+        #expect(shown.unreadCount == 0 && list.items.count == Int(newest))
+        let token = shown.markReadWhileVisible(list)
+        try await shown.markUnread(from: 2)
+        try await until { shown.unreadCount == 2 }
+        let unread = OutboxOperation.unread(MarkUnread(channel: Harness.channel, seq: 2))
+        let later = try await enqueueLater(in: chat)
+        #expect(try await outbox.items().map(\.operation) == [unread, later])
+
+        try await store.write(
+            arrival(of: newest + 1...newest + 1) + [.counters(Harness.channel, counters(newest + 1, messages: Int(newest) + 1))])
+        try await until { try await outbox.count() == 3 }
+        let mark = MarkRead(channel: Harness.channel, seq: newest + 1)
+        #expect(try await outbox.items().map(\.operation) == [unread, later, .read(mark)])
         token.invalidate()
     }
 

@@ -97,7 +97,8 @@ struct TextMentionTests {
         composer.text += " there"
         #expect(highlights(composer.text, composer.mentions) == ["@Jona", "onas,"])
         composer.text = ""
-        #expect(composer.query(at: 0) == nil && composer.draft.mentionees == nil)
+        // An edit that said nothing of mentions would keep the former ones.
+        #expect(composer.query(at: 0) == nil && composer.draft.mentionees == [])
         composer.text = "@An"
         #expect(composer.choose(UserSummary(userId: "ben", displayName: "Ben"), at: 3) == 5)
         #expect(composer.text == "@Ben " && composer.draft.mentionees?.mentionedUsers.contains("ben") == true)

@@ -70,6 +70,19 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
+    @Test("Who leaves the screen while they type has stopped typing, and nobody has to wait for it")
+    func released() async throws {
+        let chat = chat()
+        try await chat.connect()
+        var channel: LiveChannel? = chat.channel("general")
+        channel?.startTyping()
+        #expect(await told(by: chat) == ["typing.start"])
+        channel = nil
+        try await until { await told(by: chat) == ["typing.start", "typing.stop"] }
+        await chat.disconnect()
+        clock.advance(by: .seconds(60))
+    }
+
     @Test("Whoever types is shown until 10 seconds after that was last heard, or the connection ends; the user isn't")
     func expiry() async throws {
         let chat = chat()

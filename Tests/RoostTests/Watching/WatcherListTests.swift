@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import RoostAPI
+import Synchronization
 import Testing
 
 @testable import Roost
@@ -20,7 +21,125 @@ struct WatcherListTests {
         let list = chat.channel("general").watchers(pageSize: 2)
         try await list.loaded()
         #expect(list.items.map(\.userId) == ["ann"])
-        #expect(await server.operations().filter { $0 == "channel.listWatchers" }.count == 2)
+        // Two for the list, and one for those who came last.
+        #expect(await server.operations().filter { $0 == "channel.listWatchers" }.count == 3)
         await chat.disconnect()
+    }
+
+    @Test("ST-14 Who begins to watch is shown as the store knows them, and so is everybody of whom something else is shown")
+    func names() async throws {
+        let server = ScriptedServer { call in
+            guard call.operation == "channel.listWatchers" else { return .error(.notFound("operation")) }
+            return .result(WatcherPage(watchers: [UserSummary(userId: "ann")], watcherCount: 1))
+        }
+        let configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server)
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        try await chat.connect()
+        let store = try await chat.driver.files().store
+        let list = chat.channel("general").watchers()
+        try await list.loaded()
+        try await store.write([.users([UserSummary(userId: "bob", displayName: "Bob", version: 1)])])
+        try await server.send(
+            Signal(
+                kind: .watchingChanged, channel: "general",
+                watching: WatcherChange(watcherCount: 2, started: ["bob"], stopped: [], isWhole: true)))
+        try await until { list.items.map(\.displayName) == [nil, "Bob"] }
+        try await store.write([.users([UserSummary(userId: "ann", displayName: "Ann", version: 1)])])
+        try await until { list.items.map(\.displayName) == ["Ann", "Bob"] }
+        await chat.disconnect()
+    }
+
+    /// The watchers that a server has, in the order in which they began.
+    private final class Watchers: Sendable {
+        private let users: Mutex<[UserID]>
+        init(_ count: Int) { users = Mutex((1...count).map { UserID("u\($0)") }) }
+
+        func page(limit: Int, behind offset: Int) -> WatcherPage {
+            users.withLock { users in
+                WatcherPage(
+                    watchers: users.dropFirst(offset).prefix(limit).map { UserSummary(userId: $0) }, watcherCount: users.count)
+            }
+        }
+
+        /// Has some begin and some stop, as the server tells it.
+        func change(started: [UserID] = [], stopped: [UserID] = [], isWhole: Bool = true) -> Signal {
+            users.withLock { users in
+                users.removeAll(where: stopped.contains)
+                users += started
+                let change =
+                    isWhole
+                    ? WatcherChange(watcherCount: users.count, started: started, stopped: stopped, isWhole: true)
+                    : WatcherChange(watcherCount: users.count, started: [], stopped: [], isWhole: false)
+                return Signal(kind: .watchingChanged, channel: "general", watching: change)
+            }
+        }
+    }
+
+    private func server(_ watchers: Watchers) -> ScriptedServer {
+        ScriptedServer { call in
+            guard call.operation == "channel.listWatchers", case .object(let fields) = call.with else {
+                return .error(.notFound("operation"))
+            }
+            func number(_ name: String) -> Int { if case .integer(let value) = fields[name] { Int(value) } else { 0 } }
+            return .result(watchers.page(limit: number("limit"), behind: number("offset")))
+        }
+    }
+
+    private func latest(_ numbers: some Sequence<Int>) -> [UserID] { numbers.map { UserID("u\($0)") } }
+
+    @Test("ST-15 those who came last are known beyond the pages that a list has, while people begin and stop")
+    func latest() async throws {
+        let watchers = Watchers(70)
+        let server = server(watchers)
+        let chat = try await server.connected()
+        let list = chat.channel("general").watchers()
+        try await list.loaded()
+        #expect(list.items.map(\.userId) == latest(1...30) && list.hasMore && list.watcherCount == 70)
+        #expect(list.lastActiveWatchers.map(\.userId) == latest((41...70).reversed()))
+        try await server.send(watchers.change(started: ["new", "newer"], stopped: ["u2", "u69"]))
+        let expected: [UserID] = ["newer", "new", "u70"] + latest((41...68).reversed())
+        try await until { list.lastActiveWatchers.map(\.userId) == expected }
+        #expect(list.items.map(\.userId) == latest([1] + Array(3...30)) && list.hasMore && list.watcherCount == 70)
+        // Somebody who stops and begins again has come last.
+        try await server.send(watchers.change(stopped: ["u70"]))
+        try await server.send(watchers.change(started: ["u70"]))
+        try await until { list.lastActiveWatchers.first?.userId == "u70" }
+        #expect(list.lastActiveWatchers.map(\.userId) == ["u70", "newer", "new"] + latest((41...68).reversed()))
+        // With all pages they are the list itself.
+        while list.hasMore { try await list.loadMore() }
+        #expect(list.items.count == 70)
+        #expect(list.lastActiveWatchers == list.items.reversed())
+        await chat.disconnect()
+    }
+
+    @Test("ST-15 those who came last are asked for anew where too few of them are left, and where not all who came were named")
+    func latestAnew() async throws {
+        let watchers = Watchers(70)
+        let server = server(watchers)
+        let chat = try await server.connected()
+        let list = chat.channel("general").watchers(pageSize: 20)
+        try await list.loaded()
+        try await server.send(watchers.change(stopped: latest(60...70)))
+        try await until { list.lastActiveWatchers.map(\.userId) == latest((40...59).reversed()) }
+        _ = watchers.change(started: ["new"])
+        try await server.send(watchers.change(isWhole: false))
+        try await until { list.lastActiveWatchers.map(\.userId) == ["new"] + latest((41...59).reversed()) }
+        await chat.disconnect()
+    }
+
+    @Test("ST-15 ST-12 behind as many watchers as may be passed by, those are known who come from now on")
+    func tooMany() {
+        var roster = WatcherRoster()
+        roster.add(WatcherPage(watchers: [UserSummary(userId: "ann")], watcherCount: Limits.watcherOffset + 31))
+        #expect(roster.offsetOfLatest(30) == nil && !roster.lacksLatest(30) && roster.latest == [])
+        for number in 1...400 {
+            roster.apply(
+                WatcherChange(
+                    watcherCount: Limits.watcherOffset + 31 + number, started: [UserID("n\(number)")], stopped: [], isWhole: true))
+        }
+        #expect(roster.latest.map(\.userId) == (101...400).map { UserID("n\($0)") })
+        roster.add(WatcherPage(watchers: [], watcherCount: Limits.watcherOffset + 30))
+        #expect(roster.sorted.map(\.userId) == ["ann"])
     }
 }

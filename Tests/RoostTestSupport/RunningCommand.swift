@@ -1,0 +1,64 @@
+import Foundation
+
+/// A run of the command line that goes on while a test types into it and reads what it prints.
+public final class RunningCommand {
+    private let process = Process()
+    private let input = Pipe()
+    private let output: Mailbox<String>
+    private let errors: Mailbox<String>
+    private let ended = Mailbox<Int32>()
+    private var printed = ""
+    private var complained = ""
+
+    /// Starts `roost` with some words, parted by spaces.
+    ///
+    /// - Parameter redirections: What a shell does with its descriptors before, such as closing some.
+    public init(_ words: String, environment: [String: String] = [:], redirections: String = "") throws {
+        let (stdout, stderr) = (Pipe(), Pipe())
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments =
+            ["-c", "exec \"$0\" \"$@\" \(redirections)", ServerProcess.binary.path] + words.split(separator: " ").map(String.init)
+        process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
+            .merging(environment) { $1 }
+        (process.standardInput, process.standardOutput, process.standardError) = (input, stdout, stderr)
+        process.terminationHandler = { [ended] in ended.put($0.terminationStatus) }
+        try process.run()
+        (output, errors) = (stdout.fileHandleForReading.pieces(), stderr.fileHandleForReading.pieces())
+    }
+
+    deinit { if process.isRunning { process.terminate() } }
+
+    public func type(_ text: String) throws { try input.fileHandleForWriting.write(contentsOf: Data(text.utf8)) }
+
+    public func endInput() throws { try input.fileHandleForWriting.close() }
+
+    /// Sends it a signal.
+    public func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    /// Waits until standard output has a text.
+    public func wait(forOutput text: String) async throws {
+        while !printed.contains(text) {
+            guard let piece = await output.next(within: .seconds(60)) else { throw Missed("'\(text)'; it printed: \(printed)") }
+            printed += piece
+        }
+    }
+
+    /// Waits until standard error has a text.
+    public func wait(forError text: String) async throws {
+        while !complained.contains(text) {
+            guard let piece = await errors.next(within: .seconds(60)) else { throw Missed("'\(text)'; it said: \(complained)") }
+            complained += piece
+        }
+    }
+
+    /// Waits until it has ended by itself.
+    public func end() async throws -> CommandRun {
+        guard let status = await ended.next(within: .seconds(60)) else {
+            kill(process.processIdentifier, SIGKILL)
+            throw Missed("the end of the command; it said: \(complained)")
+        }
+        while let piece = await output.next() { printed += piece }
+        while let piece = await errors.next() { complained += piece }
+        return CommandRun(status: status, output: printed, errors: complained)
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+@MainActor @Suite("Members: who is online, and until when that is known", .timeLimit(.minutes(5)))
+struct MemberPresenceTests {
+    private nonisolated static func entry(_ user: UserID, _ seq: Seq, isOnline: Bool) -> MemberEntry {
+        MemberEntry(
+            member: Member(
+                userId: user, role: .member, state: .member, joinedAt: Timestamp(milliseconds: 0), joinedSeq: seq, changeSeq: seq),
+            user: User(userId: user, createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0)),
+            isOnline: isOnline)
+    }
+
+    /// How a watch ends.
+    enum End: CaseIterable, Sendable { case byApp, byServer, byMembership, byConnection }
+
+    private func server() -> ScriptedServer {
+        let state = WatchedChannel(
+            config: ChannelPolicy.presets[0], channel: channel(counters(3, messages: 0)),
+            membership: membership(readSeq: 3, readCount: 0, channelSeq: 3, userSeq: 1), online: 1, watcherCount: 1, watchers: [:],
+            members: [:], read: [:], messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 3),
+            ownCapabilities: [.channelRead, .historyRead, .channelWatch])
+        return ScriptedServer { call in
+            switch call.operation {
+            case "member.list": .result(Page(items: [Self.entry("ann", 1, isOnline: true), Self.entry("bob", 2, isOnline: false)]))
+            case "channel.watch": .result(state)
+            case "channel.unwatch": .result(Done())
+            default: .error(.notFound("operation"))
+            }
+        }
+    }
+
+    private func online(_ users: [UserID]) -> Signal {
+        Signal(
+            kind: .presenceChanged, channel: "general",
+            presence: PresenceChange(onlineCount: 2, online: users, offline: [], isWhole: true))
+    }
+
+    @Test(
+        "SB-63 R16 while a channel is watched its list says who is online now, and after that until when it was right",
+        arguments: End.allCases)
+    func ends(end: End) async throws {
+        let (server, clock) = (server(), ManualClock())
+        let chat = try await server.connectedInGeneral(clock)
+        let general = chat.channel("general")
+        clock.advance(by: .seconds(100))
+        try await general.watch()
+        let list = general.members()
+        try await list.loaded()
+        try await until { list.presenceAsOf == nil }
+        try await server.send(online(["bob"]))
+        try await until { list.items.map(\.isOnline) == [true, true] }
+        #expect(list.presenceAsOf == nil)
+
+        clock.advance(by: .seconds(5))
+        try await server.send(online([]))
+        try await until { await chat.driver.lastHeard == Timestamp(milliseconds: 105_000) }
+        clock.advance(by: .seconds(2))
+        var asOf = Timestamp(milliseconds: 107_000)
+        switch end {
+        case .byApp: try await general.unwatch()
+        case .byServer: try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
+        case .byMembership:
+            try await server.send(
+                Event(
+                    kind: .memberLeft, stream: .user("ann"), seq: 2, actor: "ann",
+                    rows: Rows([membership(readSeq: 3, readCount: 0, state: .none, channelSeq: 3, userSeq: 2)])))
+        case .byConnection:
+            await chat.disconnect()
+            // Since then it may have been otherwise.
+            asOf = Timestamp(milliseconds: 105_000)
+        }
+        try await until { list.presenceAsOf != nil }
+        #expect(list.presenceAsOf == asOf)
+        // What isn't told changes nothing.
+        #expect(list.items.map(\.isOnline) == [true, true])
+        await chat.disconnect()
+    }
+
+    @Test(
+        "SB-63 a list of a channel that isn't watched says when its pages were asked for; once it is watched, they are asked for again"
+    )
+    func begins() async throws {
+        let (server, clock) = (server(), ManualClock())
+        let chat = try await server.connectedInGeneral(clock)
+        let general = chat.channel("general")
+        clock.advance(by: .seconds(100))
+        let list = general.members()
+        try await list.loaded()
+        #expect(list.presenceAsOf == Timestamp(milliseconds: 100_000))
+        clock.advance(by: .seconds(5))
+        try await general.watch()
+        // A moment later, so that several reasons ask once.
+        try await until { clock.ends.contains(.milliseconds(105_250)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { list.presenceAsOf == nil }
+        #expect(await server.operations().filter { $0 == "member.list" }.count == 2)
+        await chat.disconnect()
+    }
+
+    @Test("SB-63 the end of the last of several watches of a channel ends it")
+    func several() async throws {
+        let (server, clock) = (server(), ManualClock())
+        let chat = try await server.connectedInGeneral(clock)
+        let general = chat.channel("general")
+        var presence: LivePresence? = general.presence()
+        try await presence?.loaded()
+        try await general.watch()
+        let signals = chat.driver.signals
+        try await until { signals.isWatched("general") }
+        presence = nil
+        try await until { await chat.driver.machine?.watchHolders.isEmpty == true }
+        await chat.driver.rest()
+        #expect(signals.isWatched("general"))
+        try await general.unwatch()
+        try await until { !signals.isWatched("general") }
+        await chat.disconnect()
+    }
+}
