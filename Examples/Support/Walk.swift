@@ -15,6 +15,11 @@ public enum Walk {
             exit(64)
         }
         server = url
+        // A client asks for a token again and again. What isn't there won't come.
+        for name in ["ann", "bob"].map({ tokenName(of: $0) }) where ProcessInfo.processInfo.environment[name] == nil {
+            say("\(name) is missing: a token, made by roost token.")
+            exit(64)
+        }
         let (ann, bob) = (chat(as: "ann", at: url), chat(as: "bob", at: url))
         // Connecting goes on until there is a server. Whoever waits is told which one.
         let notice = Task {
@@ -39,7 +44,7 @@ public enum Walk {
 
     /// The tokens come from the app's own backend, which here is the environment.
     private static func chat(as user: UserID, at url: URL) -> Chat {
-        let name = "\(user.rawValue.uppercased())_TOKEN"
+        let name = tokenName(of: user)
         // These programs have nothing to keep for their next run. An app leaves the storage as it is.
         return Chat(url: url, user: user, configuration: .init(storage: .inMemory)) {
             guard let token = ProcessInfo.processInfo.environment[name] else {
@@ -48,6 +53,8 @@ public enum Walk {
             return token
         }
     }
+
+    private static func tokenName(of user: UserID) -> String { "\(user.rawValue.uppercased())_TOKEN" }
 
     private static func say(_ line: String) { FileHandle.standardError.write(Data("\(line)\n".utf8)) }
 

@@ -6,11 +6,17 @@ guard CommandLine.arguments.count == 4, let url = URL(string: CommandLine.argume
     FileHandle.standardError.write(Data("usage: TOKEN=… example-terminal-chat http://127.0.0.1:8080 ann general\n".utf8))
     exit(64)
 }
-let configuration = Chat.Configuration(onStorageProblem: { print("· \($0)") })
-let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration: configuration) {
+let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration: .init(onStorageProblem: { print("· \($0)") })) {
     // An app asks its backend.
     guard let token = ProcessInfo.processInfo.environment["TOKEN"] else { throw RoostError(.unauthenticated, "TOKEN is missing") }
     return token
+}
+
+/// Prints a line. What others write must not steer the terminal: no control characters, nothing that turns the direction of text.
+@Sendable func print(_ line: String) {
+    let unsafe: [Unicode.GeneralCategory] = [.control, .format]
+    let scalars = line.unicodeScalars.map { $0 != "\u{200D}" && unsafe.contains($0.properties.generalCategory) ? " " : $0 }
+    Swift.print(String(String.UnicodeScalarView(scalars)))
 }
 
 /// What is on the screen, and what a line that was typed does.
@@ -39,8 +45,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         observed = [messages.observe { [weak self] in self?.show($0) }, chat.connection.observe { [weak self] in self?.show($0) }]
         // What is on this device is on the screen before a line is taken.
         try? await messages.loaded()
-        let events = chat.events
-        Task { [weak self] in for await event in events { await self?.tell(event) } }
+        Task { [weak self, events = chat.events] in for await event in events { await self?.tell(event) } }
         if chat.outbox.isForAnotherServer { print("· Some of what you typed is for another server: /send-here") }
     }
 
@@ -74,8 +79,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
     /// What is said in other channels.
     private func tell(_ event: ChatEvent) async {
         guard case .happened(let news) = event, news.kind == .messageNew, !news.isOwn, let place = news.channel,
-            place != channel.id,
-            let sender = news.actor.map(chat.user)
+            place != channel.id, let sender = news.actor.map(chat.user)
         else { return }
         try? await sender.loaded()
         print("* \(sender.user.name) in \(place): \(news.message?.text ?? "")")
@@ -105,8 +109,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
             case ("/discard", _): for entry in refused { await chat.outbox.discard(entry) }
             case ("/send-here", _): await chat.outbox.sendOperationsForAnotherServer()
             case (let word, _) where word.hasPrefix("/"):
-                print("· /older /newer /read /edit TEXT /delete /hide /leave /list NAME")
-                print("· /outbox /retry /discard /send-here /quit")
+                print("· /older /newer /read /edit TEXT /delete /hide /leave /list NAME /outbox /retry /discard /send-here /quit")
             default:
                 await messages.showNewest()
                 let sent = try await channel.send(line)
@@ -133,7 +136,6 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
 }
 
 let screen = await Screen(chat, ChannelID(CommandLine.arguments[3]))
-
 /// Reading waits for somebody who types, so that it has a thread of its own.
 let lines = AsyncStream<String> { lines in
     Thread.detachNewThread {
@@ -141,10 +143,8 @@ let lines = AsyncStream<String> { lines in
         lines.finish()
     }
 }
-for await line in lines {
-    // What isn't sent yet waits for the next run.
-    guard await screen.take(line) else { exit(0) }
-}
+// What isn't sent yet waits for the next run.
+for await line in lines { guard await screen.take(line) else { exit(0) } }
 for await entries in chat.outbox.updates where !entries.contains(where: { $0.state == .pending }) { break }
 for await update in screen.messages.updates where !update.items.contains(where: { $0.state == .pending }) { break }
 await chat.disconnect()

@@ -6,6 +6,7 @@ import RoostServer
 @main
 enum Program {
     static func main() async {
+        StandardDescriptors.occupy()
         let words = NegativeNumbers.attached(Array(CommandLine.arguments.dropFirst()))
         if let mistake = RoostCommand.slip(in: words) { mistake.exit() }
         var command: any ParsableCommand
@@ -15,6 +16,8 @@ enum Program {
         } catch let error as ValidationError {
             // The parser knows the command of what it refuses itself. Of what a command refuses while it runs, it would show the root's help.
             CommandMistake(message: error.message, command: RoostCommand.place(of: type(of: command)) ?? "roost").exit()
+        } catch let error as Output.Unwritable where error.isClosedPipe {
+            StandardDescriptors.endByClosedPipe()
         } catch {
             RoostCommand.exit(withError: error)
         }

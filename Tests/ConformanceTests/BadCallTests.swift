@@ -259,7 +259,7 @@ import Testing
         }
         func refusal(_ size: Int) async throws -> RoostError? {
             let frame = CallFrame(call: 1000, with: limit.make(size))
-            try await owner.send(fragmented: String(decoding: try JSONWriter.bytes(of: frame), as: UTF8.self))
+            try await owner.send(text: String(decoding: try JSONWriter.bytes(of: frame), as: UTF8.self))
             do {
                 _ = try await owner.reply(to: 1000, as: Message.self)
                 return nil

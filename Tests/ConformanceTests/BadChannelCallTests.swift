@@ -271,7 +271,7 @@ import Testing
         for (number, bad) in cases.enumerated() {
             let owner = bad.isAdmins ? admin : user
             let call = 1000 + number
-            try await owner.send(fragmented: #"{"call":\#(call),"operation":"\#(bad.operation)","with":\#(bad.fields)}"#)
+            try await owner.send(text: #"{"call":\#(call),"operation":"\#(bad.operation)","with":\#(bad.fields)}"#)
             let error = await #expect(throws: RoostError.self, "\(bad)") {
                 _ = try await owner.reply(to: Int64(call), as: JSONValue.self)
             }
@@ -284,17 +284,6 @@ import Testing
             #expect(try await user.call(Resume(after: 0, channels: [:])) == before, "\(bad)")
         }
         try await server.stop()
-    }
-}
-
-extension RawSocket {
-    /// Sends a message in as many fragments as it takes.
-    func send(fragmented text: String) async throws {
-        let bytes = Array(text.utf8)
-        let parts = stride(from: 0, to: bytes.count, by: 60_000).map { Array(bytes[$0..<min($0 + 60_000, bytes.count)]) }
-        for (number, part) in parts.enumerated() {
-            try await connection.send(RawSocket.frame(opcode: number == 0 ? 1 : 0, part, isFinal: number == parts.count - 1))
-        }
     }
 }
 

@@ -31,15 +31,15 @@ import Testing
         BadFrames(name: "invalid UTF-8", frames: [RawSocket.frame(opcode: 1, [0x22, 0xff, 0xfe, 0x22])], closeCode: 1007),
         BadFrames(name: "a fragmented ping", frames: [RawSocket.frame(opcode: 9, [], isFinal: false)], closeCode: 1002),
         BadFrames(
-            name: "a frame over 64 KiB",
-            frames: [RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: Limits.frameSizeBytes + 1))],
+            name: "a frame of 1 MiB and one byte",
+            frames: [RawSocket.frame(opcode: 1, [UInt8](repeating: 32, count: Limits.messageSizeBytes + 1))],
             closeCode: 1009),
         BadFrames(
             name: "a length with the highest bit set",
             frames: [[0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4]], closeCode: 1009),
         BadFrames(
             name: "fragments of 1 MiB and one byte together",
-            frames: fragments(16, of: Limits.frameSizeBytes) + [RawSocket.frame(opcode: 0, [32])], closeCode: 1009),
+            frames: fragments(16, of: Limits.messageSizeBytes / 16) + [RawSocket.frame(opcode: 0, [32])], closeCode: 1009),
         BadFrames(name: "1,025 fragments", frames: fragments(1024, of: 1) + [RawSocket.frame(opcode: 0, [32])], closeCode: 1009),
     ]
 
@@ -90,8 +90,8 @@ import Testing
     }
 
     @Test(
-        "R21 a message of 1,048,576 bytes in frames of 65,536 is taken, and one in 1,024 fragments",
-        arguments: [(16, Limits.frameSizeBytes), (1024, 1)])
+        "R21 a message of 1,048,576 bytes is taken, in one frame and in sixteen, and one in 1,024 fragments",
+        arguments: [(1, Limits.messageSizeBytes), (16, Limits.messageSizeBytes / 16), (1024, 1)])
     func largest(count: Int, sizeBytes: Int) async throws {
         let server = try await TestServer.shared()
         let socket = try await server.socket("ann")

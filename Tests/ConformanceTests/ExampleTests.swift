@@ -47,6 +47,9 @@ import Testing
             "Waiting for a server at http://127.0.0.1:1. Is one running there?\n", from: name, ["http://127.0.0.1:1"],
             environment: ["ANN_TOKEN": "a", "BOB_TOKEN": "b"])
         #expect(isTold)
+        // With a server or without, nothing comes of a token that isn't there.
+        let run = try await CommandRun.example(name, arguments: ["http://127.0.0.1:1"], environment: ["ANN_TOKEN": "a"], input: "")
+        #expect(run.status == 64 && run.errors == "BOB_TOKEN is missing: a token, made by roost token.\n")
     }
 
     @Test(
@@ -69,6 +72,15 @@ import Testing
         _ = try await admin.call(CreateChannel(channel: "general", displayName: "Everyone"))
         _ = try await admin.call(UpsertUser(user: "ann", displayName: "Ann"))
         #expect(try await type("hello", as: "ann").last == "Ann: hello")
+        // What others write can't steer the terminal or forge a line.
+        _ = try await admin.call(CreateChannel(channel: "wild"))
+        let (escape, bell) = ("\u{1B}]0;x\u{7}\u{1B}[2J", "\r\nAnn: forged\u{202E}")
+        _ = try await admin.call(SendMessage(channel: "wild", clientId: "1", text: escape + bell))
+        let wild = try await type(as: "ann", in: "wild")
+        #expect(
+            wild.contains("root:  ]0;x  [2J  Ann: forged ") || wild.contains { $0.hasPrefix("root:") && $0.contains("Ann: forged") }
+        )
+        #expect(!wild.joined().unicodeScalars.contains { $0.properties.generalCategory == .control || $0 == "\u{202E}" })
         // Names are shown, and what is edited.
         let bob = try await type("hi", "/edit hi, ann", as: "bob")
         #expect(bob.contains("Ann: hello") && bob.contains { $0.hasPrefix("bob: hi, ann") }, "\(bob)")

@@ -197,6 +197,43 @@ struct ReadingRightTests {
         _ = laptop
     }
 
+    @Test(
+        "ST-05 AM-46 a definition that takes the right to read ends watching and reading by itself, without an event of the channel",
+        arguments: ways.filter(\.isLazy))
+    func endsByDefinition(way: Way) async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        let root = try await server.socket("root", role: .admin)
+        let bob = try await server.socket("bob", role: way.appRole)
+        try await root.call(PutRole(role: "reader", rank: 1, permissions: [.historyRead, .channelWatch]))
+        try await root.call(PutChannelType(type: "club", basedOn: .community))
+        try await root.call(PutChannelType(type: "show", basedOn: .livestream))
+        var create = CreateChannel(channel: "room", type: way.type, users: way.isMember ? ["bob"] : [])
+        create.policy = way.before
+        try await ann.call(create)
+        try await ann.call(CreateChannel(channel: "other", users: ["bob"]))
+        if let role = way.role { try await root.call(SetMemberRole(channel: "room", users: ["bob"], role: role)) }
+        for channel in ["room", "other"] as [ChannelID] {
+            try await bob.call(WatchChannel(channel: channel))
+            if way.isMember { try await bob.call(StartReading(channel: channel)) }
+        }
+        let seq = try await root.call(GetChannel(channel: "room")).channel.counters.seq
+        #expect(try await root.call(WatchChannel(channel: "room")).watcherCount == 2)
+        _ = try await bob.frames()
+
+        try await way.end("room", ann, root, bob)
+        var heard = try await bob.frames(until: #""unwatched""#)
+        if way.isMember, !heard.contains(#""readingEnded""#) { heard += try await bob.frames(until: #""readingEnded""#) }
+        #expect(heard.contains(#"{"unwatched":{"channel":"room"}}"#))
+        #expect(heard.contains(#"{"readingEnded":{"channel":"room"}}"#) == way.isMember)
+        // Of the other channel nothing ends, and there was no event.
+        #expect(!heard.contains("other") && !heard.contains(#""seq""#))
+        #expect(try await root.call(WatchChannel(channel: "room")).watcherCount == 1)
+        #expect(try await root.call(GetChannel(channel: "room")).channel.counters.seq == seq)
+        #expect(try await root.call(WatchChannel(channel: "other")).watcherCount == 2)
+        try await server.stop()
+    }
+
     @Test("ST-05 ST-10 a watcher who loses the right to watch is told, and no longer counts as a watcher")
     func unwatched() async throws {
         let server = try await TestServer()

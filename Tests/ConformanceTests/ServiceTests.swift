@@ -36,7 +36,9 @@ import Testing
     func threadNames() async throws {
         let server = try await WatchedServer.start()
         let tasks = "/proc/\(server.process.identifier)/task"
-        var missing = Set(["roost-lane-1", "roost-reader-1", "roost-reader-2", "roost-effects", "roost-memory"])
+        var missing = Set([
+            "roost-lane-1", "roost-reader-1", "roost-reader-2", "roost-signals", "roost-copier", "roost-effects", "roost-memory",
+        ])
         // A thread takes its name once it runs.
         let deadline = ContinuousClock.now + .seconds(20)
         while !missing.isEmpty, ContinuousClock.now < deadline {

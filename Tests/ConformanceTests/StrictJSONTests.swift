@@ -50,6 +50,46 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R19 R21 half of a surrogate pair in any text of a message is refused, on sending and on editing, and nothing changes")
+    func loneSurrogates() async throws {
+        let server = try await TestServer()
+        let socket = try await server.socket("ann")
+        let token = try await server.token("ann")
+        try await socket.call(CreateChannel(channel: "room"))
+        let message = try await socket.call(SendMessage(channel: "room", clientId: "1", text: "x"))
+        let bad = [
+            #""text":"a\ud800""#, #""text":"\udc00\ud800""#, #""text":"\ud83d x""#, #""customType":"\udfff""#,
+            #""tags":["a","\ud800"]"#,
+            #""metaArrays":{"k":["\ud800"]}"#, #""metaArrays":{"\ud800":["v"]}"#, #""data":{"k":"\ud800"}"#,
+            #""metadata":{"\udc00":1}"#,
+        ]
+        for field in bad {
+            // A field twice would be refused for that.
+            let sending = #"{"clientId":"2","# + (field.hasPrefix(#""text""#) ? "" : #""text":"x","#) + field + "}"
+            let requests = [
+                ("POST", "/v1/channels/room/messages", sending),
+                ("PATCH", "/v1/channels/room/messages/\(message.messageId)", "{\(field)}"),
+            ]
+            for (method, path, body) in requests {
+                let answer = try await server.request(method, path, token: token, body: body)
+                #expect(answer.status == 400 && answer.code == "invalid_argument", "\(method) \(field): \(answer.status)")
+            }
+            try await socket.send(
+                text: #"{"call":9,"operation":"message.send","with":{"channel":"room",\#(sending.dropFirst())}"#)
+            var incoming = await socket.next()
+            while incoming == .ping { incoming = await socket.next() }
+            guard case .text(let text) = incoming else { throw Missed("a refusal of \(field)") }
+            #expect(text.contains(#""code":"invalid_argument""#), "\(field): \(text.prefix(200))")
+        }
+        let page = try await socket.call(ListMessages(channel: "room"))
+        #expect(page.messages == [message])
+        // A whole pair is a character.
+        let whole = try await server.request(
+            "POST", "/v1/channels/room/messages", token: token, body: #"{"clientId":"3","text":"\ud83d\ude00"}"#)
+        #expect(try whole.decoded(Message.self).text == "😀")
+        try await server.stop()
+    }
+
     @Test("AM-35 R21 a body in another encoding, with a byte-order mark or with something behind it is refused")
     func refusesDisguised() async throws {
         let server = try await TestServer()

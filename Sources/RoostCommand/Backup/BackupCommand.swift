@@ -38,7 +38,7 @@ struct BackupCommand: AsyncParsableCommand {
         if let error = answer.error { throw Failure(error.safe()) }
         guard let backup = answer.backup else { throw Failure("The server didn't answer. See its log.") }
         guard !json else { return try Output.json(backup) }
-        Output.lines(BackupText.lines(of: backup, in: target.path))
+        try Output.lines(BackupText.lines(of: backup, in: target.path))
     }
 }
 
@@ -64,22 +64,16 @@ struct RestoreCommand: AsyncParsableCommand {
         guard keys == nil || secret != nil else { throw ValidationError("--keys goes with --secret.") }
         let from = URL(filePath: backup, directoryHint: .isDirectory)
         let directory = URL(filePath: data, directoryHint: .isDirectory)
+        let source: Backup.Secret =
+            newSecret ? .new : secret.map { .file(URL(filePath: $0), keys: keys.map { URL(filePath: $0) }) } ?? .backup
+        let found: Backup
         do {
-            if check {
-                return Output.lines(BackupText.lines(of: try Backup.verify(from), in: from.path))
-            }
-            let source: Backup.Secret =
-                newSecret ? .new : secret.map { .file(URL(filePath: $0), keys: keys.map { URL(filePath: $0) }) } ?? .backup
-            let restored = try Backup.restore(from, to: directory, secret: source)
-            Output.lines(
-                BackupText.lines(of: restored, in: from.path) + [
-                    "", "Restored into \(directory.path). Next: roost serve --data \(data)",
-                ])
-        } catch let failure as Failure {
-            throw failure
+            found = check ? try Backup.verify(from) : try Backup.restore(from, to: directory, secret: source)
         } catch {
-            throw Failure("\(error)".safe())
+            throw Failure(error)
         }
+        let next = check ? [] : ["", "Restored into \(directory.path). Next: roost serve --data \(data)"]
+        try Output.lines(BackupText.lines(of: found, in: from.path) + next)
     }
 }
 

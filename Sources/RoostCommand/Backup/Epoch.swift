@@ -25,11 +25,9 @@ struct Epoch: AsyncParsableCommand {
                 throw Failure(
                     "Name the database with --database postgres://… For SQLite, roost restore gives a new epoch by itself.")
             }
-            do {
-                Output.line("The epoch is \(try EpochRenewal.run(url: address)) now. Start the nodes.")
-            } catch {
-                throw Failure("\(error)".safe())
-            }
+            let epoch: String
+            do { epoch = "\(try EpochRenewal.run(url: address))" } catch { throw Failure(error) }
+            try Output.line("The epoch is \(epoch) now. Start the nodes.")
         }
     }
 }

@@ -45,10 +45,14 @@ struct BenchOptions: ParsableArguments {
         let run = BenchRun(in: on, scale: smoke ? .smoke : quick ? .quick : .full) { if !isQuiet { Output.note($0) } }
         if let against {
             let report = try await run.compare(parts, with: against)
-            if json { try Output.json(report) } else { Output.lines(Output.table(report.rows) + ["", report.machineDescription]) }
+            if json {
+                try Output.json(report)
+            } else {
+                try Output.lines(Output.table(report.rows) + ["", report.machineDescription])
+            }
         } else {
             let report = try await run.report(on: parts)
-            if json { try Output.json(report) } else { Output.line(report.table()) }
+            if json { try Output.json(report) } else { try Output.line(report.table()) }
         }
     }
 }

@@ -57,10 +57,10 @@ struct CallCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard !list else { return Output.lines(try CallHelp.list(name)) }
+        guard !list else { return try Output.lines(try CallHelp.list(name)) }
         guard let name else { throw CleanExit.helpRequest(CallCommand.self) }
         let operation = try CallHelp.operation(name)
-        guard !help else { return Output.lines(CallHelp.lines(of: operation)) }
+        guard !help else { return try Output.lines(CallHelp.lines(of: operation)) }
         do {
             let request = try operation.operation(with: try CallFields(fields, of: operation).values)
             try await asking.run { connection in try await connection.show(request) }

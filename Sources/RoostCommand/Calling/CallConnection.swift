@@ -11,13 +11,19 @@ import RoostServer
 /// Over HTTP, unlike a `Chat`: it follows nothing and keeps nothing, so that a question costs one answer, however many channels the user has, and
 /// nobody seems to be online for it. It doesn't try again either: a script should learn at once that no server is there.
 final class CallConnection {
+    /// The connection ended before an answer. Whether the server has carried out the call isn't known.
+    struct Lost: Error {
+        fileprivate let address: String
+        var failure: Failure { Failure("The server at \(address) ended the connection before it answered.") }
+    }
+
     private let server: CallServer
     private let channel: any NIOCore.Channel
     private var incoming: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
     private let outgoing: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>
 
     /// How long an answer may take.
-    private static let timeout = TimeAmount.seconds(30)
+    private static let timeout = Duration.seconds(30)
 
     /// Connects, and closes the connection after the body.
     static func run(_ server: CallServer, _ body: (CallConnection) async throws -> Void) async throws {
@@ -39,20 +45,21 @@ final class CallConnection {
 
     /// Calls an operation, and waits for its answer.
     ///
-    /// - Throws: `RoostError` with the server's refusal, or with that of a limit without asking the server; a ``Failure`` when what answers isn't Roost.
+    /// - Throws: `RoostError` with the server's refusal, or with that of a limit without asking the server; a ``Failure`` when what answers isn't Roost;
+    ///   ``Lost`` when there was no answer.
     func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         try operation.validate()
         let body = try await answer(to: try CallRequest(operation))
         do {
             return try JSONDecoder().decode(Call.Response.self, from: body)
         } catch {
-            throw Failure("The answer couldn't be read; is the server another version? \(error)")
+            throw Failure("The answer couldn't be read: \(PlainWords.reason(of: error)). Is the server another version?")
         }
     }
 
     /// Sends a request, and waits for the body of its answer.
     ///
-    /// - Throws: `RoostError` with the server's refusal; a ``Failure`` when what answers isn't Roost.
+    /// - Throws: `RoostError` with the server's refusal; a ``Failure`` when what answers isn't Roost; ``Lost`` when there was no answer.
     func answer(to request: CallRequest) async throws -> Data {
         let (status, body) = try await exchange(request)
         guard status != 200 else { return body }
@@ -64,11 +71,12 @@ final class CallConnection {
     }
 
     private func exchange(_ request: CallRequest) async throws -> (status: Int, body: Data) {
-        let channel = channel
-        let timeout = channel.eventLoop.scheduleTask(in: Self.timeout) { channel.close(promise: nil) }
+        let (channel, start) = (channel, ContinuousClock.now)
+        let timeout = channel.eventLoop.scheduleTask(in: TimeAmount(Self.timeout)) { channel.close(promise: nil) }
         defer { timeout.cancel() }
+        // A connection that can't be written any more says why where answers are read.
+        try? await outgoing.write(contentsOf: server.parts(of: request))
         do {
-            try await outgoing.write(contentsOf: server.parts(of: request))
             var status = 0
             var body = Data()
             while let part = try await incoming.next() {
@@ -79,9 +87,23 @@ final class CallConnection {
                 }
             }
         } catch {
-            // However it broke, there is no answer.
+            if let failure = failure(after: error) { throw failure }
         }
-        throw Failure("The server at \(server.address) ended the connection before it answered.")
+        guard ContinuousClock.now - start < Self.timeout else {
+            throw Failure("The server at \(server.address) didn't answer within \(Self.timeout.components.seconds) s.")
+        }
+        throw Lost(address: server.address)
+    }
+
+    /// Returns what an error says of the server; nil for the ways in which a connection ends.
+    private func failure(after error: any Error) -> Failure? {
+        switch error {
+        case NIOSSLError.uncleanShutdown: nil
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
+            Failure("No secure connection to \(server.address) can be made: \(PlainWords.reason(of: error)).")
+        case is HTTPParserError: Failure("What answers at \(server.address) doesn't speak HTTP.")
+        default: nil
+        }
     }
 
     private static func connect(
@@ -102,7 +124,9 @@ final class CallConnection {
                     }
                 }
         } catch {
-            throw Failure("No server answers at \(server.address). Start one with roost serve, or name its address with --url.")
+            throw Failure(
+                "No server answers at \(server.address): \(PlainWords.reason(of: error)). Start one with roost serve, or name its address with --url."
+            )
         }
     }
 }

@@ -15,12 +15,14 @@ struct AskingOptions: ParsableArguments {
     @Flag(help: "Act as an admin of the app. With --as, on the server's machine.") var admin = false
     @OptionGroup var server: ServerOptions
 
-    /// Connects for some calls. A refusal becomes one line on standard error, and exit code 1.
+    /// Connects for some calls, with a token that is made now unless one was given. A refusal becomes one line on standard error, and exit code 1.
     func run(_ body: (CallConnection) async throws -> Void) async throws {
         let url = try server.address()
         let (called, secretDirectory) = try await callServer(at: url)
         do {
             try await CallConnection.run(called, body)
+        } catch let error as CallConnection.Lost {
+            throw error.failure
         } catch let error as RoostError {
             guard let secretDirectory, error.code == .unauthenticated else { throw Failure(error.summaryLine) }
             throw Failure(
@@ -60,7 +62,7 @@ struct CallOptions: ParsableArguments {
 
     /// Prints an answer: its lines, or all of it as JSON.
     func show<Answer: Encodable>(_ answer: Answer, _ lines: @autoclosure () -> [String]) throws {
-        if json { try Output.json(answer) } else { Output.lines(lines()) }
+        if json { try Output.json(answer) } else { try Output.lines(lines()) }
     }
 
     /// Prints what was done for each of several users, refusals on standard error. Exit code 1 when one was refused.

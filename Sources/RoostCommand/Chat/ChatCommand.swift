@@ -11,7 +11,7 @@ struct ChatCommand: AsyncParsableCommand {
         discussion: """
             On the server's machine it makes its own token from the data directory; anywhere else, give it one with --token or ROOST_TOKEN.
 
-            In a terminal it takes the whole screen. In a pipe, or with --plain, it sends each line of standard input and prints each message \
+            In a terminal it takes the whole screen. In a pipe, in a terminal that can't move its cursor (TERM is dumb or missing), or with --plain, it sends each line of standard input and prints each message \
             as a line, and ends when its input has ended and the server has everything.
 
             A line that begins with a slash is a command, like /join random or /invite bob: /help lists them all. Two slashes begin a message that \
@@ -21,7 +21,10 @@ struct ChatCommand: AsyncParsableCommand {
     @Argument(help: "The channel's id. It is created if it doesn't exist.") var channel: String
     @Option(name: .customLong("as"), help: ArgumentHelp("The id of the user who chats.", valueName: "user")) var user: String
     @OptionGroup var server: ServerOptions
-    @Option(help: "Where the client keeps messages for offline use. On a screen, a folder of your home; in a pipe, memory.")
+    @Option(
+        help:
+            "Where the client keeps messages for offline use. On a screen, a folder in $XDG_STATE_HOME or ~/.local/state; in a pipe, memory."
+    )
     var store: String?
     @Flag(help: "Print lines instead of a screen.") var plain = false
     @Flag(help: "Only join the channel; don't make one that doesn't exist.") var join = false
@@ -35,7 +38,7 @@ struct ChatCommand: AsyncParsableCommand {
             throw Failure(error.message)
         }
         let url = try server.address()
-        let isPlain = plain || isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0
+        let isPlain = plain || !Self.hasScreen
         let files = try ClientFiles(user: user, url: url, directory: store, isOptional: isPlain)
         defer { withExtendedLifetime(files) {} }
 
@@ -47,8 +50,21 @@ struct ChatCommand: AsyncParsableCommand {
             configuration: .init(storage: files.directory.map(Chat.Storage.directory) ?? .inMemory, logger: logger),
             token: try await tokenProvider(for: user))
         let room = await Room(channel, in: chat, createsChannel: !join)
-        if isPlain { try await PlainChat(room, at: url).run() } else { try await ScreenChat(room).run() }
+        var farewell: [String] = []
+        if isPlain {
+            let watch = ConnectionWatch(at: url, isTokenGiven: server.givenToken != nil, announcesFirst: true)
+            try await PlainChat(room, watch: watch).run()
+        } else {
+            farewell = try await ScreenChat(room, memoryReason: files.memoryReason).run()
+        }
         await chat.disconnect()
+        for line in farewell { Output.note(line.safe()) }
+    }
+
+    /// Whether there is a terminal on which a full screen can be drawn.
+    private static var hasScreen: Bool {
+        let terminal = ProcessInfo.processInfo.variable("TERM") ?? "dumb"
+        return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && terminal != "dumb"
     }
 
     private func tokenProvider(for user: UserID) async throws -> @Sendable () async throws -> String {

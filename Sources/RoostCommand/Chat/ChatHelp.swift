@@ -44,8 +44,8 @@ enum ChatHelp {
         Command(name: .leave, what: "end your membership here"),
         Command(name: .edit, arguments: "[TEXT]", what: "replace your last message, or load it to edit", isForLines: false),
         Command(name: .delete, what: "delete your last message", isForLines: false),
-        Command(name: .retry, what: "resend a refused message; /discard deletes it", isForLines: false),
-        Command(name: .discard, what: "delete a refused message", isForLines: false),
+        Command(name: .retry, what: "resend what was refused; /discard gives it up", isForLines: false),
+        Command(name: .discard, what: "give up what was refused, or waits for the end of a refusal", isForLines: false),
         Command(name: .unread, what: "mark the last message of others as unread again", isForLines: false),
         Command(name: .mentions, what: "the newest messages that mention you, in all channels"),
         Command(name: .reset, what: "conceal all messages so far from yourself"),
@@ -65,7 +65,7 @@ enum ChatHelp {
         table(commands.filter { $0.name != .discard }, width: width)
             + [
                 "PageUp, PageDown, ↑, ↓ scroll; Ctrl-U, -W, -K delete; Ctrl-L redraws",
-                "Tab completes a name after @: a mention",
+                "Tab completes a name after @: a mention; @all is the channel",
             ].flatMap { $0.wrapped(to: width) }
     }
 

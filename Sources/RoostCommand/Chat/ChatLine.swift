@@ -40,6 +40,17 @@ enum ChatLine: Hashable {
         }
     }
 
+    /// Where the text of a message begins in a typed line, in UTF-16 code units: after the command for one that is edited. Nil in a line that holds no
+    /// message's text.
+    static func textStart(in line: String) -> Int? {
+        guard line.hasPrefix("/") else { return 0 }
+        guard !line.hasPrefix("//") else { return 1 }
+        let command = line.dropFirst().prefix { !$0.isWhitespace }
+        let rest = line.dropFirst(1 + command.count)
+        guard ChatHelp.command(command.lowercased())?.name == .edit, !rest.isEmpty else { return nil }
+        return rest.drop(while: \.isWhitespace).startIndex.utf16Offset(in: line)
+    }
+
     private static func read(_ name: ChatCommandName, _ words: inout Words) throws(Words.Wrong) -> ChatLine {
         let line: ChatLine
         switch name {

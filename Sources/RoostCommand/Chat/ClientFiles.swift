@@ -6,34 +6,46 @@ import RoostAPI
 struct ClientFiles: ~Copyable {
     /// Nil when everything stays in memory.
     let directory: URL?
+    /// Why everything stays in memory although a folder was meant; nil if it doesn't.
+    let memoryReason: String?
     private let lock: Int32
 
     /// - Parameters:
     ///   - directory: As the user named it; nil for the usual place.
     ///   - isOptional: Whether memory will do when none was named.
     init(user: UserID, url: URL, directory named: String?, isOptional: Bool) throws {
-        let environment = ProcessInfo.processInfo.environment
-        let state = environment["XDG_STATE_HOME"].map { URL(filePath: $0) } ?? URL.homeDirectory.appending(path: ".local/state")
         guard named != nil || !isOptional else {
-            (self.directory, lock) = (nil, -1)
+            (self.directory, memoryReason, lock) = (nil, nil, -1)
             return
         }
         // One for each user and server, as the SDK's own folders are.
         let name = "\(user)@\(url.host() ?? ""):\(url.port ?? 0)".map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
-        let parent = named.map { URL(filePath: $0, directoryHint: .isDirectory) } ?? state.appending(path: "roost")
+        let parent = named.map { URL(filePath: $0, directoryHint: .isDirectory) } ?? Self.usualParent()
         let directory = parent.appending(path: String(name), directoryHint: .isDirectory)
-        try? FileManager.default.createDirectory(
-            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        lock = open(directory.appending(path: "lock").path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        if lock >= 0, flock(lock, LOCK_EX | LOCK_NB) == 0 {
-            self.directory = directory
-        } else if named != nil {
-            throw Failure("\(directory.path) is in use by another roost chat, or can't be written.")
-        } else {
-            // The same user in a second terminal: it keeps its messages in memory.
-            self.directory = nil
+        var reason: String?
+        do {
+            try FileManager.default.createDirectory(
+                at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            reason = "\(directory.path) can't be made: \(PlainWords.reason(of: error))"
         }
+        lock = reason == nil ? open(directory.appending(path: "lock").path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) : -1
+        if reason == nil, lock < 0 { reason = "\(directory.path) can't be written: \(String(cString: strerror(errno)))" }
+        if lock >= 0, flock(lock, LOCK_EX | LOCK_NB) != 0 { reason = "\(directory.path) is in use by another roost chat" }
+        if let reason, named != nil { throw Failure("\(reason).".safe()) }
+        // The same user in a second terminal, say: it keeps its messages in memory.
+        (self.directory, memoryReason) = (reason == nil ? directory : nil, reason?.safe())
     }
 
     deinit { if lock >= 0 { close(lock) } }
+
+    /// Where the folders are if none is named: the environment says where a user's state is, or where their home is.
+    static func usualParent(environment: [String: String] = ProcessInfo.processInfo.environment) -> URL {
+        // Relative paths are to be ignored (XDG Base Directory Specification).
+        func folder(_ name: String) -> URL? {
+            environment.variable(name).flatMap { $0.hasPrefix("/") ? URL(filePath: $0, directoryHint: .isDirectory) : nil }
+        }
+        let state = folder("XDG_STATE_HOME") ?? (folder("HOME") ?? URL.homeDirectory).appending(path: ".local/state")
+        return state.appending(path: "roost", directoryHint: .isDirectory)
+    }
 }

@@ -6,22 +6,25 @@ import RoostAPI
 @MainActor
 final class PlainChat {
     private var room: Room
-    private let address: URL
+    private let watch: ConnectionWatch
     private var list: MessageList
     private var printing: Task<Void, Never>?
     private var lastPrinted: Seq = 0
     private var isCatchingUp = false
     /// Sent messages that aren't on the server's disk yet.
     private var waiting: Set<ClientID> = []
+    /// Refused messages that are being taken out of the outbox.
+    private var discarding: [Task<Void, Never>] = []
     private var refusals = 0
-    /// Whether the user knows what to do without a server: there has been one, or it was printed.
-    private var isAdvised = false
+    /// Ends the chat when what came can't be printed.
+    private let failures: AsyncStream<any Error>.Continuation
+    private let failed: AsyncStream<any Error>
 
-    /// - Parameter address: The server's, to be told while there is no connection.
-    init(_ room: Room, at address: URL) {
+    init(_ room: Room, watch: ConnectionWatch) {
         self.room = room
-        self.address = address
+        self.watch = watch
         list = Self.list(of: room)
+        (failed, failures) = AsyncStream.makeStream()
     }
 
     /// Messages that are printed at the start.
@@ -30,16 +33,29 @@ final class PlainChat {
     private static func list(of room: Room) -> MessageList { room.channel.messages(pageSize: historyLength) }
 
     func run() async throws {
-        let status = room.chat.connection.observe { [weak self] status in self?.tell(status) }
-        defer { status.invalidate() }
-
-        try await enter()
         defer { printing?.cancel() }
-        while let line = await StandardInput.nextLine() {
-            guard try await handle(line) else { break }
+        let failed = failed
+        try await watch.run(over: room.chat) {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await self.talk() }
+                group.addTask { for await error in failed { throw error } }
+                defer { group.cancelAll() }
+                try await group.next()
+            }
         }
-        await settle()
         if refusals > 0 { throw Failure("\(refusals) of the lines were refused.") }
+    }
+
+    private func talk() async throws {
+        try await enter()
+        while true {
+            do {
+                guard let line = try await StandardInput.nextLine(), try await handle(line) else { break }
+            } catch let error as LineReader.Unfit {
+                refuse("Not sent: \(error)")
+            }
+        }
+        try await settle()
     }
 
     /// Whether to continue.
@@ -47,12 +63,12 @@ final class PlainChat {
         switch ChatLine(line) {
         case .message(let text): await send(text)
         case .quit: return false
-        case .help(let name): Output.lines(name.map(ChatHelp.lines(of:)) ?? ChatHelp.plainLines)
+        case .help(let name): try Output.lines(name.map(ChatHelp.lines(of:)) ?? ChatHelp.plainLines)
         case .scrollback: refuse("that works on a screen only")
         case .refused(let reason): refuse(reason)
         case .room(let command):
             // Input is handled in order.
-            await settle()
+            try await settle()
             try await carryOut(command)
         }
         return true
@@ -65,7 +81,7 @@ final class PlainChat {
         } catch let error as RoostError {
             return refuse(error.summaryLine)
         }
-        Output.lines(answer.lines)
+        try Output.lines(answer.lines)
         guard let id = answer.enters, id != room.channel.id else { return }
         printing?.cancel()
         let left = room
@@ -83,9 +99,15 @@ final class PlainChat {
                 try await room.chat.connect()
                 if try await room.enter() { Output.note("The channel \(room.channel.id) is new: it was made just now.") }
                 let state = try await room.channel.watch(limit: Self.historyLength)
-                await show(state.messages.messages)
+                try await show(state.messages.messages)
                 let list = list
-                printing = Task { for await update in list.updates { await show(update.items, of: list) } }
+                printing = Task {
+                    do {
+                        for await update in list.updates { try await show(update.items, of: list) }
+                    } catch {
+                        failures.yield(error)
+                    }
+                }
                 return
             } catch let error as RoostError where error.isRetryable {
                 try await Task.sleep(for: .milliseconds(200))
@@ -102,30 +124,33 @@ final class PlainChat {
         do {
             try await room.channel.send(MessageDraft(text: line, clientId: clientId))
         } catch {
-            refuse(clientId, (error as? RoostError)?.summaryLine ?? "\(error)")
+            waiting.remove(clientId)
+            refuse("Not sent: \(PlainWords.line(of: error))")
         }
     }
 
     /// Waits until all that was sent is on the server's disk, or refused.
-    private func settle() async {
+    private func settle() async throws {
         // Each pass sees the list as it is then: the last one has everything settled and printed.
         for await update in list.updates {
-            await show(update.items, of: list)
+            try await show(update.items, of: list)
             if waiting.isEmpty { break }
         }
+        for task in discarding { await task.value }
+        discarding = []
     }
 
-    private func show(_ items: [MessageItem], of list: MessageList) async {
+    private func show(_ items: [MessageItem], of list: MessageList) async throws {
         // A list that was left may still have had updates.
         guard list === self.list else { return }
-        if lastPrinted > 0, let first = Self.firstSeq(of: items), first > lastPrinted { return await catchUp(list) }
-        await show(items)
+        if lastPrinted > 0, let first = Self.firstSeq(of: items), first > lastPrinted { return try await catchUp(list) }
+        try await show(items)
     }
 
     private static func firstSeq(of items: [MessageItem]) -> Seq? { items.first?.message?.seq }
 
     /// More came at once than a list holds: goes back to what was printed last, and reads from there to the newest messages.
-    private func catchUp(_ list: MessageList) async {
+    private func catchUp(_ list: MessageList) async throws {
         guard !isCatchingUp else { return }
         isCatchingUp = true
         defer { isCatchingUp = false }
@@ -134,25 +159,28 @@ final class PlainChat {
             guard list === self.list, Self.firstSeq(of: list.items) != first else { break }
         }
         while list === self.list {
-            await show(list.items)
+            try await show(list.items)
             guard list.hasNewer, (try? await list.loadNewer()) != nil else { break }
         }
     }
 
-    private func show(_ items: [MessageItem]) async {
+    private func show(_ items: [MessageItem]) async throws {
         for item in items where item.id.sender == room.chat.user && waiting.contains(item.clientId) {
             switch item.state {
             case .pending: continue
             case .sent: waiting.remove(item.clientId)
-            // Lines don't wait: the refusal is the answer.
-            case .waiting(let error), .failed(let error): refuse(item.clientId, error.summaryLine)
+            // Lines don't wait: the refusal is the answer, and so the message isn't sent later either.
+            case .waiting(let error), .failed(let error):
+                waiting.remove(item.clientId)
+                refuse("Not sent: \(error.summaryLine)")
+                discarding.append(Task { [list] in await list.discard(item.clientId) })
             }
         }
         room.note(items.lazy.map(\.sender))
-        await show(items.compactMap(\.message))
+        try await show(items.compactMap(\.message))
     }
 
-    private func show(_ messages: [Message]) async {
+    private func show(_ messages: [Message]) async throws {
         let room = room
         guard messages.contains(where: { $0.seq > lastPrinted }) else { return }
         _ = await room.learnNames(of: messages.filter { $0.seq > lastPrinted }.map(\.sender))
@@ -162,38 +190,12 @@ final class PlainChat {
             guard message.deletedAt == nil else { continue }
             let time = MessageTime.minute(of: message.createdAt.date)
             let sort = MessageText.sort(of: message).map { "[\($0)] " } ?? ""
-            Output.line("[\(time)] \(room.name(of: message.sender)): \(sort)\(message.text.safe())")
+            try Output.line("[\(time)] \(room.name(of: message.sender)): \(sort)\(message.text.safe())")
         }
-    }
-
-    private func refuse(_ clientId: ClientID, _ reason: String) {
-        waiting.remove(clientId)
-        refuse("Not sent: \(reason)")
     }
 
     private func refuse(_ reason: String) {
         refusals += 1
         Output.note(reason)
-    }
-
-    private func tell(_ status: ConnectionStatus) {
-        guard let text = Self.describe(status, at: address) else { return }
-        Output.note(text)
-        if status.isWithoutServer, !isAdvised { Output.note(StatusLine.noServer) }
-        if status.isWithoutServer || status == .online { isAdvised = true }
-    }
-
-    private static func describe(_ status: ConnectionStatus, at address: URL) -> String? {
-        switch status {
-        case .offline, .connecting: nil
-        case .online: "Online."
-        case .waiting(let until, let reason):
-            """
-            No connection to \(address.absoluteString.safe()): \(reason.message.safe()); trying again in \
-            \(max(1, Int(until.date.timeIntervalSinceNow))) s.
-            """
-        case .refused(let error): "The server refuses the token: \(error.summaryLine)"
-        case .failed(let error): "The client can't connect: \(error.summaryLine)"
-        }
     }
 }

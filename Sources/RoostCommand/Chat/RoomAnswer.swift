@@ -43,11 +43,11 @@ extension Room {
                 try await $0.chat.updateMe(status: text)
             }
         case .reset:
-            try await tell("the history of #\(name) begins now for you") { try await $0.channel.resetHistory() }
-        case .mute(let seconds):
-            try await tell("#\(name) is muted: it isn't counted in your total\(seconds == nil ? " until /unmute" : "")") {
-                _ = try await $0.chat.call(MuteNotifications(channel: $0.channel.id, seconds: seconds))
+            // By a call: from the outbox it would be told before the server has said whether it may be.
+            try await tell("the history of #\(name) begins now for you") {
+                _ = try await $0.chat.call(ResetHistory(channel: $0.channel.id))
             }
+        case .mute(let seconds): try await mute(seconds: seconds)
         case .unmute:
             try await tell("#\(name) is counted in your total again") {
                 _ = try await $0.chat.call(UnmuteNotifications(channel: $0.channel.id))
@@ -127,7 +127,7 @@ extension Room {
     private func devices() async throws -> RoomAnswer {
         let rows = try await chat.devices().map { device in
             [
-                device.name?.safe() ?? device.deviceId.rawValue.safe(), device.platform?.safe() ?? "",
+                device.name?.safe() ?? "", device.platform?.safe() ?? "", device.deviceId.rawValue.safe(),
                 MessageTime.moment(of: device.lastUsedAt.date), device.isCurrent ? "this one" : "",
             ]
         }
@@ -157,6 +157,12 @@ extension Room {
                 + (page.nextCursor == nil ? [] : ["… and more: roost channels list shows all"]))
     }
 
+    private func mute(seconds: Int?) async throws -> RoomAnswer {
+        let membership = try await chat.call(MuteNotifications(channel: channel.id, seconds: seconds))
+        let until = membership.notificationsMutedUntil.flatMap { $0 == .forever ? nil : MessageTime.moment(of: $0.date) }
+        return RoomAnswer("#\(name) is muted: it isn't counted in your total until \(until ?? "/unmute")")
+    }
+
     private func hide(archive: Bool, clear: Bool) async throws -> RoomAnswer {
         _ = try await chat.call(
             HideChannel(channel: channel.id, hidePreviousMessages: clear, allowAutoUnhide: !archive))
@@ -167,10 +173,15 @@ extension Room {
     // MARK: Mentions
 
     private func mentions() async throws -> RoomAnswer {
-        let page = try await chat.call(ListMentions(limit: 20))
-        guard !page.items.isEmpty else { return RoomAnswer("nobody has mentioned you") }
-        let names = UserNames(page.users)
-        let rows = page.items.map { message in
+        let byName = try await chat.mentions(limit: 20)
+        // What mentions a whole channel is listed with that channel alone, which whoever has left it can't read any more.
+        let here = channel.hasPermission(.historyRead) ? try await channel.mentions(limit: 20) : Page(items: [])
+        let known = Set(byName.items.map(\.messageId))
+        let all = (byName.items + here.items.filter { !known.contains($0.messageId) }).sorted { $0.createdAt > $1.createdAt }
+        guard !all.isEmpty else { return RoomAnswer("nobody has mentioned you") }
+        let names = UserNames((byName.users ?? []) + (here.users ?? []))
+        let hasMore = all.count > 20 || byName.nextCursor != nil || here.nextCursor != nil
+        let rows = all.prefix(20).map { message in
             [
                 "#\(message.channelId.rawValue.safe())", "\(message.messageId)", MessageTime.moment(of: message.createdAt.date),
                 names.name(of: message.sender), message.text.safe(),
@@ -178,7 +189,7 @@ extension Room {
         }
         return RoomAnswer(
             ["Who mentioned you; /goto MESSAGE shows one of this channel:"] + Output.table(rows)
-                + (page.nextCursor == nil ? [] : ["… and more: roost messages mentions shows all"]))
+                + (hasMore ? ["… and more: roost messages mentions shows all"] : []))
     }
 
     // MARK: Invitations

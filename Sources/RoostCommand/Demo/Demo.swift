@@ -14,7 +14,7 @@ struct Demo: AsyncParsableCommand {
         let settings = try await Settings.load(flags, standardData: Self.standardData)
         try await ServerRun(settings: settings).run { address, isFirst in
             try await DemoWorld(address: address, directory: settings.dataDirectory).make()
-            Output.lines(Announcement(settings: settings, address: address).demo(isFirst: isFirst))
+            Announcement.show(Announcement(settings: settings, address: address).demo(isFirst: isFirst))
         }
     }
 }

@@ -51,6 +51,10 @@ struct DirectoryChecks {
     private func secret() -> Finding? {
         let file = SecretFile(directory: directory)
         let path = file.url.path
+        // Whether there is one isn't seen in a directory of somebody else's.
+        if Foundation.access(path, F_OK) != 0, errno == EACCES {
+            return Finding("secret", .fail, "\(path) can't be read", advice: Self.ownerAdvice)
+        }
         guard FileManager.default.fileExists(atPath: path) else {
             // If one belongs to a database, its absence is reported with the files.
             let isFirst = !FileManager.default.fileExists(atPath: directory.appending(path: "roost.sqlite").path)

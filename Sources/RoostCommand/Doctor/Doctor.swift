@@ -27,7 +27,7 @@ struct Doctor: AsyncParsableCommand {
         if json {
             try Output.json(findings)
         } else {
-            Output.lines(
+            try Output.lines(
                 findings.map { "\($0.result.rawValue.padded(to: 4))  \($0.check): \($0.found)\($0.advice.map { ". \($0)" } ?? "")" }
             )
         }

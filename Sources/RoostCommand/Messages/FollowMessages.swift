@@ -12,12 +12,39 @@ extension Messages {
                 The caller has to be a member of the channel. Messages come in their order and without holes; one that is edited or deleted comes again, \
                 and of one that was deleted for good its seq comes as "purged". \
                 With --after it begins after a seq, and tells first what came since; where it ended, the channelSeq of the last line says where to go on.
+
+                While there is no connection it tries again, and says so on standard error. It ends when the server refuses a token that was given.
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Option(help: ArgumentHelp("Begin after this seq.", valueName: "seq")) var after: Seq?
-        @Option(help: ArgumentHelp("End after so many messages.", valueName: "messages")) var count: Int?
+        @Option(help: ArgumentHelp("End after so many messages, 1 or more.", valueName: "messages")) var count: Int?
         @OptionGroup var asking: AskingOptions
+
+        func validate() throws {
+            if let count, count < 1 { throw ValidationError("--count must be 1 or more; it is \(count).") }
+        }
+
+        func run() async throws {
+            let chat = try await asking.chat()
+            let following = Following(chat: chat, channel: channel, after: after, countMax: count ?? .max)
+            let watch = ConnectionWatch(
+                at: try asking.server.address(), isTokenGiven: asking.server.givenToken != nil, announcesFirst: false)
+            do {
+                try await watch.run(over: chat) { try await following.run() }
+                await chat.disconnect()
+            } catch let error as RoostError {
+                throw Failure(error.summaryLine)
+            }
+        }
+    }
+
+    /// What is followed, from where and how far.
+    private struct Following {
+        let chat: Chat
+        let channel: ChannelID
+        let after: Seq?
+        let countMax: Int
 
         /// A line of output.
         private struct Line: Encodable {
@@ -28,26 +55,20 @@ extension Messages {
         }
 
         func run() async throws {
-            let chat = try await asking.chat()
             // News only says that there is something: what it is, is asked for after the last place, so that nothing is missed.
             var news = chat.events.makeAsyncIterator()
-            do {
-                try await chat.connect()
-                var position = try await start(in: chat)
-                var left = count ?? .max
-                var goesOn = true
-                while goesOn, left > 0 {
-                    try await tell(in: chat, after: &position, &left)
-                    goesOn = left > 0 ? await nextNews(&news) : false
-                }
-                await chat.disconnect()
-            } catch let error as RoostError {
-                throw Failure(error.summaryLine)
+            try await chat.connect()
+            var position = try await start()
+            var left = countMax
+            var goesOn = true
+            while goesOn, left > 0 {
+                try await tell(after: &position, &left)
+                goesOn = left > 0 ? await nextNews(&news) : false
             }
         }
 
         /// Prints what changed after a place, and moves on. Where the connection is lost meanwhile, it goes on with the next one.
-        private func tell(in chat: Chat, after position: inout Seq, _ left: inout Int) async throws {
+        private func tell(after position: inout Seq, _ left: inout Int) async throws {
             var hasMore = true
             while hasMore, left > 0 {
                 do {
@@ -55,7 +76,7 @@ extension Messages {
                     let messages = (changes.rows.messages ?? []).map { Line(channelSeq: $0.changeSeq, message: $0) }
                     let purged = (changes.rows.purged ?? []).map { Line(channelSeq: $0.changeSeq, purged: $0.seq) }
                     for line in (messages + purged).sorted(by: { $0.channelSeq < $1.channelSeq }).prefix(left) {
-                        Output.line(String(decoding: try JSONEncoder().encode(line), as: UTF8.self).escapingInvisibleJSON)
+                        try Output.line(String(decoding: try JSONEncoder().encode(line), as: UTF8.self).escapingInvisibleJSON)
                         left -= 1
                     }
                     (position, hasMore) = (changes.seq, changes.hasMore)
@@ -67,7 +88,7 @@ extension Messages {
         }
 
         /// The place after which messages are told.
-        private func start(in chat: Chat) async throws -> Seq {
+        private func start() async throws -> Seq {
             let view = try await chat.call(GetChannel(channel: channel))
             guard view.membership?.state == .member else {
                 throw RoostError(

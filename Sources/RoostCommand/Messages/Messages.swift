@@ -59,7 +59,11 @@ struct Messages: AsyncParsableCommand {
     }
 
     struct Edit: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Replace the text of a message.")
+        static let configuration = CommandConfiguration(
+            abstract: "Replace the text of a message.",
+            discussion: """
+                Mentions whose name still stands in the text stay, and so do those that never stood in it; those whose name is gone end.
+                """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: "The message's id.") var message: MessageID
@@ -68,9 +72,20 @@ struct Messages: AsyncParsableCommand {
 
         func run() async throws {
             try await options.run { connection in
-                let edited = try await connection.call(EditMessage(channel: channel, message: message, text: text))
+                let edited = try await connection.call(try await edit(through: connection))
                 try options.show(edited, MessageText.table([edited]))
             }
+        }
+
+        private func edit(through connection: CallConnection) async throws -> EditMessage {
+            // Whoever may not read it is told so by the answer to the edit, if they may not edit it either.
+            guard let content = try? await connection.call(GetMessage(channel: channel, message: message)).content,
+                content.mentionees != nil
+            else { return EditMessage(channel: channel, message: message, text: text) }
+            let unknown = EditedMentions.usersToName(in: content).prefix(Limits.usersPerCall)
+            let users = unknown.isEmpty ? [] : try await connection.call(GetUsers(users: Array(unknown))).map(\.summary)
+            return EditedMentions(of: content, named: users)
+                .edit(of: message, in: channel, to: MentionComposer(text: text))
         }
     }
 
@@ -154,14 +169,16 @@ struct Messages: AsyncParsableCommand {
 
     struct Mentions: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the messages that mention the caller by name, in all channels, the newest first.")
+            abstract: "List the messages that mention the caller by name, in all channels, the newest first.",
+            discussion: "With --channel, those of one channel that mention the caller by name or with @all.")
 
+        @Option(help: "The id of a channel: its messages alone.") var channel: ChannelID?
         @OptionGroup var page: PageOptions
         @OptionGroup var options: CallOptions
 
         func run() async throws {
             try await options.run { connection in
-                let found = try await page.read(through: connection) { ListMentions(limit: $0, cursor: $1) }
+                let found = try await page.read(through: connection) { ListMentions(channel: channel, limit: $0, cursor: $1) }
                 try page.show(found, with: options, none: "Nobody has mentioned you.") {
                     MessageText.table($0, hasChannel: true)
                 }

@@ -8,7 +8,8 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Send a message, or each line of standard input as one.",
             discussion: """
-                Without TEXT all of standard input is the message; with --lines each of its lines is one, and a refusal ends it there. \
+                Without TEXT all of standard input is the message; with --lines each of its lines is one, however long it takes to come, and a \
+                refusal ends it there. \
                 A message that is sent again with the same --client-id is sent once; with --lines the client ids are that of the option, a hyphen \
                 and the line's number. Without it they are random.
                 """)
@@ -30,23 +31,57 @@ extension Messages {
             if lines, text != nil { throw ValidationError("--lines reads standard input; there can't be a text as well.") }
         }
 
+        /// For how long a connection is used. Its token is good for an hour, if it wasn't given.
+        private static let connectionAgeMax = Duration.seconds(1800)
+
         func run() async throws {
             let first = clientId ?? UUID().uuidString
-            try await options.run { connection in
-                guard lines else {
-                    return try await send(try text ?? Self.input(), as: ClientID(first), through: connection)
-                }
-                var number = 0
-                while let line = await StandardInput.nextLine() {
+            guard lines else {
+                let text = try text ?? Self.input()
+                return try await options.run { try await send(text, as: ClientID(first), through: $0) }
+            }
+            var source = Lines()
+            do {
+                while !source.isAtEnd { try await options.run { try await send(&source, as: first, through: $0) } }
+            } catch let failure as Failure where source.line != nil {
+                throw Failure("line \(source.number): \(failure)")
+            } catch let error as LineReader.Unfit {
+                throw Failure("line \(source.number): \(error)")
+            }
+        }
+
+        /// The lines of standard input, up to the one that isn't sent yet.
+        private struct Lines {
+            var number = 0
+            /// Nil when it is sent.
+            var line: String?
+            var isAtEnd = false
+
+            /// Reads the next line unless there is one. An empty line is no message.
+            mutating func read() async throws {
+                while line == nil, !isAtEnd {
                     number += 1
-                    // An empty line is no message.
-                    if line.allSatisfy(\.isWhitespace) { continue }
-                    do {
-                        try await send(line, as: ClientID("\(first)-\(number)"), through: connection)
-                    } catch let error as RoostError {
-                        throw Failure("line \(number): \(error.summaryLine)")
-                    }
+                    line = try await StandardInput.nextLine()
+                    isAtEnd = line == nil
+                    if line?.allSatisfy(\.isWhitespace) == true { line = nil }
                 }
+            }
+        }
+
+        /// Sends lines through a connection, to their end or until another connection is needed: a server ends one that was quiet for a while. A line
+        /// whose answer didn't come is sent again through the next one, by its client id once.
+        private func send(_ source: inout Lines, as first: String, through connection: CallConnection) async throws {
+            let start = ContinuousClock.now
+            var isNewForLine = source.line != nil
+            while true {
+                try await source.read()
+                guard let line = source.line, ContinuousClock.now - start < Self.connectionAgeMax else { return }
+                do {
+                    try await send(line, as: ClientID("\(first)-\(source.number)"), through: connection)
+                } catch is CallConnection.Lost where !isNewForLine {
+                    return
+                }
+                (source.line, isNewForLine) = (nil, false)
             }
         }
 
@@ -66,12 +101,13 @@ extension Messages {
         private static func input() throws -> String {
             // A text may have eight bytes for each of its characters. One byte more, and the end of the line, shows that it is too long, and no more is held.
             let most = Limits.messageTextLength * 8 + 2
-            let bytes = try FileHandle.standardInput.read(upToCount: most) ?? Data()
+            let bytes = try StandardInput.all(upTo: most)
             guard
-                var text = String(data: bytes, encoding: .utf8)
+                var text = String(validating: bytes, as: UTF8.self)
                     ?? (bytes.count == most ? String(decoding: bytes, as: UTF8.self) : nil)
             else { throw Failure("Standard input isn't UTF-8 text.") }
-            if text.hasSuffix("\n") { text.removeLast() }
+            // A carriage return and a newline are one character.
+            if text.last == "\n" || text.last == "\r\n" { text.removeLast() }
             return text
         }
     }

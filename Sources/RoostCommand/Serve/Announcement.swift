@@ -1,10 +1,19 @@
 import Foundation
+import Logging
 import RoostServer
 
 /// A server's message on standard output when it listens.
 struct Announcement {
     let settings: Settings
     let address: URL
+
+    /// Prints a message. A server whose output can't be written goes on, since nobody may have wanted to read it.
+    static func show(_ lines: [String]) {
+        do { try Output.lines(lines) } catch {
+            Logger(label: "roost").warning(
+                "The server's address can't be told on standard output.", metadata: ["error": "\(error)"])
+        }
+    }
 
     /// The command that runs this program again, as it was typed.
     static var program: String {

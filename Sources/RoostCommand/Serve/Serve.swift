@@ -6,7 +6,7 @@ struct Serve: AsyncParsableCommand {
         abstract: "Run a server.",
         discussion: """
             All data is in one directory. SIGTERM and Ctrl-C shut down gracefully: sockets are closed over the drain window, and what was \
-            accepted is on disk.
+            accepted is on disk. So does the end of the terminal that it was started in; elsewhere SIGHUP changes nothing.
             """)
 
     @OptionGroup var flags: SettingFlags
@@ -22,7 +22,7 @@ struct Serve: AsyncParsableCommand {
         let isDemo = demo
         try await ServerRun(settings: settings, acceptsDataLoss: acceptDataLoss).run { address, isFirst in
             let announcement = Announcement(settings: settings, address: address)
-            Output.lines(isFirst ? announcement.first : announcement.later)
+            Announcement.show(isFirst ? announcement.first : announcement.later)
             if isDemo { try await DemoWorld(address: address, directory: settings.dataDirectory).make() }
         }
     }

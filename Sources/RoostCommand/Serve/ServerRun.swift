@@ -12,7 +12,7 @@ struct ServerRun {
     let settings: Settings
     var acceptsDataLoss = false
 
-    /// Runs until SIGTERM or SIGINT.
+    /// Runs until SIGTERM or SIGINT, or until the terminal that it was started in is gone.
     ///
     /// - Parameter onRunning: Called beside the server once it listens; with whether the data directory is new.
     func run(onRunning: @escaping @Sendable (_ address: URL, _ isFirst: Bool) async throws -> Void) async throws {
@@ -49,13 +49,28 @@ struct ServerRun {
             // The failure is reported below, once: the group would log it too.
             var quiet = logger
             quiet.logLevel = .critical
+            let ending: [UnixSignal] = Self.hasTerminal ? [.sigterm, .sigint, .sighup] : [.sigterm, .sigint]
             let group = ServiceGroup(
-                configuration: .init(services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet))
+                configuration: .init(services: [server], gracefulShutdownSignals: ending, logger: quiet))
+            let hangUps = Self.hasTerminal ? nil : await UnixSignalsSequence(trapping: .sighup)
+            let ignoring = Task { if let hangUps { await Self.ignore(hangUps, logger: logger) } }
+            defer { ignoring.cancel() }
             let secondSignal = Task { await Self.endAtSecondSignal(logger: logger) }
             defer { secondSignal.cancel() }
             try await group.run()
         } catch {
             throw explain(error)
+        }
+    }
+
+    /// Whether the server was started in a terminal, whose end is told by SIGHUP.
+    private static var hasTerminal: Bool { isatty(STDIN_FILENO) == 1 }
+
+    /// Elsewhere SIGHUP asks for settings to be read again, as many services do. Unhandled, it would end the process where it is.
+    private static func ignore(_ hangUps: UnixSignalsSequence, logger: Logger) async {
+        for await _ in hangUps {
+            logger.notice(
+                "SIGHUP changes nothing: settings are read when the server starts, token keys whenever they change.")
         }
     }
 

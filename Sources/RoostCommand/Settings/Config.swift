@@ -23,7 +23,7 @@ struct Config: AsyncParsableCommand {
                 return try Output.json(rows)
             }
             let rows = entries.map { [$0.setting.name, "\($0.shown)", "\($0.origin)"] }
-            Output.lines(Output.table([["setting", "value", "from"]] + rows))
+            try Output.lines(Output.table([["setting", "value", "from"]] + rows))
         }
 
         private struct Row: Encodable {

@@ -30,7 +30,7 @@ struct Settings: Sendable {
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) async throws -> Settings {
         var sources = SettingSources(flags: flags.given, environment: environment)
-        if let file = flags.config ?? environment["ROOST_CONFIG"] {
+        if let file = flags.config ?? environment.variable("ROOST_CONFIG") {
             try await sources.add(file: file)
         } else {
             // The file in the data directory is found by the directory, and so can't be what names it.

@@ -5,36 +5,60 @@ import Foundation
 /// It shows on the terminal's second screen, so that what stood there before is there again afterwards.
 struct RawTerminal: ~Copyable {
     private let original: termios
+    private let raw: termios
     private var shown: [String] = []
     private var size = (width: 0, height: 0)
 
     init() throws {
         var attributes = termios()
         guard tcgetattr(STDIN_FILENO, &attributes) == 0 else { throw Failure("This isn't a terminal. Use --plain.") }
-        original = attributes
+        let before = attributes
         cfmakeraw(&attributes)
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &attributes)
-        // The second screen, and pasted text marked as such, so that its newlines don't send it line by line.
-        Output.write("\u{1B}[?1049h\u{1B}[?2004h\u{1B}[2J", to: STDOUT_FILENO)
+        try Self.take(attributes)
+        (original, raw) = (before, attributes)
     }
 
-    deinit {
-        Output.write("\u{1B}[?2004l\u{1B}[?25h\u{1B}[?1049l", to: STDOUT_FILENO)
-        var attributes = original
+    deinit { Self.giveBack(original) }
+
+    private static func take(_ attributes: termios) throws {
+        // The second screen; pasted text marked as such, so that its newlines don't send it line by line; and what is too wide for a line cut off: a
+        // terminal that gives a character more columns than we do would begin another line, and scroll.
+        try Output.write("\u{1B}[?1049h\u{1B}[?2004h\u{1B}[?7l\u{1B}[2J", to: STDOUT_FILENO)
+        var attributes = attributes
+        tcsetattr(STDIN_FILENO, TCSANOW, &attributes)
+    }
+
+    private static func giveBack(_ attributes: termios) {
+        // Nobody is there to be told when it can't be written.
+        try? Output.write("\u{1B}[?7h\u{1B}[?2004l\u{1B}[?25h\u{1B}[?1049l", to: STDOUT_FILENO)
+        var attributes = attributes
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &attributes)
+    }
+
+    /// Gives the terminal back and stops the process, as Ctrl-Z does with any other. Returns when it goes on, with the terminal taken over again.
+    mutating func suspend() throws {
+        Self.giveBack(original)
+        raise(SIGSTOP)
+        try resume()
+    }
+
+    /// Takes the terminal over again, in which a shell has been meanwhile.
+    mutating func resume() throws {
+        invalidate()
+        try Self.take(raw)
     }
 
     static var size: (width: Int, height: Int) {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
-        return (max(20, Int(size.ws_col)), max(5, Int(size.ws_row)))
+        return (Int(size.ws_col), Int(size.ws_row))
     }
 
     /// Forgets what is shown, so that everything is written again.
     mutating func invalidate() { shown = [] }
 
     /// Writes the lines that have changed.
-    mutating func show(_ lines: [String], cursorColumn: Int) {
+    mutating func show(_ lines: [String], cursorColumn: Int) throws {
         let size = Self.size
         var text = "\u{1B}[?25l"
         if size != self.size || shown.count != lines.count {
@@ -47,6 +71,6 @@ struct RawTerminal: ~Copyable {
         }
         text += "\u{1B}[\(lines.count);\(cursorColumn + 1)H\u{1B}[?25h"
         shown = lines
-        Output.write(text, to: STDOUT_FILENO)
+        try Output.write(text, to: STDOUT_FILENO)
     }
 }

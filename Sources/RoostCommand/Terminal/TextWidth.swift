@@ -3,13 +3,20 @@ extension Character {
     var columnWidth: Int {
         guard let first = unicodeScalars.first else { return 0 }
         if first.isASCII { return first.value < 32 || first.value == 127 ? 0 : 1 }
-        switch first.properties.generalCategory {
+        // A picture that is drawn as one, or made so by a variation selector, is wide.
+        if first.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
+        // A terminal adds up the code points: letters that are joined, and marks that stand beside their letter, as in Devanagari, have columns too.
+        return unicodeScalars.reduce(0) { $0 + Self.columnWidth(of: $1) }
+    }
+
+    private static func columnWidth(of scalar: Unicode.Scalar) -> Int {
+        switch scalar.properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .control, .format: return 0
         default: break
         }
-        // A picture that is drawn as one, or made so by a variation selector, is wide.
-        if first.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
-        return Self.wide.contains { $0.contains(first.value) } ? 2 : 1
+        // Vowels and ends of Korean syllables are drawn over their beginning.
+        if (0x1160...0x11FF).contains(scalar.value) || (0xD7B0...0xD7FF).contains(scalar.value) { return 0 }
+        return wide.contains { $0.contains(scalar.value) } ? 2 : 1
     }
 
     /// The blocks of East Asian wide and fullwidth characters (Unicode Standard Annex 11).

@@ -22,6 +22,12 @@ struct Keys: AsyncParsableCommand {
         func ring() throws -> TokenKeyRing {
             let mint = TokenMint.named(orUsual: data)
             _ = try mint.secretFile()
+            // A directory of somebody else's seems to be empty.
+            guard access(mint.directory.path, R_OK | X_OK) == 0 else {
+                throw Failure(
+                    "\(mint.directory.path) can't be read: \(String(cString: strerror(errno))). Run this as the user who runs the server."
+                        .safe())
+            }
             return TokenKeyRing(directory: mint.directory)
         }
     }
@@ -35,7 +41,7 @@ struct Keys: AsyncParsableCommand {
             let entries = try await directory.ring().reportingFailures { try await $0.entries() }
             if json { return try Output.json(entries) }
             let rows = entries.map { [$0.kid, $0.algorithm, $0.signs ? "roost token signs with it" : ""] }
-            Output.lines(Output.table([["kid", "alg", ""]] + rows))
+            try Output.lines(Output.table([["kid", "alg", ""]] + rows))
         }
     }
 
@@ -46,7 +52,7 @@ struct Keys: AsyncParsableCommand {
         @Argument(help: "The key's name, which tokens carry as kid. Generated if left out.") var kid: String?
         @OptionGroup var directory: Directory
 
-        func run() async throws { Output.line(try await directory.ring().reportingFailures { try await $0.add(named: kid) }) }
+        func run() async throws { try Output.line(await directory.ring().reportingFailures { try await $0.add(named: kid) }) }
     }
 
     struct Use: AsyncParsableCommand {
@@ -56,7 +62,7 @@ struct Keys: AsyncParsableCommand {
 
         func run() async throws {
             try await directory.ring().reportingFailures { try await $0.use(kid) }
-            Output.line("roost token signs with \(kid.safe()) now.")
+            try Output.line("roost token signs with \(kid.safe()) now.")
         }
     }
 
@@ -82,7 +88,7 @@ struct Keys: AsyncParsableCommand {
 
         func run() async throws {
             try await directory.ring().reportingFailures { try await $0.remove(kid) }
-            Output.line(
+            try Output.line(
                 isTokenSecret
                     ? "\(kid) is removed for good: tokens without kid are refused."
                     : "\(kid.safe()) is removed: its tokens are refused.")
@@ -96,7 +102,7 @@ extension TokenKeyRing {
         do {
             return try await body(self)
         } catch {
-            throw Failure("\(error)")
+            throw Failure(error)
         }
     }
 }

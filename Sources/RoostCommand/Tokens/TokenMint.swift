@@ -21,10 +21,8 @@ struct TokenMint: Sendable {
         do {
             let keys = try await TokenKeys(directory: directory)
             return try await keys.sign(.init(user: user, role: role, displayName: displayName, expiresAt: expiresAt, id: id))
-        } catch let error as RoostError {
-            throw Failure(error.message)
         } catch {
-            throw Failure("\(error)")
+            throw Failure(error)
         }
     }
 

@@ -10,6 +10,34 @@ import Testing
 @Suite struct BudgetStateTests {
     private static func reply(_ call: Int64) -> [UInt8] { Array(#"{"reply":\#(call),"result":{}}"#.utf8) }
 
+    /// Calls of one kind, as many at a time as may begin.
+    private struct Calls {
+        var budget = SocketBudget(limits: .init())
+        private var number: Int64 = 0
+        private let answer: AnswerWeight
+
+        init(_ answer: AnswerWeight) { self.answer = answer }
+
+        /// Begins calls until no more may be decoded.
+        mutating func begin() -> Int {
+            var count = 0
+            while budget.mayDecode, count < 300 {
+                number += 1
+                count += 1
+                budget.begin(call: number, asked: 80, answer)
+            }
+            return count
+        }
+
+        /// Answers the newest calls.
+        mutating func end(_ count: Int, sizeBytes: Int) {
+            for call in 0..<count {
+                let frame = BudgetStateTests.reply(number - Int64(call))
+                budget.end(reply: frame + [UInt8](repeating: 32, count: max(0, sizeBytes - frame.count)))
+            }
+        }
+    }
+
     @Test("I18 the first page is under way alone, small calls 256 together, and an answer makes room for the next")
     func weights() {
         var budget = SocketBudget(limits: .init())
@@ -35,40 +63,23 @@ import Testing
 
     @Test("I18 eight small pages are under way together once one was answered, and one large page lets few begin for a while")
     func pages() {
-        var budget = SocketBudget(limits: .init())
-        var number: Int64 = 0
-        /// Begins pages until no more may be decoded.
-        func began() -> Int {
-            var count = 0
-            while budget.mayDecode, count < 100 {
-                number += 1
-                count += 1
-                budget.begin(call: number, asked: 80, .page)
-            }
-            return count
-        }
-        func end(_ count: Int, sizeBytes: Int) {
-            for call in 0..<count {
-                let frame = Self.reply(number - Int64(call))
-                budget.end(reply: frame + [UInt8](repeating: 32, count: max(0, sizeBytes - frame.count)))
-            }
-        }
-        var counts = [began()]
-        end(1, sizeBytes: 18_000)
-        counts.append(began())
-        end(8, sizeBytes: 60_000)
-        counts.append(began())
-        end(5, sizeBytes: 1 << 20)
-        counts.append(began())
+        var calls = Calls(.page)
+        var counts = [calls.begin()]
+        calls.end(1, sizeBytes: 18_000)
+        counts.append(calls.begin())
+        calls.end(8, sizeBytes: 60_000)
+        counts.append(calls.begin())
+        calls.end(5, sizeBytes: 1 << 20)
+        counts.append(calls.begin())
         // The memory of a large page fades with those that follow it.
         for _ in 0..<8 {
-            end(counts[counts.count - 1], sizeBytes: 1000)
-            counts.append(began())
+            calls.end(counts[counts.count - 1], sizeBytes: 1000)
+            counts.append(calls.begin())
         }
         #expect(counts == [1, 8, 5, 1, 1, 1, 1, 1, 2, 2, 4, 8])
-        end(8, sizeBytes: 1000)
-        budget.begin(call: 0, asked: 80, AnswerWeight(of: WatchChannel(channel: "general")))
-        #expect(!budget.mayDecode)
+        calls.end(8, sizeBytes: 1000)
+        calls.budget.begin(call: 0, asked: 80, AnswerWeight(of: WatchChannel(channel: "general")))
+        #expect(!calls.budget.mayDecode)
     }
 
     @Test("I18 a write that answers with up to a hundred messages is under way alone")
@@ -98,6 +109,28 @@ import Testing
             }
             #expect(count == 8)
         }
+    }
+
+    @Test("I18 64 small rows are under way together once one was answered, and after a large one few are for a while")
+    func rows() {
+        var calls = Calls(.row)
+        var counts = [calls.begin()]
+        calls.end(1, sizeBytes: 600)
+        counts.append(calls.begin())
+        calls.end(16, sizeBytes: 500_000)
+        counts.append(calls.begin())
+        for _ in 0..<24 {
+            calls.end(counts[counts.count - 1], sizeBytes: 600)
+            counts.append(calls.begin())
+        }
+        #expect(counts.prefix(3) == [8, 8, 1])
+        #expect(counts.last == 64)
+        calls.end(64, sizeBytes: 600)
+        // Pages are another matter.
+        calls.budget.begin(call: 0, asked: 80, .page)
+        #expect(!calls.budget.mayDecode)
+        calls.budget.end(reply: Self.reply(0))
+        #expect([calls.budget.underWayBytes, calls.budget.heldBytes] == [0, 0])
     }
 
     @Test("I18 calls with one number twice are all counted, and all let go")

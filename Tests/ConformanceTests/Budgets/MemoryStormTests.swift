@@ -20,7 +20,7 @@ import Testing
     }
 
     private static let firstFrame = RawSocket.frame(opcode: 1, letters(16_384)).dropLast()
-    private static let frame = RawSocket.frame(opcode: 1, letters(Limits.frameSizeBytes)).dropLast()
+    private static let frame = RawSocket.frame(opcode: 1, letters(Limits.messageSizeBytes)).dropLast()
     private static let fragments = (0..<5).flatMap { RawSocket.frame(opcode: $0 == 0 ? 1 : 0, letters(60_000), isFinal: false) }
 
     private static func letters(_ count: Int) -> [UInt8] { [UInt8](repeating: 97, count: count) }

@@ -80,6 +80,28 @@ import Testing
         try await server.stop()
     }
 
+    @Test("SB-02 R26 who joins after a message isn't among those who have read it, and is among those who read the next")
+    func newcomers() async throws {
+        let server = try await TestServer()
+        let (ann, bob, dan) = (chat("ann", at: server), chat("bob", at: server), chat("dan", at: server))
+        for client in [ann, bob, dan] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let first = try await general.sendConfirmed("1")
+        let receipts = general.receipts()
+        try await receipts.loaded()
+        try await dan.channel("general").join()
+        try await wait("the newcomer's position") { receipts.positions["dan"]?.joinedSeq != nil }
+        #expect(receipts.positions["dan"]?.readSeq ?? 0 >= first.seq)
+        #expect(receipts.readers(of: first) == [] && receipts.recipients(of: first) == [])
+        let second = try await general.sendConfirmed("2")
+        let atDan = dan.channel("general")
+        try await wait("the message") { atDan.lastMessage == second }
+        try await atDan.markRead()
+        try await wait("the newcomer to have read") { receipts.readers(of: second) == ["dan"] }
+        #expect(receipts.readers(of: first) == [] && receipts.recipients(of: first) == [])
+        try await server.stop()
+    }
+
     @Test("R25 EM-35 marking as unread is shown at once, offline too, on all of the user's devices, and in the order of the marks")
     func markUnread() async throws {
         let server = try await TestServer()

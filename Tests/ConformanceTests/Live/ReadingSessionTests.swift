@@ -15,6 +15,17 @@ import Testing
         }
     }
 
+    /// Waits until a device is told that it doesn't read the channel any more.
+    private func readingEnds(on socket: RawSocket) async throws {
+        while true {
+            switch await socket.next() {
+            case .text(#"{"readingEnded":{"channel":"general"}}"#): return
+            case .text, .ping: continue
+            case let other: throw Missed("the end of reading: \(other)")
+            }
+        }
+    }
+
     @Test(
         "AM-45 R25 while a device reads, what it receives is read on all devices; stopping ends it, for that device and channel alone"
     )
@@ -132,6 +143,30 @@ import Testing
         let other = try await ann.send("other", "3")
         try await tablet.confirmReading(upTo: other.seq, of: "other", asking: phone)
         #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 2)
+        try await server.stop()
+    }
+
+    @Test("AM-45 MN-16 a device that may not read for a while hasn't read what it didn't get, nor what comes until it reads again")
+    func rightComesBack() async throws {
+        let server = try await TestServer()
+        let (ann, phone) = (try await server.socket("ann"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        try await phone.call(StartReading(channel: "general"))
+        func open(to readers: ChannelPolicy.Audience) async throws {
+            try await ann.call(UpdateChannel(channel: "general", policy: PolicyChanges(read: readers)))
+        }
+        try await open(to: .operators)
+        try await readingEnds(on: phone)
+        try await ann.call(SendMessage(channel: "general", clientId: "1", text: "@all", mentionees: [.channel]))
+        try await open(to: .members)
+        // Another channel is confirmed after it, by the same device.
+        try await ann.call(CreateChannel(channel: "other", users: ["bob"]))
+        try await phone.call(StartReading(channel: "other"))
+        let other = try await ann.send("other", "2")
+        try await phone.confirmReading(upTo: other.seq, of: "other", asking: phone)
+        let unread = try await phone.call(GetUnread(channel: "general"))
+        #expect(unread.unreadCount == 1 && unread.hasMention)
+        #expect(try await phone.call(StartReading(channel: "general")).unreadCount == 0)
         try await server.stop()
     }
 

@@ -6,14 +6,10 @@ import Testing
 /// `roost chat` on a terminal: what stands on the screen.
 @Suite struct ChatScreenTests {
     private func screen(
-        of user: UserID, in channel: String = "team", on server: TestServer, width: Int = 100
+        of user: UserID, in channel: String = "team", on server: TestServer, width: Int = 100,
+        variables: [String: String] = [:]
     ) throws -> TerminalScreen {
-        try TerminalScreen(
-            ["chat", channel, "--as", user.rawValue],
-            environment: [
-                "ROOST_URL": server.url.absoluteString, "ROOST_DATA": server.directory.path,
-                "XDG_DATA_HOME": TemporaryDirectory.make().path,
-            ], width: width)
+        try .chat(of: user, in: channel, on: server, width: width, variables: variables)
     }
 
     @Test("/help is read from its beginning to its end in 80 columns and 24 lines, and a conversation is entered")
@@ -92,7 +88,7 @@ import Testing
         let mention = SendMessage(channel: "team", clientId: "3", text: "@Ann pizza then", mentionees: [.users(["ann"])])
         let third = try await bob.call(mention)
         try await ann.wait(for: "@Ann pizza then")
-        #expect(ann.words(in: "1") == ["@Ann pizza then"], "what mentions one stands out")
+        #expect(ann.words(in: "1;7") == ["@Ann"], "what mentions one stands out")
         try await bob.call(DeleteMessage(channel: "team", message: sent.messageId))
         try await ann.wait("the text to be gone") { lines in
             lines.contains { $0.contains("message deleted") } && !lines.contains { $0.contains("lunch") }
@@ -116,8 +112,14 @@ import Testing
         ann.type(" late\r")
         try await ann.wait(for: "hi @Bob it is late (edited)")
 
+        let toAll = SendMessage(channel: "team", clientId: "all", text: "@all come", mentionees: [.channel])
+        let all = try await bob.call(toAll)
+        try await ann.wait(for: "@all come")
         ann.type("/mentions\r")
         try await ann.wait(for: "Who mentioned you")
+        try await ann.wait("what is said to all") {
+            $0.contains { $0.hasPrefix("#team") && $0.contains("\(all.messageId)") && $0.hasSuffix("@all come") }
+        }
         try await ann.wait("the mention") {
             $0.contains { $0.hasPrefix("#team") && $0.contains("\(third.messageId)") && $0.hasSuffix("@Ann pizza then") }
         }
@@ -211,13 +213,129 @@ import Testing
         ann.type(String(repeating: "\u{7F}", count: 13) + "/reset\r")
         try await ann.wait("an empty screen") { lines in !lines.contains { $0.contains("text ") } }
         try await ann.wait(for: "the history of #team begins now for you")
-        // What she sees is there before the server knows of it, and what comes until then is concealed with the rest.
-        try await eventually("the reset") {
-            try await hers.call(GetChannel(channel: "team")).membership?.historyFloor ?? 0 >= sent[149].seq
-        }
+        #expect(try await hers.call(GetChannel(channel: "team")).membership?.historyFloor ?? 0 >= sent[149].seq)
         try await bob.call(SendMessage(channel: "team", clientId: "last", text: "text after it."))
         try await ann.wait(for: "text after it.")
         #expect(try await bob.call(ListMessages(channel: "team", limit: 100)).messages.count == 100)
+        ann.type("\u{03}")
+        try await ann.end()
+        try await server.stop()
+    }
+
+    @Test("what was typed just before the end is sent, and a command is carried out")
+    func ending() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        _ = try await server.socket("ann")
+        try await bob.call(CreateChannel(channel: "team", users: ["ann"]))
+        let state = ["XDG_STATE_HOME": TemporaryDirectory.make().path]
+        for (text, end) in [("one", "\u{04}"), ("two", "/quit\r"), ("three", "\u{03}")] {
+            let ann = try screen(of: "ann", on: server, variables: state)
+            try await ann.wait(for: "● online")
+            try await ann.wait(for: "#team · 2 members")
+            ann.type("\(text)\r\(end)")
+            try await ann.end()
+        }
+        let sent = try await bob.call(ListMessages(channel: "team", limit: 10)).messages
+        #expect(sent.map(\.text) == ["one", "two", "three"])
+        let ann = try screen(of: "ann", on: server, variables: state)
+        try await ann.wait(for: "● online")
+        ann.type("/leave\r\u{04}")
+        try await ann.end()
+        #expect(try await bob.call(GetChannel(channel: "team")).channel.counters.memberCount == 1)
+        try await server.stop()
+    }
+
+    @Test("a second terminal of the same user says that it keeps messages in memory, and at its end what is lost")
+    func memory() async throws {
+        let state = ["XDG_STATE_HOME": TemporaryDirectory.make().path]
+        func open() throws -> TerminalScreen {
+            try TerminalScreen(
+                ["chat", "team", "--as", "bob", "--token", "t", "--url", "http://127.0.0.1:1"], environment: state, width: 80)
+        }
+        let first = try open()
+        try await first.wait(for: "Connection refused")
+        let second = try open()
+        try await second.wait(for: "kept in memory: unsent messages are lost when you quit")
+        second.type("hello\r")
+        try await second.wait(for: "1 unsent message, lost when you quit")
+        #expect(!second.lines.contains { $0.contains("your messages wait") })
+        second.type("\u{04}")
+        try await second.wait(for: "1 message wasn't sent and is lost: unsent messages were kept in memory.")
+        try await second.end()
+        first.type("\u{04}")
+        try await first.end()
+    }
+
+    @Test("Ctrl-Z and SIGTSTP give the terminal back and stop the chat, and it is drawn again when it goes on")
+    func suspension() async throws {
+        let server = try await TestServer()
+        let ann = try screen(of: "ann", on: server)
+        try await ann.wait(for: "● online")
+        #expect(ann.isRaw)
+        func isStopped() throws -> Bool {
+            let stat = try String(contentsOfFile: "/proc/\(ann.processIdentifier)/stat", encoding: .utf8)
+            return stat.split(separator: ")").last?.hasPrefix(" T") == true
+        }
+        for suspend in [{ ann.type("\u{1A}") }, { _ = kill(ann.processIdentifier, SIGTSTP) }] {
+            suspend()
+            try await eventually("the chat to be stopped") { try isStopped() }
+            #expect(!ann.isRaw)
+            kill(ann.processIdentifier, SIGCONT)
+            try await eventually("the screen to be taken over again") { ann.isRaw }
+            // Typed text is on the screen, and so is all the rest.
+            ann.type("x")
+            try await ann.wait("the screen") { lines in
+                lines.last?.hasPrefix("> x") == true && lines.first?.contains("#team") == true
+            }
+        }
+        ann.type("\u{03}")
+        try await ann.end()
+        try await server.stop()
+    }
+
+    @Test("a terminal that can't move its cursor gets lines, and one whose user wants no colours gets none")
+    func terminals() async throws {
+        let server = try await TestServer()
+        for variables in [["TERM": "dumb"], ["TERM": ""]] {
+            let ann = try screen(of: "ann", on: server, variables: variables)
+            try await ann.wait(for: "Online.")
+            ann.type("hello\n")
+            try await ann.wait("a line") { $0.contains { $0.hasSuffix("ann: hello") } }
+            ann.type("/quit\n")
+            try await ann.end()
+        }
+        let ann = try screen(of: "ann", on: server, variables: ["NO_COLOR": "1"])
+        try await ann.wait("the name without a colour") { _ in ann.words(in: "1").contains { $0.contains("ann") } }
+        ann.type("\u{03}")
+        try await ann.end()
+        let colourful = try screen(of: "ann", on: server)
+        try await colourful.wait(for: "hello")
+        #expect(!colourful.words(in: "1").contains { $0.contains("ann") })
+        colourful.type("\u{03}")
+        try await colourful.end()
+        try await server.stop()
+    }
+
+    @Test("what is typed is sent as it is, an edit too, and an escape that was split is no text")
+    func unchanged() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        _ = try await server.socket("ann")
+        try await bob.call(CreateChannel(channel: "team", users: ["ann"]))
+        let ann = try screen(of: "ann", on: server)
+        try await ann.wait(for: "#team · 2 members")
+        let text = "🏴󠁧󠁢󠁳󠁣󠁴󠁿 soft\u{00AD}hyphen"
+        ann.type("\(text)\r")
+        func newest() async throws -> String? {
+            try await bob.call(ListMessages(channel: "team", limit: 1)).messages.last?.text
+        }
+        try await eventually("the text") { try await newest() == text }
+        try await ann.wait("the message to be stored") { $0.contains { $0.hasSuffix("softhyphen") && !$0.hasPrefix(">") } }
+        ann.type("/edit\r")
+        try await ann.wait("the text to be edited") { $0.last?.hasSuffix("softhyphen") == true }
+        ann.type("!\r")
+        try await eventually("the edit") { try await newest() == text + "!" }
         ann.type("\u{03}")
         try await ann.end()
         try await server.stop()

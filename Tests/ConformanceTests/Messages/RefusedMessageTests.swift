@@ -149,7 +149,7 @@ extension RawSocket {
     fileprivate func refusal(of operation: String, _ fields: String) async throws -> BadChannelCallTests.Refusal? {
         // The socket's own calls begin at one, and don't come to this number.
         let call: Int64 = 1_000_000
-        try await send(fragmented: #"{"call":\#(call),"operation":"\#(operation)","with":\#(fields)}"#)
+        try await send(text: #"{"call":\#(call),"operation":"\#(operation)","with":\#(fields)}"#)
         do {
             _ = try await reply(to: call, as: JSONValue.self)
             return nil

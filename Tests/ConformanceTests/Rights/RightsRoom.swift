@@ -248,7 +248,7 @@ struct RightsRoom: Sendable {
                 : [.post("/v1/channels", body: String(decoding: try JSONWriter.bytes(of: names.creation), as: UTF8.self))]
         case .single: single(cell.right).map { .get($0) }
         case .page: pages(cell.right).map { .get($0) }
-        case .mentions: [.get("/v1/me/mentions?limit=100")]
+        case .mentions: ["limit=100", "channel=\(names.channel)&limit=100"].map { .get("/v1/me/mentions?\($0)") }
         }
     }
 

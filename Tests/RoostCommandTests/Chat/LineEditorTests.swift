@@ -19,6 +19,21 @@ import Testing
         #expect(editor.cursor == editor.characters.count)
     }
 
+    @Test("of a long line the part around the cursor is seen, and looking for it takes no longer than the screen is wide")
+    func visible() {
+        var editor = LineEditor()
+        editor.text = String(repeating: "x", count: 200_000) + "漢字"
+        let start = ContinuousClock.now
+        for _ in 0..<1000 { #expect(editor.visible(in: 5) == ("漢字", 4)) }
+        editor.apply(.home)
+        #expect(editor.visible(in: 5) == ("xxxxx", 0))
+        editor.text = "a\nb\tc"
+        editor.apply(.left)
+        #expect(editor.visible(in: 4) == ("⏎b→c", 3) && editor.visible(in: 80) == ("a⏎b→c", 4))
+        // A look that walked through the line took a second each.
+        #expect(ContinuousClock.now - start < .seconds(60))
+    }
+
     @Test("Tab is a key, between others that come at once")
     func tab() {
         var keys = KeyParser()

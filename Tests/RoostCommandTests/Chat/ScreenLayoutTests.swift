@@ -1,8 +1,8 @@
 import Foundation
-import Roost
 import RoostAPI
 import Testing
 
+@testable import Roost
 @testable import RoostCommand
 
 @Suite struct ScreenLayoutTests {
@@ -55,5 +55,76 @@ import Testing
         let reason = "nothing answers at 127.0.0.1, port 8080: Connection refused"
         state.status = .waiting(until: Timestamp(until), because: WaitingReason(.network, reason))
         #expect(lines(state)[22].hasSuffix(reason) && lines(state, width: 200)[22].contains("your messages wait (\(reason))"))
+    }
+
+    /// A channel with one message of somebody with a long name.
+    private func state(text: String = "good morning everybody") -> ScreenState {
+        var state = ScreenState(channel: "team")
+        state.rows = [
+            ScreenState.Row(
+                id: MessageItem.ID(sender: "bartholomew", clientId: "1"), name: "Bartholomew Longname", text: text, date: .now,
+                state: .sent,
+                isMine: false, isEdited: false, isDeleted: false)
+        ]
+        return state
+    }
+
+    @Test("messages are read on a screen of any width, beside names or below them", arguments: [12, 16, 20, 22, 29, 30, 36, 80])
+    func narrow(width: Int) {
+        let shown = lines(state(), width: width)
+        #expect(shown.allSatisfy { $0.columnWidth <= width })
+        let text = shown.dropFirst().joined(separator: " ").split(separator: " ").joined(separator: " ")
+        for word in ["good", "morning", "everybody"] { #expect(text.contains(word)) }
+        #expect(width < 30 || shown.contains { $0.contains("Barthol") && $0.contains("good") })
+    }
+
+    @Test("a frame fits on the smallest of screens, and the input is in it", arguments: [(1, 1), (2, 2), (5, 3), (10, 4), (19, 2)])
+    func small(width: Int, height: Int) {
+        var state = state(text: "hello")
+        state.editor.text = "x"
+        let frame = ScreenLayout(width: width).frame(of: state, height: height, now: .now)
+        #expect(frame.lines.count == height && (0..<width).contains(frame.cursorColumn))
+        // The cursor needs a column of its own.
+        #expect(width == 1 || frame.lines.last?.hasSuffix("x") == true)
+    }
+
+    @Test("AM-30 a change on its way is marked, and one that was refused says why and what can be done")
+    func changes() {
+        var state = state(text: "hello")
+        state.rows[0].change = .pending
+        #expect(lines(state).contains { $0.hasSuffix("hello …") })
+        state.rows[0].change = .failed(RoostError(.frozen, "The channel is frozen."))
+        #expect(lines(state).contains { $0.hasSuffix("hello") })
+        #expect(
+            lines(state, width: 120).contains { $0.contains("✗ not changed: The channel is frozen. (frozen) /retry or /discard") })
+        state.rows[0].isDeleted = true
+        state.rows[0].change = .pending
+        #expect(lines(state).contains { $0.hasSuffix("message deleted …") })
+    }
+
+    @Test("the frame knows whether the line above the first unread message is in view")
+    func marker() {
+        var state = state(text: "one")
+        state.rows[0].seq = 5
+        let layout = ScreenLayout(width: 80)
+        #expect(!layout.frame(of: state, height: 24, now: .now).showsMarker)
+        state.marker = 4
+        #expect(layout.frame(of: state, height: 24, now: .now).showsMarker && lines(state).contains { $0.hasPrefix("── new ") })
+        state.rows += (6...60 as ClosedRange<Seq>).map { seq in
+            var row = state.rows[0]
+            (row.seq, row.id) = (seq, MessageItem.ID(sender: "bartholomew", clientId: ClientID("\(seq)")))
+            return row
+        }
+        #expect(!layout.frame(of: state, height: 24, now: .now).showsMarker)
+    }
+
+    @Test("messages that are kept in memory aren't said to wait")
+    func inMemory() {
+        var state = state()
+        state.rows[0].state = .pending
+        #expect(lines(state).contains("○ offline; your messages wait · 1 unsent message"))
+        state.isInMemory = true
+        #expect(lines(state).contains("○ offline · 1 unsent message, lost when you quit"))
+        #expect(state.moved(to: "other").isInMemory)
     }
 }

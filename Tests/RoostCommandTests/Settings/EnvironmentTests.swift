@@ -91,6 +91,11 @@ import Testing
         #expect(shown == ["postgres://…@db.internal/roost?sslmode=verify-full&password=…", "tls://…@b.internal"])
     }
 
+    @Test("a variable that is empty, as a failed command leaves it, names no configuration file")
+    func emptyVariable() async throws {
+        #expect(try await settings(["ROOST_CONFIG": ""]).text(.host) == "127.0.0.1")
+    }
+
     @Test("a flag is stronger than the environment, that than the file, and the file than the default")
     func order() async throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "roost-settings-\(UUID().uuidString).json")

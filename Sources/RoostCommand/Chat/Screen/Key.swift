@@ -1,18 +1,26 @@
+import RoostAPI
+
 /// A key that was pressed, or text that was pasted.
 enum Key: Hashable {
     case text(String), paste(String)
     case enter, backspace, delete, escape, tab
     case left, right, up, down, home, end, pageUp, pageDown, wordLeft, wordRight
     case deleteToStart, deleteToEnd, deleteWord
-    case interrupt, endOfInput, redraw
+    case interrupt, endOfInput, redraw, suspend
 }
 
 /// Turns the bytes that a terminal sends into keys. A sequence or a character that isn't complete yet waits for the next bytes.
+///
+/// It has no clock. While it ``isWaiting``, its owner tells it when nothing more has come for a while.
 struct KeyParser {
     private var pending: [UInt8] = []
+    /// The text of a paste whose end hasn't come yet; nil between pastes.
+    private var pasted: [UInt8]?
 
     private static let pasteStart = Array("\u{1B}[200~".utf8)
     private static let pasteEnd = Array("\u{1B}[201~".utf8)
+    /// The bytes that a message's text can have: of a longer paste no more is kept.
+    static let pasteSizeBytesMax = Limits.messageTextLength * 8
 
     private static let sequences: [String: Key] = [
         "[A": .up, "[B": .down, "[C": .right, "[D": .left, "[H": .home, "[F": .end, "[5~": .pageUp, "[6~": .pageDown,
@@ -22,25 +30,51 @@ struct KeyParser {
         "b": .wordLeft, "\u{7F}": .deleteWord,
     ]
 
+    /// Whether an escape has come and nothing after it: the key, or a sequence of which the rest is under way.
+    var isEscapeOpen: Bool { pasted == nil && pending == [0x1B] }
+
+    /// Whether something has begun that isn't complete.
+    var isWaiting: Bool { pasted != nil || !pending.isEmpty }
+
     mutating func parse(_ bytes: [UInt8]) -> [Key] {
         pending += bytes
         var keys: [Key] = []
-        while let first = pending.first {
+        // Taken off at the end at once: each removal from the beginning moves all the rest.
+        var rest = pending[...]
+        while let first = rest.first {
             let found: (key: Key?, length: Int)?
-            if first == 0x1B {
-                found = escapeSequence()
+            if pasted != nil {
+                found = paste(rest)
+            } else if first == 0x1B {
+                found = escapeSequence(rest)
             } else if let key = Self.control(first) {
                 found = (key, 1)
             } else if first < 0x20 {
                 found = (nil, 1)
             } else {
-                found = text()
+                found = Self.text(rest)
             }
             guard let found else { break }
-            pending.removeFirst(found.length)
+            rest = rest.dropFirst(found.length)
             if let key = found.key { keys.append(key) }
         }
+        pending = Array(rest)
         return keys
+    }
+
+    /// Nothing has come since an escape: it is the key.
+    mutating func endEscape() -> [Key] {
+        guard isEscapeOpen else { return [] }
+        pending = []
+        return [.escape]
+    }
+
+    /// Nothing has come for so long that the rest of what has begun never will: a paste ends here, and the beginning of anything else is dropped.
+    mutating func end() -> [Key] {
+        let isEscape = isEscapeOpen
+        let text = pasted.map { $0 + pending }
+        (pending, pasted) = ([], nil)
+        return text.map { [.paste(Self.pastedText($0))] } ?? (isEscape ? [.escape] : [])
     }
 
     private static func control(_ byte: UInt8) -> Key? {
@@ -58,50 +92,72 @@ struct KeyParser {
         case 0x0C: .redraw
         case 0x15: .deleteToStart
         case 0x17: .deleteWord
+        case 0x1A: .suspend
         default: nil
         }
     }
 
     /// The key of an escape sequence at the beginning, nil inside for one that means nothing here; nil when it isn't complete.
-    private func escapeSequence() -> (key: Key?, length: Int)? {
-        if pending.starts(with: Self.pasteStart) { return paste() }
-        // Terminals send a sequence in one piece: an escape that comes alone is the key.
-        guard pending.count > 1 else { return (.escape, 1) }
-        var end = 2
-        if pending[1] == UInt8(ascii: "[") {
-            while end < pending.count, !(0x40...0x7E).contains(pending[end]) { end += 1 }
-            guard end < pending.count else { return end > 32 ? (nil, pending.count) : nil }
-            end += 1
-        } else if pending[1] == UInt8(ascii: "O") {
-            guard pending.count > 2 else { return nil }
-            end = 3
+    private mutating func escapeSequence(_ bytes: ArraySlice<UInt8>) -> (key: Key?, length: Int)? {
+        if bytes.starts(with: Self.pasteStart) {
+            pasted = []
+            return (nil, Self.pasteStart.count)
         }
-        return (Self.sequences[String(decoding: pending[1..<end], as: UTF8.self)], end)
+        let sequence = bytes.dropFirst()
+        guard let kind = sequence.first else { return nil }
+        var length = 1
+        if kind == UInt8(ascii: "[") {
+            guard let end = sequence.dropFirst().firstIndex(where: { (0x40...0x7E).contains($0) }) else {
+                return bytes.count > 32 ? (nil, bytes.count) : nil
+            }
+            length = end - sequence.startIndex + 1
+        } else if kind == UInt8(ascii: "O") {
+            guard sequence.count > 1 else { return nil }
+            length = 2
+        } else if kind == 0x1B {
+            // Two escapes: each is a key, or begins a sequence, of its own.
+            return (.escape, 1)
+        }
+        return (Self.sequences[String(decoding: sequence.prefix(length), as: UTF8.self)], length + 1)
     }
 
-    private func paste() -> (key: Key?, length: Int)? {
-        let start = Self.pasteStart.count
-        var index = start
-        while index + Self.pasteEnd.count <= pending.count {
-            if pending[index...].starts(with: Self.pasteEnd) {
-                let text = String(decoding: pending[start..<index], as: UTF8.self).replacing("\r\n", with: "\n").replacing(
-                    "\r", with: "\n")
-                return (.paste(text.safe(keepsNewlines: true)), index + Self.pasteEnd.count)
-            }
-            index += 1
+    /// Takes what belongs to the paste. The beginning of its end may be the last that has come.
+    private mutating func paste(_ bytes: ArraySlice<UInt8>) -> (key: Key?, length: Int)? {
+        var text = pasted ?? []
+        let escape = Self.indexOfEnd(in: bytes)
+        let part = bytes[..<(escape ?? bytes.endIndex)]
+        text += part.prefix(max(0, Self.pasteSizeBytesMax - text.count))
+        guard let escape, bytes[escape...].starts(with: Self.pasteEnd) else {
+            pasted = text
+            return part.isEmpty ? nil : (nil, part.count)
+        }
+        pasted = nil
+        return (.paste(Self.pastedText(text)), part.count + Self.pasteEnd.count)
+    }
+
+    /// Where the end of a paste is, or may begin.
+    private static func indexOfEnd(in bytes: ArraySlice<UInt8>) -> Int? {
+        var from = bytes.startIndex
+        while let escape = bytes[from...].firstIndex(of: 0x1B) {
+            if pasteEnd.starts(with: bytes[escape...].prefix(pasteEnd.count)) { return escape }
+            from = escape + 1
         }
         return nil
     }
 
+    private static func pastedText(_ bytes: [UInt8]) -> String {
+        let text = String(decoding: bytes, as: UTF8.self).replacing("\r\n", with: "\n").replacing("\r", with: "\n")
+        return text.withoutControls(keeping: ["\n", "\t"])
+    }
+
     /// The characters up to the next control byte; a last one that isn't complete is left for later.
-    private func text() -> (key: Key?, length: Int)? {
-        var end = pending.firstIndex { $0 < 0x20 || $0 == 0x7F } ?? pending.count
-        if end == pending.count {
-            let start = pending.lastIndex { $0 & 0b1100_0000 != 0b1000_0000 } ?? 0
-            let length = max(1, (~pending[start]).leadingZeroBitCount)
-            if length > pending.count - start, length <= 4 { end = start }
+    private static func text(_ bytes: ArraySlice<UInt8>) -> (key: Key?, length: Int)? {
+        var end = bytes.firstIndex { $0 < 0x20 || $0 == 0x7F } ?? bytes.endIndex
+        if end == bytes.endIndex, let start = bytes.lastIndex(where: { $0 & 0b1100_0000 != 0b1000_0000 }) {
+            let length = max(1, (~bytes[start]).leadingZeroBitCount)
+            if length > bytes.endIndex - start, length <= 4 { end = start }
         }
-        guard end > 0 else { return nil }
-        return (.text(String(decoding: pending[..<end], as: UTF8.self).safe()), end)
+        guard end > bytes.startIndex else { return nil }
+        return (.text(String(decoding: bytes[..<end], as: UTF8.self).withoutControls()), end - bytes.startIndex)
     }
 }

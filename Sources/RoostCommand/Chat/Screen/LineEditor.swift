@@ -74,16 +74,27 @@ struct LineEditor: Hashable {
 
     /// The part of the line that fits into a width with the cursor in it, and the cursor's column there.
     func visible(in width: Int) -> (text: String, column: Int) {
-        // A newline that was pasted is one character wide here, and a line break in the message.
-        let shown = characters.map { $0.isNewline ? Character("⏎") : $0 }
-        var start = 0
-        while start < cursor, shown[start..<cursor].reduce(0, { $0 + $1.columnWidth }) > width - 1 { start += 1 }
-        var (text, used) = ("", 0)
-        for character in shown[start...] {
-            guard used + character.columnWidth <= width else { break }
-            text.append(character)
-            used += character.columnWidth
+        // Back from the cursor as far as there is room: the line may be long, and it is drawn with each key.
+        var (text, column) = ("", 0)
+        for character in characters[..<cursor].reversed() {
+            let shown = Self.shown(character)
+            guard column + shown.columnWidth < width else { break }
+            text = shown + text
+            column += shown.columnWidth
         }
-        return (text, shown[start..<cursor].reduce(0) { $0 + $1.columnWidth })
+        var used = column
+        for character in characters[cursor...] {
+            let shown = Self.shown(character)
+            guard used + shown.columnWidth <= width else { break }
+            text += shown
+            used += shown.columnWidth
+        }
+        return (text, column)
+    }
+
+    /// A character as it is drawn. A newline that was pasted is one column wide here, and a line break in the message.
+    private static func shown(_ character: Character) -> String {
+        if character.isNewline { return "⏎" }
+        return character == "\t" ? "→" : String(character).safe()
     }
 }

@@ -8,6 +8,7 @@ extension ScreenChat {
     /// - Returns: Whether to go on.
     func press(_ key: Key) -> Bool {
         let page = max(1, RawTerminal.size.height - 4)
+        reading.marker.pressedKey(isInView: showsMarker)
         if scrollPanel(by: key, page: page) { return true }
         state.panel = Panel()
         switch key {
@@ -58,18 +59,22 @@ extension ScreenChat {
     }
 
     private func scroll(by lines: Int) {
-        goal = nil
+        (reading.goal, reading.isReturning) = (nil, false)
         state.scroll = max(0, state.scroll + lines)
         let size = RawTerminal.size
         let frame = ScreenLayout(width: size.width).frame(of: state, height: size.height, now: .now)
         if lines > 0, frame.showsOldest, list.hasOlder { loadOlder() }
         // From the bottom on the list follows the newest messages again.
-        if lines < 0, frame.scroll == 0 { attempt { [list] _ in try await list.loadNewer() } }
+        if lines < 0, frame.scroll == 0 {
+            reading.marker.reachedBottom()
+            attempt { [list] _ in try await list.loadNewer() }
+        }
     }
 
     /// Shows the newest messages.
     private func scrollDown() {
-        (state.scroll, goal) = (0, nil)
+        (state.scroll, reading.goal, reading.isReturning) = (0, nil, true)
+        reading.marker.reachedBottom()
         // What is meant is the list on the screen now: a /goto right after it has another.
         attempt { [list] _ in await list.showNewest() }
     }
@@ -79,15 +84,19 @@ extension ScreenChat {
         guard !line.allSatisfy(\.isWhitespace) else { return true }
         state.editor.text = ""
         state.notice = nil
+        // Who types wants it to be sent now, and not at the next attempt.
+        if case .waiting = state.status { room.chat.nudge() }
         switch ChatLine(line) {
         case .quit: return false
-        case .message(let text): send(text, mentioning: text == line)
+        case .message(let text): send(text)
         case .help(nil): state.panel = Panel(ChatHelp.screenLines(width: RawTerminal.size.width))
         case .help(let name?): state.tell(ChatHelp.lines(of: name), width: RawTerminal.size.width)
         case .scrollback(let command): carryOut(command)
         case .room(let command):
             let room = room
-            attempt { screen in screen.events.yield(.answered(try await room.carryOut(command))) }
+            attempt(line.split(separator: " ").first.map(String.init)) { screen in
+                screen.events.yield(.answered(try await room.carryOut(command)))
+            }
         case .refused(let reason):
             state.tell([reason], width: RawTerminal.size.width)
             state.editor.text = line
@@ -101,18 +110,17 @@ extension ScreenChat {
         case .delete: deleteNewest()
         case .edit(let text): editNewest(text)
         case .goto(let place): go(to: place)
-        case .retry: settleRefused { await $0.retry($1) }
-        case .discard: settleRefused { await $0.discard($1) }
+        case .retry: retryRefused()
+        case .discard: discardRefused()
         case .unread: leaveUnread()
         }
     }
 
-    /// - Parameter isWhole: Whether the text is what was written, so that mentions are where they were put.
-    private func send(_ text: String, mentioning isWhole: Bool) {
+    private func send(_ text: String) {
         composer.text = text
-        let draft = isWhole && !composer.mentions.isEmpty ? composer.draft : MessageDraft(text: text)
+        let draft = composer.mentions.isEmpty ? MessageDraft(text: text) : composer.draft
         composer = MentionComposer()
-        state.marker = nil
+        reading.marker.remove()
         scrollDown()
         // Without waiting for one another, two messages could change places: the list's order is that of these tasks on the main actor.
         let previous = sending
@@ -122,7 +130,7 @@ extension ScreenChat {
             do {
                 try await channel.send(draft)
             } catch {
-                events.yield(.notice("not sent: \(Self.reason(error))"))
+                tellFailure("not sent: \(PlainWords.line(of: error))")
                 if state.editor.text.isEmpty { state.editor.text = text }
             }
         }
@@ -135,81 +143,62 @@ extension ScreenChat {
         }
     }
 
-    /// Puts the name of the one member that what was typed after an "@" can mean, or tells who they are.
-    private func completeMention() {
-        let text = state.editor.text
-        composer.text = text
-        guard let typed = composer.query(at: state.editor.utf16Cursor) else { return }
-        attempt { screen in
-            let channel = screen.room.channel.id
-            let members =
-                typed.isEmpty
-                ? try await screen.room.chat.call(ListMembers(channel: channel, limit: 10)).items
-                : try await screen.room.chat.call(SearchMembers(channel: channel, text: typed, limit: 10)).items
-            let users = members.compactMap { $0.user?.summary }.filter { $0.userId != screen.room.chat.user }
-            // More may have been typed meanwhile.
-            guard screen.state.editor.text == text else { return }
-            guard let user = users.first else {
-                screen.events.yield(.notice("no member is called \(typed.safe())"))
-                return
-            }
-            guard users.count == 1 else {
-                screen.events.yield(.answered(RoomAnswer(["Which one?"] + users.map { "@\($0.name.safe())" })))
-                return
-            }
-            let cursor = screen.composer.choose(user, at: screen.state.editor.utf16Cursor)
-            screen.state.editor.text = screen.composer.text
-            screen.state.editor.utf16Cursor = cursor
-            // The screen is drawn after an event.
-            screen.events.yield(.tick)
-        }
-    }
-
     private func loadOlder() {
         guard list.hasOlder else {
-            state.notice = "there is nothing older"
-            return
+            return tell("there is nothing older")
         }
         attempt { [list] _ in try await list.loadOlder() }
     }
 
-    private var newestOwn: Message? {
-        list.items.last { $0.id.sender == room.chat.user && $0.message != nil && !$0.isDeleted }?.message
-    }
+    /// The user's newest message that isn't deleted, whether it is sent or not.
+    var newestOwn: MessageItem? { list.items.last { $0.id.sender == room.chat.user && !$0.isDeleted } }
 
     private func deleteNewest() {
-        guard let message = newestOwn else { return state.notice = "none of your messages is in view" }
-        attempt { [room] _ in try await room.channel.delete(message.messageId) }
-    }
-
-    private func editNewest(_ text: String?) {
-        guard let message = newestOwn else { return state.notice = "none of your messages is in view" }
-        guard let text else { return state.editor.text = "/edit " + message.text.safe(keepsNewlines: true) }
-        attempt { [room] _ in try await room.channel.edit(message.messageId, text: text) }
+        guard let item = newestOwn else { return tell("none of your messages is in view") }
+        attempt { [room] _ in try await room.channel.delete(item) }
     }
 
     /// Has the last message of others answered later: it stays unread until a newer one is read.
     private func leaveUnread() {
-        guard let seq = items.last(where: { $0.id.sender != room.chat.user && $0.message != nil })?.message?.seq else {
-            return state.notice = "no message of somebody else's is in view"
+        let last = items.last { $0.id.sender != room.chat.user && $0.message != nil && !$0.isDeleted }
+        guard let seq = last?.message?.seq else { return tell("no message of somebody else's is in view") }
+        reading.marker.leaveUnread(from: seq, upTo: newestSeq)
+        tell("the last message is unread again")
+        // A mark that is under way would come after it and take it back.
+        let marking = reading.marking
+        attempt { [room] _ in
+            await marking?.value
+            try await room.channel.markUnread(from: seq)
         }
-        leftUnread = items.compactMap { $0.message?.seq }.max() ?? seq
-        state.notice = "the last message is unread again"
-        attempt { [room] _ in try await room.channel.markUnread(from: seq) }
-    }
-
-    private func settleRefused(_ settle: @escaping @MainActor (MessageList, ClientID) async -> Void) {
-        let refused = list.items.filter { if case .failed = $0.state { true } else { false } }
-        guard !refused.isEmpty else { return state.notice = "no message was refused" }
-        Task { [list] in for item in refused { await settle(list, item.clientId) } }
     }
 
     /// Does something with the server beside the screen, and reports a failure on the status line.
-    func attempt(_ body: @escaping @MainActor (ScreenChat) async throws -> Void) {
-        Task {
-            do { try await body(self) } catch { events.yield(.notice(Self.reason(error))) }
+    ///
+    /// - Parameter command: What the user typed: a missing connection is told long after, and of several commands at a time.
+    func attempt(_ command: String? = nil, _ body: @escaping @MainActor (ScreenChat) async throws -> Void) {
+        attemptCount += 1
+        let number = attemptCount
+        attempts[number] = Task {
+            do { try await body(self) } catch { tellFailure(of: command, error) }
+            attempts[number] = nil
         }
     }
 
-    private static func reason(_ error: any Error) -> String { (error as? RoostError)?.summaryLine ?? "\(error)" }
+    private func tellFailure(of command: String?, _ error: any Error) {
+        let (line, refusal) = (PlainWords.line(of: error), error as? RoostError)
+        switch refusal?.code {
+        case .notConnected, .unavailable: tellFailure((command.map { "\($0): " } ?? "") + line, isOutage: true)
+        // A private channel doesn't tell others that it exists.
+        case .notMember where reading.hasLeft, .notFound where reading.hasLeft && refusal?.field == "channel":
+            tellFailure(room.absence)
+        default: tellFailure(line)
+        }
+    }
+
+    private func tellFailure(_ text: String, isOutage: Bool = false) {
+        if lateFailures == nil { events.yield(isOutage ? .outage(text) : .notice(text)) } else { lateFailures?.append(text) }
+    }
+
+    /// Says something on the status line.
+    func tell(_ line: String) { state.tell([line], width: RawTerminal.size.width) }
 }

@@ -5,25 +5,70 @@ import RoostAPI
 extension ScreenChat {
     /// Joins once; watches again on each connection, because a watch ends with it.
     func enter() {
-        let (isFirst, room) = (!hasEntered, room)
+        let (isFirst, room) = (!reading.hasEntered, room)
         attempt { screen in
             if isFirst, try await room.enter() { screen.events.yield(.notice("the channel was new: it was made just now")) }
             guard room === screen.room else { return }
-            screen.hasEntered = true
+            screen.reading.hasEntered = true
             screen.events.yield(.watched(try await room.channel.watch(limit: 1)))
         }
     }
 
     /// Marks messages in view at the bottom as read.
     func markRead() {
-        guard state.isAtBottom, state.status == .online, !isMarkingRead, room.channel.unreadCount > 0,
-            let newest = state.rows.last(where: { $0.seq != nil })?.seq, newest > leftUnread
+        // The server may have begun anew, from a backup.
+        if let seq = room.channel.channel?.counters.seq, seq < reading.markedSeq { reading.markedSeq = 0 }
+        guard state.isAtBottom, state.status == .online, reading.marking == nil, !reading.marker.isRead,
+            let newest = state.rows.last(where: { $0.seq != nil })?.seq, newest > max(reading.marker.leftUnread, reading.markedSeq)
         else { return }
-        isMarkingRead = true
-        Task {
-            // Without a connection there is another occasion: the next event.
-            _ = try? await room.channel.markRead(upTo: newest)
-            isMarkingRead = false
+        reading.marking = Task { [room] in
+            // If it fails there is another occasion: the next event. Once is enough otherwise: a second one could come after another device has marked
+            // the message as unread.
+            let isDone = (try? await room.channel.markRead(upTo: newest)) != nil
+            guard room === self.room else { return }
+            reading.marking = nil
+            if isDone { reading.markedSeq = newest }
         }
+    }
+
+    /// How long a chat that ends waits for the server.
+    private static let patience = Duration.seconds(2)
+
+    /// Finishes what was begun before the user quit: what was typed last is in the outbox, and the server has a moment to answer what was asked of it.
+    ///
+    /// - Returns: What the user has to know: what failed, and what is lost.
+    func farewell() async -> [String] {
+        lateFailures = []
+        await sending?.value
+        await Self.wait(within: Self.patience) { [self] in
+            for task in attempts.values { await task.value }
+            // What isn't sent is counted below, with a connection or without.
+            try? await room.chat.outbox.loaded()
+            guard state.status == .online else { return }
+            for await entries in room.chat.outbox.updates where !entries.contains(where: { $0.state == .pending }) { break }
+        }
+        let failures = (lateFailures ?? []) + newRefusals()
+        guard state.isInMemory else { return failures }
+        let lost = room.chat.outbox.entries.count { $0.operation == SendMessage.name }
+        guard lost > 0 else { return failures }
+        return failures + [
+            "\(lost == 1 ? "1 message wasn't sent and is" : "\(lost) messages weren't sent and are") lost: unsent messages were kept in memory."
+        ]
+    }
+
+    private static func wait(within limit: Duration, for work: @escaping @MainActor () async -> Void) async {
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        let tasks = [
+            Task {
+                await work()
+                end.yield()
+            },
+            Task {
+                try? await Task.sleep(for: limit)
+                end.yield()
+            },
+        ]
+        for await _ in ends { break }
+        for task in tasks { task.cancel() }
     }
 }

@@ -1,3 +1,5 @@
+import Dispatch
+import Foundation
 import Roost
 import RoostAPI
 import UnixSignals
@@ -12,10 +14,15 @@ extension ScreenChat {
                 events.yield(.stop)
             },
             Task {
-                for await signal in await UnixSignalsSequence(trapping: .sigwinch, .sigterm, .sighup, .sigint) {
-                    events.yield(signal == .sigwinch ? .resized : .stop)
+                for await signal in await UnixSignalsSequence(trapping: .sigwinch, .sigcont, .sigterm, .sighup, .sigint) {
+                    switch signal {
+                    case .sigwinch: events.yield(.resized)
+                    case .sigcont: events.yield(.continued)
+                    default: events.yield(.stop)
+                    }
                 }
             },
+            Task { await Self.watchSuspensions(events) },
             Task {
                 while !Task.isCancelled {
                     try? await Task.sleep(for: .seconds(1))
@@ -25,12 +32,33 @@ extension ScreenChat {
         ]
     }
 
+    /// SIGTSTP, which the package of signals hasn't.
+    private nonisolated static func watchSuspensions(_ events: AsyncStream<Event>.Continuation) async {
+        let (signals, signal) = AsyncStream.makeStream(of: Void.self)
+        let source = DispatchSource.makeSignalSource(signal: SIGTSTP, queue: DispatchQueue(label: "suspensions"))
+        source.setEventHandler { signal.yield() }
+        source.resume()
+        defer { source.cancel() }
+        for await _ in signals { events.yield(.suspended) }
+    }
+
+    /// Tells when nothing more has come after a key that may be the beginning of a longer one. An arrow key that comes in two packets does so within
+    /// this time.
+    func watchForPause() {
+        guard keys.isEscapeOpen else { return }
+        let number = keyCount
+        Task {
+            try? await Task.sleep(for: .milliseconds(30))
+            events.yield(.paused(number))
+        }
+    }
+
     func observe() -> [ObservationToken] {
         let (events, channel) = (events, room.channel.id)
         return [
             list.observe { _ in events.yield(.messages) },
             room.channel.observe { _ in events.yield(.channel) },
-            channels.observe { _ in events.yield(.channels) },
+            channels.observe { _ in events.yield(.channels) }, room.chat.outbox.observe { _ in events.yield(.outbox) },
             typing.observe { _ in events.yield(.typing) }, presence.observe { events.yield(.online($0, channel)) },
             receipts.observe { _ in events.yield(.messages) },
             room.chat.connection.observe { events.yield(.status($0)) },

@@ -10,13 +10,35 @@ final class ScreenChat {
         case typed([UInt8])
         /// The messages, the channel or the user's channels have changed: they are read when the event's turn comes, so that none is of a
         /// channel that was left meanwhile.
-        case messages, channel, channels, typing
+        case messages, channel, channels, typing, outbox
         case status(ConnectionStatus)
         case watched(WatchedChannel)
         case answered(RoomAnswer)
         case notice(String)
+        /// Something failed for want of a connection.
+        case outage(String)
         case online(Int, ChannelID)
-        case tick, resized, stop
+        /// Nothing was typed for a moment after so many pieces of input.
+        case paused(Int)
+        case tick, resized, suspended, continued, stop
+    }
+
+    /// What is known of the channel on the screen, and how far it is read. It begins anew in another one.
+    struct Reading {
+        /// What is being marked as read.
+        var marking: Task<Void, Never>?
+        /// How far it was marked as read here.
+        var markedSeq: Seq = 0
+        var hasEntered = false
+        var marker = UnreadMarker()
+        /// Whether the user last was a member, so that a removal is shown.
+        var isMember = false
+        /// Whether they were one before, and were told that they aren't any more.
+        var hasLeft = false
+        /// The place that was asked for and isn't in view yet.
+        var goal: MessageAnchor?
+        /// Whether the newest messages were asked for and aren't in view yet.
+        var isReturning = false
     }
 
     private(set) var room: Room
@@ -31,80 +53,101 @@ final class ScreenChat {
     private(set) var presence: LivePresence
     /// How far the others have read.
     private(set) var receipts: LiveReceipts
+    private let readerNames: FewNames
+    private let unmentionedNames: FewNames
     private(set) var items: [MessageItem] = []
-    private var keys = KeyParser()
-    var isMarkingRead = false
-    var hasEntered = false
-    /// Whether new messages are read as they come. Before the first are read and after the connection was away, they are not: what came
-    /// meanwhile gets the marker.
-    private var isFollowing = false
-    private var isRead = true
+    private(set) var keys = KeyParser()
+    /// Pieces of input so far, and at the last tick.
+    private(set) var keyCount = 0
+    private var keyCountAtTick = 0
+    var reading = Reading() {
+        didSet { state.marker = reading.marker.seq }
+    }
+    /// Whether the line above the first unread message is on the screen.
+    private(set) var showsMarker = false
+    /// The refused operations of the outbox that the user was told of.
+    var toldRefusals: Set<Int64> = []
     /// Whether the user knows what to do without a server: there has been one, or the screen has said it.
     private var isAdvised = false
-    /// Whether the user last was a member, so that a removal is shown.
-    private var isMember = false
     private var observations: [ObservationToken] = []
     /// What is being written, with the mentions in it.
     var composer = MentionComposer()
-    /// What was marked as unread, up to where: reading begins after it.
-    var leftUnread: Seq = 0
-    /// The place that was asked for and isn't in view yet.
-    var goal: MessageAnchor?
     /// The newest send: the next one waits for it.
     var sending: Task<Void, Never>?
+    /// What was asked of the server and isn't answered yet.
+    var attempts: [Int: Task<Void, Never>] = [:]
+    var attemptCount = 0
+    /// What failed while the chat ended, for want of a screen to show it on.
+    var lateFailures: [String]?
 
-    init(_ room: Room) {
+    /// - Parameter memoryReason: Why messages are kept in memory; nil if they aren't.
+    init(_ room: Room, memoryReason: String?) {
         self.room = room
         list = room.channel.messages(pageSize: 50)
         typing = room.channel.typing()
         presence = room.channel.presence()
         receipts = room.channel.receipts()
         channels = room.chat.channels()
+        let (incoming, events) = AsyncStream.makeStream(of: Event.self)
+        (self.incoming, self.events) = (incoming, events)
+        readerNames = FewNames(room.chat) { events.yield(.messages) }
+        unmentionedNames = FewNames(room.chat) { events.yield(.messages) }
         state = ScreenState(channel: room.channel.id)
-        (incoming, events) = AsyncStream.makeStream(of: Event.self)
+        state.isInMemory = memoryReason != nil
+        if let memoryReason { events.yield(.notice("kept in memory: unsent messages are lost when you quit (\(memoryReason))")) }
     }
 
     /// Runs until the user quits. The terminal is as it was before, however it ends.
-    func run() async throws {
+    ///
+    /// - Returns: What the user has to know afterwards.
+    func run() async throws -> [String] {
         var terminal = try RawTerminal()
         let producers = produceEvents()
         defer { for producer in producers { producer.cancel() } }
         observations = observe()
         defer { for observation in observations { observation.invalidate() } }
         room.chat.start()
-        draw(on: &terminal)
+        try draw(on: &terminal)
         for await event in incoming {
             if case .stop = event { break }
-            if case .resized = event { terminal.invalidate() }
-            guard handle(event, terminal: &terminal) else { break }
-            draw(on: &terminal)
+            guard try handle(event, terminal: &terminal) else { break }
+            try draw(on: &terminal)
             markRead()
         }
+        return await farewell()
     }
 
-    private func draw(on terminal: inout RawTerminal) {
+    private func draw(on terminal: inout RawTerminal) throws {
         let size = RawTerminal.size
         let frame = ScreenLayout(width: size.width).frame(of: state, height: size.height, now: .now)
         (state.scroll, state.panel.scroll) = (frame.scroll, frame.panelScroll)
-        terminal.show(frame.lines, cursorColumn: frame.cursorColumn)
+        showsMarker = frame.showsMarker
+        try terminal.show(frame.lines, cursorColumn: frame.cursorColumn)
     }
 
     // MARK: What they do
 
     /// Whether to continue.
-    private func handle(_ event: Event, terminal: inout RawTerminal) -> Bool {
+    private func handle(_ event: Event, terminal: inout RawTerminal) throws -> Bool {
         switch event {
         case .typed(let bytes):
-            for key in keys.parse(bytes) {
-                if key == .redraw { terminal.invalidate() }
-                guard press(key) else { return false }
-            }
+            keyCount += 1
+            guard try press(keys.parse(bytes), terminal: &terminal) else { return false }
+            watchForPause()
+        case .paused(let count): if count == keyCount { return try press(keys.endEscape(), terminal: &terminal) }
+        case .tick:
+            state.tick()
+            // What began a second ago, and had no byte since, won't go on.
+            let isQuiet = keyCount == keyCountAtTick
+            keyCountAtTick = keyCount
+            if isQuiet, keys.isWaiting { return try press(keys.end(), terminal: &terminal) }
         case .messages:
             items = list.items
             showMessages()
         case .channel: show(room.channel.view)
         case .channels: showUnreadElsewhere()
         case .typing: (state.typing, state.moreType) = (typing.users.map { $0.name.safe() }, typing.hasMore)
+        case .outbox: tellRefusals()
         case .status(let status): show(status)
         case .answered(let answer): show(answer)
         case .watched(let watched):
@@ -112,8 +155,21 @@ final class ScreenChat {
             state.onlineCount = watched.online
             state.memberCount = watched.channel.counters.memberCount
         case .notice(let text): state.tell([text], width: RawTerminal.size.width)
-        case .online(let count, let channel): if channel == state.channel, isMember { state.onlineCount = count }
-        case .tick, .resized, .stop: break
+        case .outage(let text): state.tellOutage(text, width: RawTerminal.size.width)
+        case .online(let count, let channel): if channel == state.channel, reading.isMember { state.onlineCount = count }
+        case .resized: terminal.invalidate()
+        case .suspended: try terminal.suspend()
+        case .continued: try terminal.resume()
+        case .stop: break
+        }
+        return true
+    }
+
+    /// Whether to continue.
+    private func press(_ keys: [Key], terminal: inout RawTerminal) throws -> Bool {
+        for key in keys {
+            if key == .redraw { terminal.invalidate() }
+            if key == .suspend { try terminal.suspend() } else if !press(key) { return false }
         }
         return true
     }
@@ -129,8 +185,7 @@ final class ScreenChat {
         receipts = room.channel.receipts()
         presence = room.channel.presence()
         items = []
-        (goal, leftUnread) = (nil, 0)
-        (hasEntered, isMember, isMarkingRead, isFollowing, isRead) = (false, false, false, false, true)
+        reading = Reading()
         state = state.moved(to: id)
         observations = observe()
         showUnreadElsewhere()
@@ -146,7 +201,9 @@ final class ScreenChat {
     }
 
     private func showUnreadElsewhere() {
-        state.unreadElsewhere = channels.items.filter { $0.unreadCount > 0 && $0.id != state.channel }
+        // What the user has muted isn't counted.
+        let others = channels.items.filter { $0.id != state.channel && $0.membership?.isNotificationsMuted != true }
+        state.unreadElsewhere = others.filter { $0.unreadCount > 0 }
             .map { (($0.channel.displayName ?? $0.id.rawValue).safe(), $0.unreadCount) }
     }
 
@@ -154,25 +211,23 @@ final class ScreenChat {
         state.displayName = view?.channel.displayName?.safe()
         guard let view, let membership = view.membership, membership.state == .member else {
             (state.memberCount, state.onlineCount) = (nil, nil)
-            if isMember { state.tell([room.absence], width: RawTerminal.size.width) }
-            isMember = false
+            if reading.isMember {
+                reading.hasLeft = true
+                tell(room.absence)
+            }
+            (reading.isMember, reading.marker) = (false, UnreadMarker())
             return
         }
-        isMember = true
+        (reading.isMember, reading.hasLeft) = (true, false)
         state.memberCount = view.channel.counters.memberCount
-        if view.unreadCount == 0 {
-            (isRead, isFollowing) = (true, state.status == .online)
-        } else if isRead {
-            isRead = false
-            // Reading stopped here, unless these are on the screen as they come.
-            if !isFollowing || !state.isAtBottom { state.marker = membership.readSeq }
-        }
+        reading.marker.take(
+            unreadCount: view.unreadCount, readSeq: membership.readSeq, newest: newestSeq, isOnline: state.status == .online,
+            isAtBottom: state.isAtBottom)
     }
 
     private func show(_ status: ConnectionStatus) {
         if state.status == .online, status != .online {
-            isFollowing = false
-            if state.isAtBottom { state.marker = nil }
+            reading.marker.lostConnection(isAtBottom: state.isAtBottom)
         }
         let advice = Panel([StatusLine.noServer])
         if status.isWithoutServer, !isAdvised {
@@ -182,14 +237,18 @@ final class ScreenChat {
             isAdvised = true
             if state.panel == advice { state.panel = Panel() }
         }
+        if status == .online, state.status != .online { state.outageEnded() }
         state.status = status
         // Nobody tells who comes and goes now.
         if status != .online { state.onlineCount = nil }
         if status == .online { enter() }
     }
 
-    private func mentionsUser(_ message: Message) -> Bool {
-        guard let mentionees = message.content.mentionees, message.sender != room.chat.user else { return false }
+    /// The newest message here, up to which there is something to read.
+    var newestSeq: Seq { items.compactMap { $0.message?.seq }.max() ?? 0 }
+
+    private func mentionsUser(_ item: MessageItem) -> Bool {
+        guard let mentionees = item.mentionees, item.id.sender != room.chat.user else { return false }
         return mentionees.mentionsChannel || mentionees.mentionedUsers.contains(room.chat.user)
     }
 
@@ -197,14 +256,15 @@ final class ScreenChat {
     func show(around anchor: MessageAnchor) {
         for observation in observations { observation.invalidate() }
         list = room.channel.messages(around: anchor, pageSize: 50)
-        (state.scroll, state.marker) = (0, nil)
-        goal = anchor
+        state.scroll = 0
+        reading.marker.remove()
+        (reading.goal, reading.isReturning) = (anchor, false)
         observations = observe()
         let list = list
-        attempt { _ in
+        attempt { screen in
             do { try await list.loaded() } catch {
-                // It goes on at the newest messages.
-                self.goal = nil
+                // It goes on at the newest messages, unless another place was asked for meanwhile.
+                if screen.list === list { screen.reading.goal = nil }
                 await list.showNewest()
                 throw error
             }
@@ -214,31 +274,41 @@ final class ScreenChat {
     private func showMessages() {
         state.hasOlder = list.hasOlder
         var rows = items.map { item in
-            ScreenState.Row(
-                id: item.id, seq: item.message?.seq, name: item.sender.name.safe(), text: item.text.safe(keepsNewlines: true),
-                date: item.createdAt.date, state: item.state, isMine: item.id.sender == room.chat.user,
+            let (text, marksUser) = MentionMarks.text(of: item.content, named: item.mentionedUsers, for: room.chat.user)
+            return ScreenState.Row(
+                id: item.id, seq: item.message?.seq, name: item.sender.name.safe(), text: text, date: item.createdAt.date,
+                state: item.state, change: item.change, isMine: item.id.sender == room.chat.user,
                 isEdited: item.message?.editedAt != nil, isDeleted: item.isDeleted,
-                sort: item.message.flatMap(MessageText.sort(of:)),
-                mentionsUser: item.message.map { mentionsUser($0) } ?? false)
+                sort: item.message.flatMap(MessageText.sort(of:)), isForUser: mentionsUser(item) && !marksUser)
         }
         if let last = items.lastIndex(where: { $0.id.sender == room.chat.user && $0.message?.deletedAt == nil && $0.message != nil }
         ) {
             rows[last].readers = readers(of: items[last])
         }
+        nameUnmentioned(in: &rows)
         let size = RawTerminal.size
-        state.show(rows, width: size.width)
+        state.show(rows, keepsPlace: !reading.isReturning, width: size.width)
         state.hasNewer = list.hasNewer
-        if let index = goal.flatMap(place) {
+        if !list.hasNewer { reading.isReturning = false }
+        if let index = reading.goal.flatMap(place) {
             state.scroll(to: index, width: size.width, height: size.height)
-            goal = nil
+            reading.goal = nil
         }
     }
 
-    /// Who has read a message, by the names that the messages here have.
+    /// Says of messages whom they name and don't mention.
+    private func nameUnmentioned(in rows: inout [ScreenState.Row]) {
+        let users = Array(Set(items.filter { !$0.isDeleted }.flatMap(\.droppedMentions))).sorted()
+        let names = Dictionary(zip(users, unmentionedNames.names(of: users))) { first, _ in first }
+        for (index, item) in items.enumerated() where !item.isDeleted {
+            rows[index].unmentioned = item.droppedMentions.compactMap { names[$0] }
+        }
+    }
+
+    /// Who has read a message.
     private func readers(of item: MessageItem) -> [String] {
         guard let message = item.message else { return [] }
-        let names = Dictionary(items.map { ($0.id.sender, $0.sender.name) }, uniquingKeysWith: { _, last in last })
-        return receipts.readers(of: message).map { (names[$0] ?? $0.rawValue).safe() }
+        return readerNames.names(of: receipts.readers(of: message))
     }
 
     /// The row that an anchor means, once it is there.

@@ -12,6 +12,8 @@ struct ScreenFrame: Hashable {
     var panelScroll: Int
     /// Whether the oldest message is in view.
     var showsOldest: Bool
+    /// Whether the line above the first unread message is.
+    var showsMarker: Bool
 }
 
 /// Draws a ``ScreenState`` as lines of text. It reads no clock and no terminal, so that a test needs neither.
@@ -26,10 +28,14 @@ struct ScreenLayout {
         let (visible, scroll, showsOldest) = scrollback(state, height: room - panel.count)
         let body = visible + panel
         let filler = Array(repeating: "", count: max(0, room - body.count))
-        let input = state.editor.visible(in: max(2, width - 3))
+        // A prompt needs columns that a very narrow screen hasn't.
+        let prompt = width < 6 ? "" : "> "
+        let input = state.editor.visible(in: prompt.isEmpty ? max(1, width) : width - 3)
+        let lines = [header(state)] + filler + body + [StatusLine.text(state, now: now, width: width), prompt + input.text]
         return ScreenFrame(
-            lines: [header(state)] + filler + body + [StatusLine.text(state, now: now, width: width), "> " + input.text],
-            cursorColumn: min(width - 1, 2 + input.column), scroll: scroll, panelScroll: panelScroll, showsOldest: showsOldest)
+            // On the lowest of screens the input is what matters most, then what stands above it.
+            lines: Array(lines.suffix(max(1, height))), cursorColumn: max(0, min(width - 1, prompt.count + input.column)),
+            scroll: scroll, panelScroll: panelScroll, showsOldest: showsOldest, showsMarker: visible.contains(markerLine))
     }
 
     // MARK: The panel
@@ -100,8 +106,9 @@ struct ScreenLayout {
         return rows.indices.flatMap { lines(rows, at: $0, isFirstNew: $0 == firstNew, nameWidth: nameWidth) }
     }
 
+    /// At most a third of the screen: names are shown beside texts, and not instead of them.
     private func nameWidth(_ rows: [ScreenState.Row]) -> Int {
-        min(14, max(3, rows.suffix(200).map(\.name.columnWidth).max() ?? 3))
+        min(14, width / 3, max(3, rows.suffix(200).map(\.name.columnWidth).max() ?? 3))
     }
 
     private func firstNew(_ rows: [ScreenState.Row], after marker: Seq?) -> Int? {
@@ -114,23 +121,34 @@ struct ScreenLayout {
         if index == 0 || !calendar.isDate(row.date, inSameDayAs: rows[index - 1].date) {
             lines.append(Style.dim.applied(to: rule(MessageTime.day(of: row.date, in: calendar))))
         }
-        if isFirstNew { lines.append(Style.alert.applied(to: rule("new"))) }
+        if isFirstNew { lines.append(markerLine) }
         return lines + message(row, nameWidth: nameWidth)
     }
 
     private func message(_ row: ScreenState.Row, nameWidth: Int) -> [String] {
         let time = MessageTime.minute(of: row.date, in: calendar)
+        guard width >= Self.widthForNamesBeside else { return narrowMessage(row, time: time) }
         let name = row.name.truncated(to: nameWidth).padded(to: nameWidth)
         let indent = time.count + nameWidth + 3
         let (text, style) = content(of: row)
-        let texts = text.wrapped(to: width - indent)
+        let texts = MentionMarks.styled(text.wrapped(to: width - indent), in: style)
         return texts.enumerated().map { number, line in
             let start =
                 number == 0
                 ? "\(Style.dim.applied(to: time)) \(Style.name(row.id.sender.rawValue).applied(to: name))  "
                 : String(repeating: " ", count: indent)
-            return start + (style?.applied(to: line) ?? line)
+            return start + line
         }
+    }
+
+    /// The columns from which on a name stands beside the text.
+    private static let widthForNamesBeside = 30
+
+    /// The name on a line of its own.
+    private func narrowMessage(_ row: ScreenState.Row, time: String) -> [String] {
+        let (text, style) = content(of: row)
+        let head = "\(time) \(row.name)".truncated(to: width)
+        return [Style.name(row.id.sender.rawValue).applied(to: head)] + MentionMarks.styled(text.wrapped(to: width), in: style)
     }
 
     private func content(of row: ScreenState.Row) -> (text: String, style: Style?) {
@@ -138,14 +156,23 @@ struct ScreenLayout {
         case .pending: (row.text + " …", .dim)
         case .waiting(let error): (row.text + "\n… not yet: \(error.summaryLine) /discard gives it up", .dim)
         case .failed(let error): (row.text + "\n✗ not sent: \(error.summaryLine) /retry or /discard", .alert)
-        case .sent where row.isDeleted: ("message deleted", .dim)
         case .sent:
-            (
-                (row.sort.map { "[\($0)] " } ?? "") + row.text + (row.isEdited ? " (edited)" : "") + readers(of: row),
-                row.mentionsUser ? .bold : nil
-            )
+            switch row.change {
+            case .pending: (body(of: row) + " …", row.isDeleted ? .dim : style(of: row))
+            case .waiting(let error): (body(of: row) + "\n… not yet: \(error.summaryLine) /discard gives it up", .dim)
+            case .failed(let error): (body(of: row) + "\n✗ not changed: \(error.summaryLine) /retry or /discard", .alert)
+            case nil, .sent: (body(of: row) + (row.isDeleted ? "" : readers(of: row)), style(of: row))
+            }
         }
     }
+
+    private func body(of row: ScreenState.Row) -> String {
+        if row.isDeleted { return "message deleted" }
+        return (row.sort.map { "[\($0)] " } ?? "") + row.text + (row.isEdited ? " (edited)" : "")
+            + (row.unmentioned.isEmpty ? "" : "\n· not mentioned: \(row.unmentioned.joined(separator: ", "))")
+    }
+
+    private func style(of row: ScreenState.Row) -> Style? { row.isDeleted ? .dim : row.isForUser ? .bold : nil }
 
     private func readers(of row: ScreenState.Row) -> String {
         switch row.readers.count {
@@ -154,6 +181,9 @@ struct ScreenLayout {
         default: " ✓ read by \(row.readers.count)"
         }
     }
+
+    /// The line above the first unread message.
+    private var markerLine: String { Style.alert.applied(to: rule("new")) }
 
     /// A line across the screen with a word near its left end.
     private func rule(_ text: String) -> String {

@@ -17,18 +17,23 @@ struct ScreenState {
         var id: MessageItem.ID
         var seq: Seq?
         var name: String
+        /// Safe, with marks around its mentions (``MentionMarks``).
         var text: String
         var date: Date
         var state: MessageItem.State
+        /// How far the user's edit or deletion of it has come, if it isn't done.
+        var change: MessageItem.State?
         var isMine: Bool
         var isEdited: Bool
         var isDeleted: Bool
         /// What sort of message it is, unless it is a user's text.
         var sort: String?
+        /// Whom it names and doesn't mention.
+        var unmentioned: [String] = []
         /// Who has read it, of the user's newest message.
         var readers: [String] = []
-        /// Whether it mentions the user, by name or with the channel.
-        var mentionsUser = false
+        /// Whether it mentions the user, by name or with the channel, and no mark in the text says so.
+        var isForUser = false
     }
 
     var channel: ChannelID
@@ -46,14 +51,20 @@ struct ScreenState {
     var hasOlder = false
     /// Whether the channel has messages after the last row.
     var hasNewer = false
-    /// How far was read when reading stopped: newer messages are below the marker.
+    /// How far was read when reading stopped: newer messages are below the marker. See ``UnreadMarker``.
     var marker: Seq?
     /// Lines between the bottom of the scrollback and that of the screen; 0 follows new messages.
     var scroll = 0
 
     var status = ConnectionStatus.offline
-    /// One line about the result of the last command.
-    var notice: String?
+    /// Whether messages that aren't sent are lost with the chat.
+    var isInMemory = false
+    /// One line about the result of the last command. It goes after a while: what it says is of that moment.
+    var notice: String? { didSet { noticeSeconds = 0 } }
+    private var noticeSeconds = 0
+    private static let noticeSecondsMax = 20
+    /// What was told of a missing connection: it is wrong when there is one again.
+    private var outage: [String] = []
     /// The output of a command, shown over the newest messages until the next key that doesn't scroll it.
     var panel = Panel()
     var editor = LineEditor()
@@ -65,19 +76,38 @@ struct ScreenState {
     /// The user's messages that the server doesn't have yet.
     var pendingCount: Int { rows.count { $0.state == .pending } }
 
-    /// Shows the result of a command: in the status line if it is short, otherwise over the messages until the next key.
+    /// Shows the result of a command: in the status line if there is room, otherwise over the messages until the next key.
     mutating func tell(_ lines: [String], width: Int) {
-        if let line = lines.first, lines.count == 1, line.columnWidth <= width - StatusLine.connectionWidth {
+        if let line = lines.first, lines.count == 1, StatusLine.hasRoom(for: line, self, now: .now, width: width) {
             notice = line
         } else {
             panel = Panel(lines)
         }
     }
 
+    /// Shows what failed for want of a connection.
+    mutating func tellOutage(_ line: String, width: Int) {
+        outage = [line]
+        tell(outage, width: width)
+    }
+
+    /// There is a connection again.
+    mutating func outageEnded() {
+        if notice.map({ [$0] }) == outage { notice = nil }
+        if panel.lines == outage { panel = Panel() }
+    }
+
+    /// A second has passed.
+    mutating func tick() {
+        guard notice != nil else { return }
+        noticeSeconds += 1
+        if noticeSeconds >= Self.noticeSecondsMax { notice = nil }
+    }
+
     /// Returns the screen of another channel, with the same input and connection state.
     func moved(to channel: ChannelID) -> ScreenState {
         var state = ScreenState(channel: channel)
-        (state.status, state.editor) = (status, editor)
+        (state.status, state.editor, state.isInMemory) = (status, editor, isInMemory)
         return state
     }
 
@@ -88,8 +118,12 @@ struct ScreenState {
     }
 
     /// Shows the rows of a changed list. A user who has scrolled up keeps seeing the same lines.
-    mutating func show(_ new: [Row], width: Int) {
-        if !isAtBottom, let last = rows.last?.id, let index = new.lastIndex(where: { $0.id == last }), index < new.count - 1 {
+    ///
+    /// - Parameter keepsPlace: Whether they do, unless the newest messages are in view.
+    mutating func show(_ new: [Row], keepsPlace: Bool = true, width: Int) {
+        if keepsPlace, !isAtBottom, let last = rows.last?.id, let index = new.lastIndex(where: { $0.id == last }),
+            index < new.count - 1
+        {
             let layout = ScreenLayout(width: width)
             let upToLast = Array(new[...index])
             scroll += layout.block(of: new, marker: marker).count - layout.block(of: upToLast, marker: marker).count

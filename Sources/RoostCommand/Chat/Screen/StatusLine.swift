@@ -4,17 +4,26 @@ import RoostAPI
 
 /// The line above the input: the state of the connection, and the result of the last command.
 enum StatusLine {
-    /// Columns that the state of a good connection takes.
-    static let connectionWidth = 11
-
     static func text(_ state: ScreenState, now: Date, width: Int) -> String {
+        let text = line(state, state.notice, now: now, width: width).truncated(to: width)
+        return (state.status == .online ? Style.dim : .alert).applied(to: text)
+    }
+
+    /// Whether a notice can be read beside everything else that the line has to say.
+    static func hasRoom(for notice: String, _ state: ScreenState, now: Date, width: Int) -> Bool {
+        line(state, notice, now: now, width: width).columnWidth <= width
+    }
+
+    private static func line(_ state: ScreenState, _ notice: String?, now: Date, width: Int) -> String {
         var parts = [connection(state, now: now, width: width)]
-        if state.pendingCount > 0 { parts.append("\(state.pendingCount) unsent message\(state.pendingCount == 1 ? "" : "s")") }
+        if state.pendingCount > 0 {
+            let isLost = state.isInMemory ? ", lost when you quit" : ""
+            parts.append("\(state.pendingCount) unsent message\(state.pendingCount == 1 ? "" : "s")\(isLost)")
+        }
         if !state.isAtBottom { parts.append("scrolled up; press End to return") }
         if let typing = typing(state) { parts.append(typing) }
-        if let notice = state.notice { parts.append(notice.safe()) }
-        let text = parts.joined(separator: " · ").truncated(to: width)
-        return (state.status == .online ? Style.dim : .alert).applied(to: text)
+        if let notice { parts.append(notice.safe()) }
+        return parts.joined(separator: " · ")
     }
 
     /// `Bob is typing …`; nil while nobody is.
@@ -31,9 +40,11 @@ enum StatusLine {
         switch state.status {
         case .online: "● online"
         case .connecting: "○ connecting …"
-        case .offline: "○ offline; your messages wait"
+        case .offline: state.isInMemory ? "○ offline" : "○ offline; your messages wait"
         case .waiting(let until, let reason):
-            waiting(seconds: max(0, Int(until.date.timeIntervalSince(now).rounded(.up))), reason.message.safe(), width: width)
+            waiting(
+                seconds: max(0, Int(until.date.timeIntervalSince(now).rounded(.up))), reason.words, isInMemory: state.isInMemory,
+                width: width)
         case .refused(let error): "✗ the server refuses the token: \(error.summaryLine)"
         case .failed(let error): "✗ can't connect: \(error.summaryLine)"
         }
@@ -42,11 +53,11 @@ enum StatusLine {
 
 extension StatusLine {
     /// The longest text that fits: the reason matters more than what is said beside it.
-    private static func waiting(seconds: Int, _ reason: String, width: Int) -> String {
-        let texts = [
-            "○ reconnecting in \(seconds) s; your messages wait (\(reason))", "○ reconnecting in \(seconds) s (\(reason))",
-            "○ retry in \(seconds) s: \(reason)",
-        ]
+    private static func waiting(seconds: Int, _ reason: String, isInMemory: Bool, width: Int) -> String {
+        let texts =
+            (isInMemory ? [] : ["○ reconnecting in \(seconds) s; your messages wait (\(reason))"]) + [
+                "○ reconnecting in \(seconds) s (\(reason))", "○ retry in \(seconds) s: \(reason)",
+            ]
         return texts.first { $0.columnWidth <= width } ?? texts[texts.count - 1]
     }
 
@@ -66,10 +77,16 @@ struct Style: Hashable {
     static let dim = Style(code: "2")
     static let bold = Style(code: "1")
     static let inverse = Style(code: "7")
-    static let alert = Style(code: "31")
+    /// The name of the user, or of the channel, in a message that mentions them.
+    static let ownMention = Style(code: "1;7")
+    static let alert = Style(code: usesColours ? "31" : "1")
+
+    /// See no-color.org: who sets the variable wants none, and can still be shown what is bold or dim.
+    private static let usesColours = ProcessInfo.processInfo.variable("NO_COLOR") == nil
 
     /// A person's colour: the same in every run and on every machine, and readable on dark and on light.
     static func name(_ id: String) -> Style {
+        guard usesColours else { return .bold }
         var hash: UInt32 = 0x811c_9dc5
         for byte in id.utf8 { hash = (hash ^ UInt32(byte)) &* 0x0100_0193 }
         let colours = [166, 33, 70, 133, 37, 136, 99, 161, 30, 125]

@@ -1,0 +1,65 @@
+import Foundation
+import Roost
+import RoostAPI
+
+/// Tells on standard error what becomes of a client's connection, and ends what can't go on.
+@MainActor
+struct ConnectionWatch {
+    private let address: URL
+    /// Whether nothing makes new tokens: a refusal of this one is final.
+    private let isTokenGiven: Bool
+    /// Whether the first connection is told too, not only one that was waited for.
+    private let announcesFirst: Bool
+
+    nonisolated init(at address: URL, isTokenGiven: Bool, announcesFirst: Bool) {
+        (self.address, self.isTokenGiven, self.announcesFirst) = (address, isTokenGiven, announcesFirst)
+    }
+
+    /// Runs a body beside the watch.
+    ///
+    /// - Throws: What the body throws; a ``Failure`` when the client won't connect any more.
+    func run(over chat: Chat, _ body: @escaping @Sendable @MainActor () async throws -> Void) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await body() }
+            group.addTask { try await follow(chat.connection.updates) }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+    }
+
+    /// Returns when the task is cancelled.
+    private func follow(_ updates: AsyncStream<ConnectionStatus>) async throws {
+        var isTold = !announcesFirst
+        var isAdvised = false
+        for await status in updates {
+            if let failure = failure(of: status) { throw failure }
+            guard let text = description(of: status), !(status == .online && isTold) else { continue }
+            Output.note(text)
+            if status.isWithoutServer, !isAdvised { Output.note(StatusLine.noServer) }
+            if status.isWithoutServer || status == .online { isAdvised = true }
+            isTold = status == .online
+        }
+    }
+
+    private func failure(of status: ConnectionStatus) -> Failure? {
+        switch status {
+        case .refused(let error) where isTokenGiven || error.code == .userDeactivated, .failed(let error):
+            Failure(description(of: status) ?? error.summaryLine)
+        default: nil
+        }
+    }
+
+    private func description(of status: ConnectionStatus) -> String? {
+        switch status {
+        case .offline, .connecting: nil
+        case .online: "Online."
+        case .waiting(let until, let reason):
+            """
+            No connection to \(address.absoluteString.safe()): \(reason.words); trying again in \
+            \(max(1, Int(until.date.timeIntervalSinceNow))) s.
+            """
+        case .refused(let error): "The server refuses the token: \(error.summaryLine)"
+        case .failed(let error): "The client can't connect: \(error.summaryLine)"
+        }
+    }
+}

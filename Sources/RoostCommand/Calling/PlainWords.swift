@@ -1,0 +1,82 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import Roost
+import RoostAPI
+import RoostServer
+
+/// Failures in words. What libraries and the system throw describes itself in their own terms, with paths of their sources.
+enum PlainWords {
+    /// Why something failed: a sentence, or the part of one that comes after a colon.
+    static func reason(of error: any Error) -> String {
+        switch error {
+        case let error as RoostError: error.message.safe()
+        case let error as IOError: String(cString: strerror(error.errnoCode))
+        case let error as NIOConnectionError: reason(of: error)
+        case let error as DecodingError: reason(of: error)
+        case ChannelError.connectTimeout: "it didn't answer in time"
+        case is ChannelError, NIOSSLError.uncleanShutdown: "the connection was closed"
+        case is HTTPParserError: "what answers there doesn't speak HTTP"
+        case is CocoaError, is POSIXError: SystemError.reason(of: error).safe()
+        default: cleaned("\(error)").safe()
+        }
+    }
+
+    /// The same with the code and the end of a server's refusal.
+    static func line(of error: any Error) -> String { (error as? RoostError)?.summaryLine ?? reason(of: error) }
+
+    private static func reason(of error: NIOConnectionError) -> String {
+        if let first = error.connectionErrors.first { return reason(of: first.error) }
+        return "the host \(error.host) isn't known, or there is no network"
+    }
+
+    private static func reason(of error: DecodingError) -> String {
+        let (path, what): ([any CodingKey], String) =
+            switch error {
+            case .keyNotFound(let key, let context): (context.codingPath + [key], "is missing")
+            case .typeMismatch(_, let context), .valueNotFound(_, let context): (context.codingPath, "has another form")
+            case .dataCorrupted(let context): (context.codingPath, "can't be read")
+            @unknown default: ([], "can't be read")
+            }
+        let field = path.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+        return (field.isEmpty ? "it" : field).safe() + " " + what
+    }
+
+    /// Returns a description with what TLS and the system say in it in plain words, and others as they are.
+    ///
+    /// The client's own reasons come as such texts (``WaitingReason/message``).
+    static func cleaned(_ text: String) -> String {
+        if let reason = tlsReasons.first(where: { text.contains($0.name) })?.reason {
+            // What stands before the error is a sentence already.
+            let start = text.firstRange(of: /:? ?(handshakeFailed|NIOSSL|BoringSSL)/).map { String(text[..<$0.lowerBound]) } ?? ""
+            return start.isEmpty ? reason : "\(start): \(reason)"
+        }
+        // read(descriptor:pointer:size:): Connection reset by peer) (errno: 104)
+        return text.replacing(/[A-Za-z]+\([A-Za-z:]*\): ([^()]*)\)? \(errno: [0-9]+\)/) { String($0.1) }
+            .replacing("Inappropriate operation for state", with: "the connection was closed")
+    }
+
+    /// By the names that BoringSSL has for them.
+    private static let tlsReasons: [(name: String, reason: String)] = [
+        ("CERTIFICATE_VERIFY_FAILED", "its certificate isn't one that this machine trusts"),
+        ("unableToValidateCertificate", "its certificate isn't one that this machine trusts"),
+        ("failedToValidateHostname", "its certificate is for another host"),
+        ("WRONG_VERSION_NUMBER", "it doesn't speak TLS: http rather than https, perhaps"),
+        ("HTTP_REQUEST", "it doesn't speak TLS: http rather than https, perhaps"),
+        ("PROTOCOL_VERSION", "it speaks no version of TLS that this program does"),
+        ("HANDSHAKE_FAILURE", "it refuses the TLS handshake"),
+        ("handshakeFailed", "the TLS handshake failed"),
+    ]
+}
+
+extension WaitingReason {
+    /// The reason as it is shown.
+    var words: String { PlainWords.cleaned(message).safe() }
+}
+
+extension Failure {
+    /// What somebody who runs a command is told of an error.
+    init(_ error: any Error) { self = error as? Failure ?? Failure(PlainWords.reason(of: error)) }
+}

@@ -1,0 +1,76 @@
+import Roost
+import RoostAPI
+
+/// Mentions in what is being written.
+extension ScreenChat {
+    /// Puts what a name after an "@" means into the text, or tells what it can mean.
+    func completeMention() {
+        let line = state.editor.text
+        guard let start = ChatLine.textStart(in: line) else { return }
+        composer.text = String(line[String.Index(utf16Offset: start, in: line)...])
+        guard let typed = composer.query(at: state.editor.utf16Cursor - start) else { return }
+        guard room.channel.hasPermission(.messageMention) else { return tell("nobody can be mentioned in this channel") }
+        attempt { screen in
+            let channel = screen.room.channel.id
+            let members =
+                typed.isEmpty
+                ? try await screen.room.chat.call(ListMembers(channel: channel, limit: 10)).items
+                : try await screen.room.chat.call(SearchMembers(channel: channel, text: typed, limit: 10)).items
+            let users = members.compactMap { $0.user?.summary }.filter { $0.userId != screen.room.chat.user }
+            let offersChannel = MentionChoice.mayBeChannel(typed) ? try await screen.room.canMentionChannel() : false
+            // More may have been typed meanwhile.
+            guard screen.state.editor.text == line else { return }
+            let choices = MentionChoice.all(for: typed, among: users, withChannel: offersChannel)
+            guard let choice = choices.first else {
+                screen.events.yield(.notice("no member is called \(typed.safe())"))
+                return
+            }
+            guard choices.count == 1 else {
+                screen.events.yield(.answered(RoomAnswer(["Which one?"] + choices.map { "@\($0.name.safe())" })))
+                return
+            }
+            screen.insert(choice, after: start, in: line)
+        }
+    }
+
+    private func insert(_ choice: MentionChoice, after start: Int, in line: String) {
+        let place = state.editor.utf16Cursor - start
+        let cursor =
+            switch choice {
+            case .user(let user): composer.choose(user, at: place)
+            case .channel: composer.chooseChannel(as: MentionChoice.channelName, at: place)
+            }
+        state.editor.text = line[..<String.Index(utf16Offset: start, in: line)] + composer.text
+        state.editor.utf16Cursor = start + cursor
+        // The screen is drawn after an event.
+        events.yield(.tick)
+    }
+
+    /// Loads the user's newest message into the input, or replaces its text, with the mentions that stand in it.
+    func editNewest(_ text: String?) {
+        guard let item = newestOwn else { return tell("none of your messages is in view") }
+        let mentions = EditedMentions(of: item.content, named: item.mentionedUsers)
+        guard let text else {
+            composer = mentions.composer
+            composer.text = item.text.withoutControls(keeping: ["\n", "\t"])
+            return state.editor.text = "/edit " + composer.text
+        }
+        composer.text = text
+        var changes = mentions.changes(to: composer)
+        // Only an edit that says whom it mentions says too whom it doesn't.
+        if !item.droppedMentions.isEmpty { changes.mentionees = changes.mentionees ?? item.mentionees ?? [] }
+        composer = MentionComposer()
+        attempt { [room] _ in
+            try await room.channel.edit(
+                item, text: changes.text, metadata: changes.metadata, mentionees: changes.mentionees)
+        }
+    }
+}
+
+extension Room {
+    /// Whether the user may mention the whole channel.
+    func canMentionChannel() async throws -> Bool {
+        guard channel.hasPermission(.messageMention) else { return false }
+        return try await chat.call(GetConfiguration()).options.isMentionAllEnabled
+    }
+}

@@ -1,0 +1,79 @@
+import Roost
+import RoostAPI
+
+/// Operations in the outbox that the server has refused.
+extension ScreenChat {
+    /// Tells what was refused since the last call, beside messages, whose rows say so.
+    func tellRefusals() {
+        let lines = newRefusals()
+        if !lines.isEmpty { state.tell(lines.map { $0 + " /retry or /discard" }, width: RawTerminal.size.width) }
+    }
+
+    /// What was refused since the last call, a sentence each.
+    func newRefusals() -> [String] {
+        // Messages say so themselves, and nobody has asked for what marks as read.
+        let others = [SendMessage.name, MarkRead.name]
+        let refused = room.chat.outbox.entries.filter { $0.error != nil && !others.contains($0.operation) }
+        let new = refused.filter { !toldRefusals.contains($0.id) }
+        toldRefusals = Set(refused.map(\.id))
+        return new.map { entry in
+            let place = entry.channel.flatMap { $0 == state.channel ? nil : " in #\($0.rawValue.safe())" } ?? ""
+            return "\(Self.name(of: entry.operation))\(place) was refused: \(entry.error?.summaryLine ?? "")"
+        }
+    }
+
+    private static func name(of operation: String) -> String {
+        switch operation {
+        case EditMessage.name: "an edit"
+        case DeleteMessage.name: "a deletion"
+        case MarkUnread.name: "marking as unread"
+        default: operation
+        }
+    }
+
+    /// Sends again what was refused in this channel: messages, edits and whatever else.
+    func retryRefused() {
+        settle({ $0.isRefused }, { await $0.retry($1) }, { $0.error != nil }, { await $0.retry($1) })
+    }
+
+    /// Gives up what was refused in this channel, or waits for the end of a refusal.
+    func discardRefused() {
+        settle(
+            { $0.isRefused || $0.isWaiting }, { await $0.discard($1) }, { $0.error != nil || $0.isWaiting },
+            { await $0.discard($1) })
+    }
+
+    /// Rows first, which may show a refusal before the outbox does; what both have is settled once.
+    private func settle(
+        _ isRow: @escaping @MainActor (MessageItem) -> Bool, _ row: @escaping @MainActor (MessageList, MessageItem) async -> Void,
+        _ isEntry: @escaping @MainActor (LiveOutbox.Entry) -> Bool,
+        _ entry: @escaping @MainActor (LiveOutbox, LiveOutbox.Entry) async -> Void
+    ) {
+        let (channel, list) = (room.channel.id, list)
+        attempt { screen in
+            let outbox = screen.room.chat.outbox
+            try await outbox.loaded()
+            let entries = outbox.entries.filter { ($0.channel == nil || $0.channel == channel) && isEntry($0) }
+            let rows = list.items.filter(isRow)
+            for item in rows { await row(list, item) }
+            for item in entries { await entry(outbox, item) }
+            if rows.isEmpty, entries.isEmpty { screen.events.yield(.notice("nothing was refused")) }
+        }
+    }
+}
+
+extension MessageItem {
+    /// Whether it, or the user's change of it, was refused for good.
+    fileprivate var isRefused: Bool {
+        [state, change].contains { if case .failed = $0 { true } else { false } }
+    }
+    fileprivate var isWaiting: Bool {
+        [state, change].contains { if case .waiting = $0 { true } else { false } }
+    }
+}
+
+extension LiveOutbox.Entry {
+    /// Why the server refused it for good.
+    fileprivate var error: RoostError? { if case .failed(let error) = state { error } else { nil } }
+    fileprivate var isWaiting: Bool { if case .waiting = state { true } else { false } }
+}

@@ -1,0 +1,108 @@
+import Roost
+import RoostAPI
+
+/// What an edit of a message's text makes of its mentions: those whose name still stands in the text stay, those whose name is gone end, and those
+/// that never stood in it, as when a script named users beside its text, are left as they are.
+struct EditedMentions {
+    private let content: MessageContent
+    /// What stands in the message's text, in the order of the places.
+    let placed: [TextMention]
+    private let unplacedUsers: [UserID]
+    private let isChannelUnplaced: Bool
+
+    /// - Parameter users: The names of the users whom the message mentions, as far as they are known. Names that the metadata don't place are
+    ///   looked for in the text, and so are ids.
+    init(of content: MessageContent, named users: [UserSummary] = []) {
+        self.content = content
+        let text = content.text
+        let mentionees = content.mentionees ?? []
+        let mentionedUsers = mentionees.mentionedUsers
+        // Others read the metadata as they like, and `mentionees` alone say who is told.
+        var placed = MentionMapper.mentions(from: content.metadata).compactMap { mention in
+            let isMentioned = mention.userId.map(mentionedUsers.contains) ?? mentionees.mentionsChannel
+            return isMentioned ? mention.range(in: text).flatMap { TextMention($0, in: text, userId: mention.userId) } : nil
+        }
+        var unplacedUsers: [UserID] = []
+        for user in mentionedUsers where !placed.contains(where: { $0.userId == user }) {
+            let name = users.first { $0.userId == user }?.name
+            let words = [name, user.rawValue].compactMap { $0 }.map { "@" + $0 }
+            let found = words.lazy.compactMap { Self.mention($0, of: user, in: text, beside: placed) }.first
+            if let found { placed.append(found) } else { unplacedUsers.append(user) }
+        }
+        var isChannelUnplaced = mentionees.mentionsChannel && !placed.contains { $0.type == .channel }
+        if isChannelUnplaced, let found = Self.mention("@all", of: nil, in: text, beside: placed) {
+            placed.append(found)
+            isChannelUnplaced = false
+        }
+        self.placed = placed.sorted { $0.index < $1.index }
+        (self.unplacedUsers, self.isChannelUnplaced) = (unplacedUsers, isChannelUnplaced)
+    }
+
+    /// The users whom a message mentions and whose names are needed to find them in its text.
+    static func usersToName(in content: MessageContent) -> [UserID] { EditedMentions(of: content).unplacedUsers }
+
+    /// The message's text with its mentions, for somebody who goes on writing it.
+    var composer: MentionComposer { MentionComposer(text: content.text, mentions: placed) }
+
+    /// What an edit changes. What is nil stays.
+    struct Changes {
+        var text: String
+        var mentionees: [Mentionee]?
+        var metadata: JSONValue?
+    }
+
+    /// The edit that makes another text of the message's.
+    func edit(of message: MessageID, in channel: ChannelID, to composer: MentionComposer) -> EditMessage {
+        let changes = changes(to: composer)
+        return EditMessage(
+            channel: channel, message: message, text: changes.text, metadata: changes.metadata, mentionees: changes.mentionees)
+    }
+
+    /// What makes another text of the message's.
+    ///
+    /// - Parameter composer: The text, with the mentions that its writer has put into it.
+    func changes(to composer: MentionComposer) -> Changes {
+        var mentions = composer.mentions
+        for old in placed where !mentions.contains(where: { $0.userId == old.userId }) {
+            guard let range = old.range(in: content.text),
+                let found = Self.mention(String(content.text[range]), of: old.userId, in: composer.text, beside: mentions)
+            else { continue }
+            mentions.append(found)
+        }
+        mentions.sort { $0.index < $1.index }
+        var builder = MentioneesBuilder()
+        builder.mentionUsers(mentions.compactMap(\.userId) + unplacedUsers)
+        if isChannelUnplaced || mentions.contains(where: { $0.type == .channel }) { builder.mentionChannel() }
+        let mentionees = builder.mentionees ?? []
+        return Changes(
+            text: composer.text,
+            // A list that is empty takes the former mentions away, none leaves them.
+            mentionees: mentionees == content.mentionees ?? [] ? nil : mentionees, metadata: metadata(with: mentions))
+    }
+
+    /// The metadata with the places of the mentions; nil if they stay as they are. An app may keep anything else there (MN-05).
+    private func metadata(with mentions: [TextMention]) -> JSONValue? {
+        if let given = content.metadata {
+            guard case .object = given else { return nil }
+        }
+        let hadPlaces = !MentionMapper.mentions(from: content.metadata).isEmpty
+        let isNew = mentions.contains { mention in !placed.contains { $0.userId == mention.userId } }
+        guard hadPlaces || isNew else { return nil }
+        let changed = MentionMapper.metadata(from: mentions, beside: content.metadata)
+        return changed == content.metadata ? nil : changed ?? .object([:])
+    }
+
+    /// The first place of a name with its sign, where it is a word of its own and no other mention.
+    private static func mention(_ word: String, of user: UserID?, in text: String, beside others: [TextMention]) -> TextMention? {
+        for range in text.ranges(of: word) {
+            let isBegun = text[range.upperBound...].first.map { $0.isLetter || $0.isNumber } ?? false
+            let isContinued = text[..<range.lowerBound].last.map { $0.isLetter || $0.isNumber } ?? false
+            guard !isBegun, !isContinued, let mention = TextMention(range, in: text, userId: user) else { continue }
+            let isTaken = others.contains {
+                $0.index <= mention.index + mention.length && mention.index <= $0.index + $0.length
+            }
+            if !isTaken { return mention }
+        }
+        return nil
+    }
+}

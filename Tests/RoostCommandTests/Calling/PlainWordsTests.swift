@@ -1,0 +1,40 @@
+import Foundation
+import RoostAPI
+import Testing
+
+@testable import RoostCommand
+
+@Suite struct PlainWordsTests {
+    @Test(
+        "what libraries say of TLS and the system is told in plain words",
+        arguments: [
+            (
+                "no secure connection to a.example can be made: handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435581 error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /work/x.cc:298]))",
+                "no secure connection to a.example can be made: its certificate isn't one that this machine trusts"
+            ),
+            (
+                "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435703 error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER at /x]))",
+                "it doesn't speak TLS: http rather than https, perhaps"
+            ),
+            ("read(descriptor:pointer:size:): Connection reset by peer) (errno: 104)", "Connection reset by peer"),
+            ("Inappropriate operation for state", "the connection was closed"),
+            (
+                "nothing answers at a.example, port 1: Connection refused",
+                "nothing answers at a.example, port 1: Connection refused"
+            ),
+        ])
+    func descriptions(text: String, words: String) {
+        #expect(PlainWords.cleaned(text) == words)
+    }
+
+    @Test("an answer that can't be read is told by its field, and the system's errors by the system's words")
+    func errors() {
+        let shape = #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode(Page<MemberEntry>.self, from: Data(#"{"items":[{}]}"#.utf8))
+        }
+        #expect(shape.map { PlainWords.reason(of: $0) } == "items.0.member is missing")
+        let file = #expect(throws: (any Error).self) { try Data(contentsOf: URL(filePath: "/nowhere/file")) }
+        #expect(file.map { "\(Failure($0))" } == "No such file or directory")
+        #expect("\(Failure(Failure("as it was")))" == "as it was")
+    }
+}

@@ -1,0 +1,67 @@
+import Testing
+
+@testable import RoostCommand
+
+@Suite("What the bytes of a terminal mean")
+struct KeyParserTests {
+    private static let (start, end) = ("\u{1B}[200~", "\u{1B}[201~")
+
+    /// Parses pieces one after the other.
+    private func keys(_ pieces: String...) -> [Key] {
+        var parser = KeyParser()
+        return pieces.flatMap { parser.parse(Array($0.utf8)) }
+    }
+
+    @Test("an arrow key that comes in two pieces is one key, and an escape alone is one after a pause")
+    func split() {
+        for pieces in [("\u{1B}", "[A"), ("\u{1B}[", "A"), ("\u{1B}[1;", "5C")] {
+            let key = pieces.1 == "5C" ? Key.wordRight : .up
+            #expect(keys(pieces.0, pieces.1) == [key])
+        }
+        var parser = KeyParser()
+        #expect(parser.parse([0x1B]) == [] && parser.isEscapeOpen)
+        #expect(parser.endEscape() == [.escape] && !parser.isWaiting)
+        #expect(keys("\u{1B}\u{1B}[A") == [.escape, .up])
+        // A pause after more of a sequence isn't the key, and what never goes on is dropped.
+        _ = parser.parse(Array("\u{1B}[".utf8))
+        #expect(parser.endEscape() == [] && parser.isWaiting)
+        #expect(parser.end() == [] && parser.parse(Array("A".utf8)) == [.text("A")])
+    }
+
+    @Test("a paste is one key however its bytes come, and its newlines are newlines")
+    func paste() {
+        #expect(keys("\(Self.start)a\r\nb\rc\(Self.end)x") == [.paste("a\nb\nc"), .text("x")])
+        let all = Array("\(Self.start)né\u{1B}[20 é\(Self.end)\r".utf8)
+        var parser = KeyParser()
+        #expect(all.flatMap { parser.parse([$0]) } == [.paste("né[20 é"), .enter])
+    }
+
+    @Test("a paste without an end ends by itself, and keys mean what they mean again")
+    func endlessPaste() {
+        var parser = KeyParser()
+        #expect(parser.parse(Array("\(Self.start)text\u{03}".utf8)) == [] && parser.isWaiting)
+        #expect(parser.end() == [.paste("text")])
+        #expect(parser.parse([0x03]) == [.interrupt])
+    }
+
+    @Test("of a paste no more is kept than a message can have, and it is read in one pass", .timeLimit(.minutes(1)))
+    func longPaste() {
+        var parser = KeyParser()
+        _ = parser.parse(Array(Self.start.utf8))
+        // With a search from the beginning for each piece these took minutes.
+        let piece = Array(String(repeating: "x", count: 4096).utf8)
+        for _ in 0..<4096 { _ = parser.parse(piece) }
+        let keys = parser.parse(Array("\(Self.end)y".utf8))
+        #expect(keys == [.paste(String(repeating: "x", count: KeyParser.pasteSizeBytesMax)), .text("y")])
+    }
+
+    @Test(
+        "what is typed and pasted stays as it is, but for control characters",
+        arguments: ["🏴󠁧󠁢󠁳󠁣󠁴󠁿", "soft\u{00AD}hyphen", "\u{200F}שלום", "a\u{200B}b", "👩‍👩‍👧"])
+    func unchanged(text: String) {
+        #expect(keys(text) == [.text(text)] && keys("\(Self.start)\(text)\u{07}\(Self.end)") == [.paste(text)])
+        var editor = LineEditor()
+        editor.apply(.text(text))
+        #expect(editor.text == text && editor.visible(in: 80).text == text.safe())
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import RoostAPI
+import Testing
+
+@testable import Roost
+@testable import RoostCommand
+
+/// What the screen of a chat keeps, and for how long.
+@Suite struct ScreenStateTests {
+    private static let waiting = ConnectionStatus.waiting(
+        until: Timestamp(Date()), because: WaitingReason(.network, "nothing answers at 127.0.0.1, port 8080: Connection refused"))
+
+    private static func row(_ seq: Seq) -> ScreenState.Row {
+        let key = MessageKey(channel: "team", clientId: ClientID("\(seq)"))
+        return ScreenState.Row(
+            id: MessageItem.ID(sender: "ann", clientId: key.clientId), seq: seq, name: "ann", text: "text \(seq)", date: Date(),
+            state: .sent, isMine: false, isEdited: false, isDeleted: false)
+    }
+
+    @Test(
+        "what can't be read on the status line, beside the state of the connection, is told over the messages",
+        arguments: [40, 80, 120])
+    func room(width: Int) {
+        var state = ScreenState(channel: "team")
+        state.status = .online
+        state.tell(["there is nothing older"], width: width)
+        #expect(state.notice == "there is nothing older" && state.panel.lines == [])
+        state.notice = nil
+        state.status = Self.waiting
+        state.tell(["there is nothing older"], width: width)
+        #expect(state.notice == nil && state.panel.lines == ["there is nothing older"])
+    }
+
+    @Test("what a missing connection was the reason for isn't told any more when there is one again", arguments: [true, false])
+    func outage(isOnline: Bool) {
+        var state = ScreenState(channel: "team")
+        state.status = isOnline ? .online : Self.waiting
+        state.tellOutage("/who: There is no connection.", width: 80)
+        #expect((state.notice == nil) == !isOnline)
+        state.outageEnded()
+        #expect(state.notice == nil && state.panel.lines == [])
+        // Anything else stays.
+        state.tellOutage("/who: There is no connection.", width: 80)
+        state.notice = "there is nothing older"
+        state.panel = Panel(["Your channels:"])
+        state.outageEnded()
+        #expect(state.notice == "there is nothing older" && state.panel.lines == ["Your channels:"])
+    }
+
+    @Test("a notice goes after a while, and a newer one has its own time")
+    func notice() {
+        var state = ScreenState(channel: "team")
+        state.notice = "one"
+        for _ in 0..<15 { state.tick() }
+        state.notice = "two"
+        for _ in 0..<19 { state.tick() }
+        #expect(state.notice == "two")
+        state.tick()
+        #expect(state.notice == nil)
+    }
+
+    @Test("whoever has scrolled up keeps their place when rows come, unless they have asked for the newest")
+    func place() {
+        for (keepsPlace, hasNewer, expected) in [(true, true, 10), (false, true, 0), (true, false, 0)] {
+            var state = ScreenState(channel: "team")
+            (state.rows, state.hasNewer) = ((1...50).map(Self.row), hasNewer)
+            state.show((1...60).map(Self.row), keepsPlace: keepsPlace, width: 80)
+            #expect(state.scroll == expected)
+        }
+    }
+}
