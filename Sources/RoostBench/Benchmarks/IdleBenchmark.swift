@@ -33,7 +33,7 @@ struct IdleBenchmark: Benchmark {
             Figure("connections held", held, "", goals: [.atLeast(Double(socketCount))]),
             Figure(
                 "RSS per connection", (after.residentBytes - empty.residentBytes) / Double(socketCount) / 1000, "KB",
-                goals: [.atMost(10)]),
+                goals: [.atMost(7)]),
             Figure("RSS of the server without connections", empty.residentBytes / 1e6, "MB"),
             Figure("authenticated connections", Double(socketCount) / connectSeconds, "1/s"),
             Figure("server CPU per connection made", connected.cpuMicroseconds(since: empty) / Double(socketCount), "µs"),

@@ -37,7 +37,7 @@ extension ClusterRun {
         var figures: [Figure] = []
         for (index, kind) in Kind.allCases.enumerated() {
             let peer = try PeerSends(
-                services: services, batchSize: Int((cluster[index].batchSize ?? 100).rounded()), connections: kind.lanes,
+                services: services, batchSize: max(1, Int((cluster[index].batchSize ?? 100).rounded())), connections: kind.lanes,
                 channelsPerConnection: kind.channelsPerLane
             ).run(in: directory, seconds: seconds)
             figures += self.figures(kind, cluster[index], peer: peer) + self.figures(kind, alone: alone[index])

@@ -7,14 +7,16 @@ import RoostDatabase
 final class FloorDatabase {
     private var connection: OpaquePointer?
 
+    /// Those of the server's writer: its cache, and the size at which it writes its log into the database under load. `FloorTests` compares them.
+    static let pragmas = [
+        "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "temp_store = MEMORY", "wal_autocheckpoint = 16000",
+        "cache_size = -\(SQLiteDatabase.writerCacheBytes(of: SQLiteDatabase.standardPageCacheBytes) / 1024)",
+    ]
+
     /// - Parameter isEmpty: Whether the tables have to be made; false for a copy of a server's file.
     init(path: String, isEmpty: Bool = true) throws {
         guard sqlite3_open(path, &connection) == SQLITE_OK else { throw BenchFailure("can't open \(path)") }
-        // As large a cache as the server's writer has.
-        let cacheKibibytes = SQLiteDatabase.writerCacheBytes(of: SQLiteDatabase.standardPageCacheBytes) / 1024
-        for pragma in ["journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000", "cache_size = -\(cacheKibibytes)"] {
-            try execute("PRAGMA \(pragma)")
-        }
+        for pragma in Self.pragmas { try execute("PRAGMA \(pragma)") }
         guard isEmpty else { return }
         for step in Migrations.steps {
             for statement in step.statements(Dialect(text: "TEXT", clusteredTable: "WITHOUT ROWID", rowLock: nil)) {
@@ -41,6 +43,7 @@ final class FloorDatabase {
         var row = 0
         let start = Clock.now()
         let startCPU = Clock.threadCPU()
+        let startBytes = ProcessUsage(of: getpid()).writtenBytes
         let end = start + UInt64(seconds * 1e9)
         while Clock.now() < end {
             try execute("BEGIN IMMEDIATE")
@@ -52,7 +55,9 @@ final class FloorDatabase {
         }
         let elapsed = Double(Clock.now() - start) / 1e9
         let cpu = Double(Clock.threadCPU() - startCPU) / 1000
-        return FloorResult(rowsPerSecond: Double(row) / elapsed, cpuMicrosecondsPerRow: cpu / Double(row))
+        let bytes = ProcessUsage(of: getpid()).writtenBytes - startBytes
+        return FloorResult(
+            rowsPerSecond: Double(row) / elapsed, cpuMicrosecondsPerRow: cpu / Double(row), bytesWrittenPerRow: bytes / Double(row))
     }
 
     private func failure() -> BenchFailure { BenchFailure("SQLite: \(String(cString: sqlite3_errmsg(connection)))") }

@@ -4,6 +4,8 @@ import Foundation
 struct FloorResult {
     let rowsPerSecond: Double
     let cpuMicrosecondsPerRow: Double
+    /// What this process had written to the disk meanwhile.
+    let bytesWrittenPerRow: Double
 }
 
 /// The floor of sending: SQLite alone writes the same rows into the same tables, as durably, in batches of the same size.
@@ -11,9 +13,11 @@ struct FloorInserts {
     private let database: FloorDatabase
     private let statements: [FloorDatabase.Statement]
 
+    /// On a new file, which is removed.
     static func measure(in directory: URL, batchSize: Int, channelCount: Int, seconds: Double) throws -> FloorResult {
-        let floor = try FloorInserts(
-            FloorDatabase(path: directory.appending(path: "floor.sqlite").path), channelCount: channelCount)
+        let file = directory.appending(path: "floor.sqlite").path
+        defer { for suffix in ["", "-wal", "-shm"] { unlink(file + suffix) } }
+        let floor = try FloorInserts(FloorDatabase(path: file), channelCount: channelCount)
         return try floor.database.measure(batchSize: batchSize, seconds: seconds) { row in
             let channel = row % channelCount
             try floor.insert(row, channel: channel, user: channel, seq: Int64(row / channelCount + 2))
@@ -65,7 +69,10 @@ struct FloorInserts {
             SET seq = ?2, member_count = 1, message_count = ?2, ordinal = ?2, last_activity = ?3, last_message_at = ?3, list_at = COALESCE(?3, list_at)
             WHERE channel_id = ?1
             """,
-            "UPDATE members SET read_count = read_count + 1, last_sent_seq = ?2 WHERE channel_id = ?1 AND user_id = ?3",
+            """
+            UPDATE members SET read_count = read_count + 1, receipt_count = receipt_count + 1, last_sent_seq = ?2
+            WHERE channel_id = ?1 AND user_id = ?3
+            """,
         ].map(database.prepare)
     }
 

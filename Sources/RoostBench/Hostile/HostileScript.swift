@@ -94,7 +94,7 @@ enum HostileScript: CaseIterable, Sendable {
         case .descriptions:
             (0..<100).flatMap { Array("GET /\($0 % 3 == 2 ? "metrics" : "openapi.json") HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8) }
         case .body: Self.letters(Limits.bodySizeBytes - 1)
-        case .frame: LoadSocket.frame(Self.letters(Limits.frameSizeBytes)).dropLast()
+        case .frame: LoadSocket.frame(Self.letters(Limits.messageSizeBytes)).dropLast()
         case .fragments:
             LoadSocket.frame(Self.letters(60_000), isFinal: false)
                 + (0..<16).flatMap { _ in LoadSocket.frame(Self.letters(60_000), opcode: 0, isFinal: false) }

@@ -7,13 +7,21 @@ struct ProcessUsage {
     let residentBytes: Double
     /// Calls of write(2) and its kin.
     let writeCalls: Double
+    /// What was written to the disk: the pages of files that it has made dirty, so that a page that is written twice counts twice, and what goes to
+    /// sockets doesn't count.
+    let writtenBytes: Double
 
     init(of process: Int32) {
         cpuSeconds = Double(Clock.cpu(ofProcess: process)) / 1e9
         let pages = SystemFile.read("/proc/\(process)/statm").split(separator: " ").dropFirst().first.flatMap { Double($0) } ?? 0
         residentBytes = pages * Double(sysconf(Int32(_SC_PAGESIZE)))
-        let calls = SystemFile.read("/proc/\(process)/io").split(separator: "\n").first { $0.hasPrefix("syscw:") }
-        writeCalls = calls.flatMap { Double($0.dropFirst(6).trimmingCharacters(in: .whitespaces)) } ?? 0
+        let lines = SystemFile.read("/proc/\(process)/io").split(separator: "\n")
+        func count(_ name: String) -> Double {
+            let line = lines.first { $0.hasPrefix(name) }
+            return line.flatMap { Double($0.dropFirst(name.count).trimmingCharacters(in: .whitespaces)) } ?? 0
+        }
+        writeCalls = count("syscw:")
+        writtenBytes = count("write_bytes:")
     }
 
     /// CPU time since an earlier look.
