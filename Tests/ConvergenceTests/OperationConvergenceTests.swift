@@ -29,6 +29,7 @@ struct OperationConvergenceTests {
             let live = room.seat(user)
             names[live] = "live"
             try room.reconnect(live, by: .resume)
+            try room.followReaders(live)
         }
         var catchingUp: [(seat: Int, way: Room.CatchUp)] = []
         for way in Self.ways {

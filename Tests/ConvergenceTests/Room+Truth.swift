@@ -12,7 +12,7 @@ extension Room {
         try all { try world.perform(ListInvitations(channel: channel, limit: 100, cursor: $0), as: user) }
     }
 
-    private func all<Item: Codable & Hashable & Sendable>(_ page: (String?) throws -> Page<Item>) throws -> [Item] {
+    func all<Item: Codable & Hashable & Sendable>(_ page: (String?) throws -> Page<Item>) throws -> [Item] {
         var items: [Item] = []
         var cursor: String?
         repeat {
@@ -81,6 +81,7 @@ extension Room {
             var found = try compare(
                 client.view(deleted: deleted), of: user, from: client.channels.mapValues(\.windowStart), except: isExpected
             ).map { "\(index) \(user): \($0)" }
+            found += try readerDifferences(of: index, except: isExpected).map { "\(index) \(user): \($0)" }
             guard let device = seats[index].device else { return found }
             found += try compare(device.view(deleted: deleted), of: user, from: device.windowStarts) { fact in
                 isExpected(fact) || Device.isPartOfCache(fact)

@@ -50,6 +50,8 @@ final class Room {
         /// The server's end of it.
         var line: Line?
         var isConnected = false
+        /// How far others have read, of a client that follows it.
+        var readers: FollowedReaders?
         /// Events that came on this connection.
         var received: [Arrival] = []
         /// Events that came while the client was catching up.
@@ -92,17 +94,27 @@ final class Room {
 
     /// Delivers the notices since the last time to connected clients.
     func deliver() throws {
-        let committed = Committed(notices: Array(world.notices.dropFirst(delivered)), answer: .waiting {})
+        let notices = Array(world.notices.dropFirst(delivered))
         delivered = world.notices.count
         decoded = [:]
-        for step in EventFrames.steps(for: [committed]) { subscriptions.deliver(step) { perform($0) } }
+        send(notices)
         for index in seats.indices where seats[index].isConnected && seats[index].held == nil { try settle(index) }
+        try tellReaders(of: notices)
+    }
+
+    func send(_ notices: [Notice]) {
+        let committed = Committed(notices: notices, answer: .waiting {})
+        for step in EventFrames.steps(for: [committed]) { subscriptions.deliver(step) { perform($0) } }
     }
 
     private func perform(_ action: Subscriptions<Int>.Action) {
-        guard case .send(let bytes, _, let index) = action, seats[index].isConnected else { return }
-        for written in seats[index].line?.send(event: bytes) ?? [] {
-            for arrival in arrivals(in: written) { bring(arrival, to: &seats[index]) }
+        switch action {
+        case .send(let bytes, _, let index) where seats[index].isConnected:
+            for written in seats[index].line?.send(event: bytes) ?? [] {
+                for arrival in arrivals(in: written) { bring(arrival, to: &seats[index]) }
+            }
+        case .signal(let signal, let index) where seats[index].isConnected: seats[index].readers?.take(signal)
+        default: break
         }
     }
 
@@ -159,6 +171,7 @@ final class Room {
 
     private func bring(_ arrival: Arrival, to seat: inout Seat) {
         seat.received.append(arrival)
+        seat.readers?.take(arrival.event)
         if seat.held != nil {
             seat.held?.append(arrival.event)
             // It holds by itself what comes while it catches up.
@@ -204,6 +217,7 @@ final class Room {
         seats[index].isConnected = true
         seats[index].received = []
         seats[index].held = []
+        if seats[index].readers != nil { seats[index].readers = FollowedReaders() }
         guard seats[index].device != nil else {
             _ = seats[index].line?.authenticate()
             return

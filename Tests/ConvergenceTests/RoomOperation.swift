@@ -121,6 +121,9 @@ extension RoomOperation {
         RoomOperation("message.purge", "of one that mentions", as: "ann") {
             PurgeMessage(channel: "general", message: $0[1].messageId)
         },
+        RoomOperation("message.purge", "of the newest", as: "ann") {
+            PurgeMessage(channel: "general", message: $0[3].messageId)
+        },
         RoomOperation("message.purge", "of another's", as: "ann") {
             PurgeMessage(channel: "general", message: $0[2].messageId)
         },

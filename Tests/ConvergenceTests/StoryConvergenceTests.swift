@@ -83,6 +83,14 @@ struct StoryConvergenceTests {
                 Step("ann", DeleteChannel(channel: "pair")),
             ]),
         Story(
+            testDescription: "a channel ends in which a member has begun to write, who removes that",
+            steps: [
+                Step("cid", SetDraft(channel: "club", text: "so far")),
+                Step("ann", DeleteChannel(channel: "club")),
+                Step("bob", SetDraft(channel: "club", text: "")),
+                Step("bob", SetDraft(channel: "general", text: "so far")),
+            ]),
+        Story(
             testDescription: "an ephemeral channel is written in, read, hidden and left",
             steps: [
                 send(1, to: "echo", as: "ann"), send(2, to: "echo", as: "bob"),

@@ -1,0 +1,18 @@
+import Foundation
+import Testing
+
+/// Somebody who looks at a busy server finds its threads in the documentation, by the names that `top` shows.
+@Suite("Names of threads")
+struct ThreadNameTests {
+    @Test("Each name that the server gives to a thread is explained", arguments: ["ARCHITECTURE.md", "docs/performance.md"])
+    func explained(page: String) throws {
+        let text = try String(contentsOf: SourceFile.root.appending(path: page), encoding: .utf8)
+        var names: Set<String> = []
+        for file in SourceFile.sources where ["RoostServer", "RoostDatabase"].contains(file.target) {
+            for match in file.text.matches(of: #/(?:threads\.start|ThreadName\.set)\("(roost-[a-z]+)/#) {
+                names.insert(String(match.1))
+            }
+        }
+        #expect(names.count >= 10 && names.filter { !text.contains("`" + $0) } == [])
+    }
+}
