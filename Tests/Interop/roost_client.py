@@ -19,9 +19,6 @@ import websockets
 from jsonschema import Draft202012Validator
 from openapi_schema_validator import OAS31Validator
 
-# Characters of one fragment: at most 4 bytes each, a frame has at most 65,536.
-FRAGMENT_CHARACTERS = 16_000
-
 
 class Refusal(Exception):
     """An operation was refused, over whichever transport."""
@@ -197,11 +194,7 @@ class Connection:
         return connection
 
     async def send(self, frame):
-        text = json.dumps(frame, ensure_ascii=False)
-        if len(text) <= FRAGMENT_CHARACTERS:
-            await self.socket.send(text)
-        else:
-            await self.socket.send([text[at : at + FRAGMENT_CHARACTERS] for at in range(0, len(text), FRAGMENT_CHARACTERS)])
+        await self.socket.send(json.dumps(frame, ensure_ascii=False))
 
     async def post(self, operation, *, key=None, **fields):
         """Sends a call without waiting, with a key if it has one; answers the future of its reply."""
