@@ -91,6 +91,10 @@ extension RoomOperation {
             HideChannel(channel: "general", hidePreviousMessages: true, allowAutoUnhide: false)),
         RoomOperation("of a hidden one", as: "bob", HideChannel(channel: "other")),
         RoomOperation("of everything", as: "cid", ResetHistory(channel: "general")),
+        RoomOperation("of what the caller had seen", as: "cid", ResetHistory(channel: "general", upTo: 5)),
+        RoomOperation(
+            "with what the caller had seen", as: "bob", HideChannel(channel: "general", hidePreviousMessages: true, upTo: 5)),
+        RoomOperation("before what came since", as: "bob", HideChannel(channel: "general", upTo: 5)),
         RoomOperation("of nothing that wasn't concealed", as: "cid", ResetHistory(channel: "other")),
         RoomOperation("of an ephemeral one", as: "bob", HideChannel(channel: "echo", hidePreviousMessages: true)),
         RoomOperation("of a hidden one", as: "bob", UnhideChannel(channel: "other")),

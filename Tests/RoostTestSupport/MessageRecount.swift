@@ -85,6 +85,8 @@ public struct MessageRecount: Sendable {
     private struct Room {
         /// Whether non-members may read.
         var isOpen: Bool
+        /// Whether the server says in it who joins and leaves.
+        var announces: Bool
         var seq: Seq = 1
         /// Messages that were ever sent and are news.
         var ordinal = 0
@@ -109,6 +111,8 @@ public struct MessageRecount: Sendable {
     // MARK: Looking
 
     public func isMember(_ user: UserID, of channel: ChannelID) -> Bool { rooms[channel]?.places[user]?.isMember ?? false }
+
+    public func announces(_ channel: ChannelID) -> Bool { rooms[channel]?.announces ?? false }
 
     /// The channel's last seq.
     public func seq(of channel: ChannelID) -> Seq { rooms[channel]?.seq ?? 0 }
@@ -151,11 +155,20 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// Whether an answer to a user shows a message as it is.
-    public func holds(_ answer: Message, for user: UserID) -> Bool {
+    /// Whether an answer to a user shows a message as it is, and says whom of those named it doesn't mention.
+    public func holds(_ answer: Message, for user: UserID, naming mentionees: [Mentionee]? = nil) -> Bool {
         var message = answer.comparable
         message.droppedMentions = nil
-        return rooms[message.channelId]?.posted.contains { $0.message(for: user) == message } ?? false
+        guard rooms[message.channelId]?.posted.contains(where: { $0.message(for: user) == message }) ?? false else { return false }
+        let mentioned = Self.named(in: message.mentionees)
+        return answer.droppedMentions ?? [] == Self.named(in: mentionees).filter { !mentioned.contains($0) }
+    }
+
+    /// Who is named, each once.
+    private static func named(in mentionees: [Mentionee]?) -> [UserID] {
+        var users: [UserID] = []
+        for user in mentionees?.compactMap(\.users).joined().map(\.self) ?? [] where !users.contains(user) { users.append(user) }
+        return users
     }
 
     /// Whether an answer shows a user's membership as it is.
@@ -168,9 +181,22 @@ public struct MessageRecount: Sendable {
 
     // MARK: Messages
 
-    public mutating func created(_ channel: ChannelID, isOpen: Bool, members: [UserID]) {
+    public mutating func created(_ channel: ChannelID, isOpen: Bool, announces: Bool, members: [UserID]) {
         let places = members.map { ($0, Place(isMember: true, readSeq: 1)) }
-        rooms[channel] = Room(isOpen: isOpen, places: Dictionary(uniqueKeysWithValues: places))
+        rooms[channel] = Room(isOpen: isOpen, announces: announces, places: Dictionary(uniqueKeysWithValues: places))
+    }
+
+    /// The server has said that users joined or left. Nobody can know its words' id and time before.
+    ///
+    /// - Returns: Whether it says who did it, and of whom.
+    public mutating func announced(_ message: Message, _ kind: SystemEvent.Kind, _ users: [UserID], by actor: UserID) -> Bool {
+        let event = message.content.systemEvent
+        let isAtItsPlace = message.seq == seq(of: message.channelId) + 1 && message.sender == actor
+        let isExpected = event?.kind == kind && event?.userCount == users.count && Set(event?.users ?? []) == Set(users)
+        // It says three of them by name.
+        let names = event?.users.prefix(3).allSatisfy { message.text.contains($0.rawValue) } ?? false
+        sent(message.content, answer: message)
+        return isAtItsPlace && isExpected && names
     }
 
     public mutating func sent(_ content: MessageContent, answer: Message) {
@@ -285,18 +311,23 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// The messages so far are concealed from a member, and count as read.
-    public mutating func concealed(_ channel: ChannelID, from user: UserID) {
+    /// The messages so far, or those of them up to a seq, are concealed from a member, and count as read.
+    public mutating func concealed(_ channel: ChannelID, upTo seq: Seq? = nil, from user: UserID) {
         change(channel) { room in
-            room.places[user]?.floor = room.seq
-            room.places[user]?.readSeq = room.seq
+            guard let place = room.places[user] else { return }
+            let seq = min(seq ?? room.seq, room.seq)
+            room.places[user]?.floor = max(place.floor, seq)
+            room.places[user]?.readSeq = max(place.readSeq, seq)
         }
     }
 
     /// Users who weren't members have become so, in one change.
-    public mutating func joined(_ users: [UserID], _ channel: ChannelID, hidesHistory: Bool = false) {
+    ///
+    /// - Returns: Those of them.
+    @discardableResult
+    public mutating func joined(_ users: [UserID], _ channel: ChannelID, hidesHistory: Bool = false) -> [UserID] {
+        let newcomers = users.filter { !isMember($0, of: channel) }
         change(channel) { room in
-            let newcomers = users.filter { room.places[$0]?.isMember != true }
             guard !newcomers.isEmpty else { return }
             let last = room.seq
             let seq = room.advance()
@@ -305,16 +336,21 @@ public struct MessageRecount: Sendable {
                 room.places[user] = Place(isMember: true, readSeq: seq, floor: floor)
             }
         }
+        return newcomers
     }
 
     /// Of the users, the members have left, in one change.
-    public mutating func left(_ users: [UserID], _ channel: ChannelID) {
+    ///
+    /// - Returns: Those members.
+    @discardableResult
+    public mutating func left(_ users: [UserID], _ channel: ChannelID) -> [UserID] {
+        let leavers = users.filter { isMember($0, of: channel) }
         change(channel) { room in
-            let leavers = users.filter { room.places[$0]?.isMember == true }
             guard !leavers.isEmpty else { return }
             room.seq += 1
             for user in leavers { room.places[user]?.isMember = false }
         }
+        return leavers
     }
 
     // MARK: Parts

@@ -53,9 +53,13 @@ public struct MessageRun: Sendable {
         for (index, channel) in channels.enumerated() {
             let owner = Self.users[index / 4]
             let others = Self.users.filter { $0 != owner && random.once(in: 2) }
-            let create = CreateChannel(channel: channel, type: types[index % 5], users: others)
+            // In every fourth the server says who joins and leaves.
+            let announces = index.isMultiple(of: 4)
+            let create = CreateChannel(
+                channel: channel, type: types[index % 5], users: others,
+                policy: announces ? PolicyChanges(announcesJoins: true, announcesLeaves: true) : nil)
             _ = try await performer.perform(create, as: owner, role: .user)
-            recount.created(channel, isOpen: types[index % 5] == .livestream, members: [owner] + others)
+            recount.created(channel, isOpen: types[index % 5] == .livestream, announces: announces, members: [owner] + others)
         }
     }
 
@@ -92,24 +96,54 @@ public struct MessageRun: Sendable {
         public var messages: [SendMessage] = []
         public var marks: [MarkRead] = []
         public var deletions: [DeleteMessagesForMe] = []
+        public var resets: [ResetHistory] = []
+        /// At most one of each message.
+        public var edits: [EditMessage] = []
+        public var removals: [DeleteMessage] = []
 
         public init() {}
+    }
+
+    /// A change of a channel's stream that a client asked for while it was cut off.
+    private enum Arrived {
+        case sent(MessageContent)
+        case edited(EditMessage)
+        case deleted
     }
 
     /// Takes in what a client did while it was cut off, now that it was carried out or refused.
     public nonisolated(nonsending) mutating func arrived(
         _ offline: Offline, of user: UserID, by performer: some OperationPerformer
     ) async throws {
-        var answers: [(content: MessageContent, message: Message)] = []
-        // Sending again with the same client id answers with what is stored, and is refused where the first was.
-        for operation in offline.messages {
+        var answers: [(change: Arrived, message: Message)] = []
+        nonisolated(nonsending) func ask<O: Handled>(_ operation: O, _ change: Arrived) async throws where O.Response == Message {
             do {
-                answers.append((operation.content, try await performer.perform(operation, as: user, role: .user)))
+                answers.append((change, try await performer.perform(operation, as: user, role: .user)))
             } catch let error as RoostError where Self.expected.contains(error.code) {}
         }
-        for answer in answers.sorted(by: { $0.message.seq < $1.message.seq }) {
-            recount.sent(answer.content, answer: answer.message)
-            acceptedCounts["offline \(SendMessage.name)", default: 0] += 1
+        // Asking again answers with what is stored, and is refused where the first was.
+        for operation in offline.messages { try await ask(operation, .sent(operation.content)) }
+        for operation in offline.edits { try await ask(operation, .edited(operation)) }
+        for operation in offline.removals { try await ask(operation, .deleted) }
+        for (change, message) in answers.sorted(by: { $0.message.changeSeq < $1.message.changeSeq }) {
+            switch change {
+            case .sent(let content):
+                recount.sent(content, answer: message)
+                acceptedCounts["offline \(SendMessage.name)", default: 0] += 1
+            case .edited(let edit):
+                recount.edited(edit, answer: message)
+                acceptedCounts["offline \(EditMessage.name)", default: 0] += 1
+            case .deleted:
+                recount.deleted(answer: message)
+                acceptedCounts["offline \(DeleteMessage.name)", default: 0] += 1
+            }
+        }
+        for reset in offline.resets {
+            do {
+                _ = try await performer.perform(reset, as: user, role: .user)
+                recount.concealed(reset.channel, upTo: reset.upTo, from: user)
+                acceptedCounts["offline \(ResetHistory.name)", default: 0] += 1
+            } catch let error as RoostError where Self.expected.contains(error.code) {}
         }
         for mark in offline.marks where recount.isMember(user, of: mark.channel) {
             recount.marked(mark, by: user)
@@ -181,7 +215,7 @@ public struct MessageRun: Sendable {
             // A client gives its messages ids of its own.
             operation.clientId = answer.clientId
             isAccepted = true
-            return recount.holds(answer, for: user)
+            return recount.holds(answer, for: user, naming: content.mentionees)
         }
         if isAccepted { sent.append((user, operation)) }
         if sent.count > 50 { sent.removeFirst() }
@@ -204,7 +238,7 @@ public struct MessageRun: Sendable {
         content.kind = .admin
         return try await attempt(operation, as: Self.admin, role: .admin, in: targets, performer) { recount, answer in
             for message in answer.messages { recount.sent(content, answer: message) }
-            return answer.messages.allSatisfy { recount.holds($0, for: Self.admin) }
+            return answer.messages.allSatisfy { recount.holds($0, for: Self.admin, naming: content.mentionees) }
         }
     }
 
@@ -235,7 +269,7 @@ public struct MessageRun: Sendable {
             let edit = EditMessage(channel: channel, message: id, mentionees: randomMentionees())
             return try await attempt(&self, edit) { recount, answer in
                 recount.edited(edit, answer: answer)
-                return recount.holds(answer, for: caller)
+                return recount.holds(answer, for: caller, naming: edit.mentionees)
             }
         case 13...14:
             let vote = "\(random.number(1...3))"
@@ -327,30 +361,54 @@ public struct MessageRun: Sendable {
     ) async throws -> Step {
         let strangers = Self.users.filter { !recount.isMember($0, of: channel) }
         let stranger = strangers.isEmpty ? user : random.pick(strangers)
+        var concerned: [UserID] = []
         switch random.number(1...12) {
         case 1...3:
-            return try await attempt(LeaveChannel(channel: channel), as: user, in: [channel], performer) { recount, _ in
-                recount.left([user], channel)
+            let step = try await attempt(LeaveChannel(channel: channel), as: user, in: [channel], performer) { recount, _ in
+                concerned = recount.left([user], channel)
                 return true
             }
+            return try await announced(step, .memberLeft, concerned, by: user, performer)
         case 4...7:
-            return try await attempt(JoinChannel(channel: channel), as: stranger, in: [channel], performer) { recount, answer in
-                recount.joined([stranger], channel)
-                return MessageRecount.Standing(showing: answer) == recount.standing(of: stranger, in: channel)
+            var view: ChannelView?
+            var step = try await attempt(JoinChannel(channel: channel), as: stranger, in: [channel], performer) { recount, answer in
+                concerned = recount.joined([stranger], channel)
+                view = answer
+                return true
             }
+            step = try await announced(step, .memberJoined, concerned, by: stranger, performer)
+            if let view, MessageRecount.Standing(showing: view) != recount.standing(of: stranger, in: channel) {
+                step.wrongAnswer = "\(view)"
+            }
+            return step
         case 8...11:
             let added = Self.users.filter { $0 == stranger || random.once(in: 3) }
             let add = AddMembers(channel: channel, users: added, hideHistory: random.once(in: 3))
-            return try await attempt(add, as: Self.admin, role: .admin, in: [channel], performer) { recount, _ in
-                recount.joined(added, channel, hidesHistory: add.hideHistory == true)
+            let step = try await attempt(add, as: Self.admin, role: .admin, in: [channel], performer) { recount, _ in
+                concerned = recount.joined(added, channel, hidesHistory: add.hideHistory == true)
                 return true
             }
+            return try await announced(step, .memberJoined, concerned, by: Self.admin, performer)
         default:
             let remove = RemoveMembers(channel: channel, users: [random.pick(Self.users)])
-            return try await attempt(remove, as: Self.admin, role: .admin, in: [channel], performer) { recount, _ in
-                recount.left(remove.users, channel)
+            let step = try await attempt(remove, as: Self.admin, role: .admin, in: [channel], performer) { recount, _ in
+                concerned = recount.left(remove.users, channel)
                 return true
             }
+            return try await announced(step, .memberLeft, concerned, by: Self.admin, performer)
         }
+    }
+
+    /// Takes in what the server says of users who joined or left, where it does.
+    private nonisolated(nonsending) mutating func announced(
+        _ step: Step, _ kind: SystemEvent.Kind, _ users: [UserID], by actor: UserID, _ performer: some OperationPerformer
+    ) async throws -> Step {
+        guard let channel = step.channels.first, !users.isEmpty, recount.announces(channel) else { return step }
+        let list = ListMessages(channel: channel, after: recount.seq(of: channel))
+        let messages = try await performer.perform(list, as: Self.admin, role: .admin).messages
+        var step = step
+        let isExpected = messages.map { recount.announced($0, kind, users, by: actor) } == [true]
+        if isExpected { acceptedCounts["\(kind.rawValue) said", default: 0] += 1 } else { step.wrongAnswer = "\(messages)" }
+        return step
     }
 }

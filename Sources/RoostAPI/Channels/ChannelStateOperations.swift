@@ -134,19 +134,26 @@ public struct HideChannel: Operation {
     public var channel: ChannelID
     /// Whether the messages so far stay concealed when the channel comes back; they count as read then. False when left out.
     public var hidePreviousMessages: Bool?
+    /// The newest seq that the user had when they hid the channel, maybe offline; the newest of all when left out. Messages after it aren't concealed, and
+    /// bring the channel back.
+    public var upTo: Seq?
     /// Whether the next message brings the channel back; true when left out. False archives it (SB-27).
     public var allowAutoUnhide: Bool?
 
     // derived: init
-    public init(channel: ChannelID, hidePreviousMessages: Bool? = nil, allowAutoUnhide: Bool? = nil) {
+    public init(channel: ChannelID, hidePreviousMessages: Bool? = nil, upTo: Seq? = nil, allowAutoUnhide: Bool? = nil) {
         self.channel = channel
         self.hidePreviousMessages = hidePreviousMessages
+        self.upTo = upTo
         self.allowAutoUnhide = allowAutoUnhide
     }
-    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(seq: upTo, field: "upTo")
+    }
 }
 
-/// Empties the channel for the caller alone: all messages so far are concealed from them, and count as read (SB-60). Others see them as before.
+/// Empties the channel for the caller alone: the messages so far are concealed from them, and count as read (SB-60). Others see them as before.
 ///
 /// Without new messages, repeating it changes nothing.
 /// - Throws: `not_member`; `feature_disabled` where the app hides history from new members (D-35).
@@ -159,10 +166,18 @@ public struct ResetHistory: Operation {
     public static let summary = "Conceal all messages so far from the caller alone."
 
     public var channel: ChannelID
+    /// The newest seq that the user had when they emptied it, maybe offline; the newest of all when left out. Messages after it aren't concealed.
+    public var upTo: Seq?
     // derived: init
-    public init(channel: ChannelID) { self.channel = channel }
+    public init(channel: ChannelID, upTo: Seq? = nil) {
+        self.channel = channel
+        self.upTo = upTo
+    }
 
-    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(seq: upTo, field: "upTo")
+    }
 }
 
 /// Shows a hidden channel again (SB-28). Concealed messages stay concealed. Showing a visible one changes nothing.

@@ -22,8 +22,8 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     public var deletedAt: Timestamp?
     /// Whether the user has deleted it for themselves: others still see it. Then its content is gone as well, and `deletedAt` says when at the latest.
     public var isDeletedForMe: Bool = false  // wire: default is absent
-    /// Users whom the call named and the message doesn't mention, since they aren't members, may not read it or are banned (MN-17). Only in the
-    /// answer to `message.send`, `message.sendAdmin` and `message.edit`.
+    /// Users whom the call named, or the message mentioned before it was deleted, and whom it doesn't mention, since they aren't members, may not read it or are
+    /// banned (MN-17). Only in the answer to `message.send`, `message.sendAdmin`, `message.edit` and `message.undelete`.
     public var droppedMentions: [UserID]?
 
     // derived: init

@@ -1,6 +1,6 @@
 /// The lists of texts that a message carries by name (SB-37): reactions of an app's own kind, say, or who has voted for what.
 public enum MetaArrays {
-    /// Throws when there are too many lists or values, or a name or value is empty, too long, or given twice.
+    /// Throws when there are too many lists or values, a name or value is empty or too long, or a name is given twice.
     static func validate(_ arrays: [String: [String]]) throws(RoostError) {
         try validate(names: arrays.keys.sorted(), field: "metaArrays")
         for (_, values) in arrays.sorted(by: { $0.key < $1.key }) { try validate(values: values, field: "metaArrays") }

@@ -36,6 +36,7 @@ extension StartTyping: PlainReadable {
 }
 
 /// Tells that the caller doesn't type any more. Does nothing if they don't. A client calls it when its user has sent a message, too.
+/// - Throws: `rate_limited` for more than ``Limits/signalsPerSecond`` a second.
 public struct StopTyping: Operation {
     public typealias Response = Done
     public static let name = "typing.stop"

@@ -183,9 +183,9 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     public var channel: Channel
     /// The caller's membership; absent when the caller isn't and never was a member.
     public var membership: Membership?
-    /// Members with a connection at this moment.
+    /// Members with a connection at this moment, without those who don't share their presence.
     public var online: Int
-    /// Connected users who watch the channel, members or not, the caller included (D-23).
+    /// Connected users who watch the channel, members or not, the caller included (D-23), without those who don't share their presence.
     public var watcherCount: Int
     /// Some of the watchers by id: as many as were asked for, unless their profiles would be more than 1,048,576 bytes.
     public var watchers: [String: User]

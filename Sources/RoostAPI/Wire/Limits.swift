@@ -24,7 +24,7 @@ public enum Limits {
     public static let messageDataLength = 20_000
     /// Bytes of all of a message, as JSON: what its fields may have together. An event with it goes to every device, and to every node of a cluster.
     public static let messageContentSizeBytes = 512_000
-    /// Bytes of all copies of an admin message that goes to several channels: they are written, and answered, at once. The longest text goes to 100.
+    /// Bytes of all copies of an admin message that goes to several channels: they are written, and answered, at once. One of 100,000 bytes goes to 100.
     public static let adminMessagesSizeBytes = 10_000_000
     /// Entries of a message's mentionees: one for users, one for the channel (MN-04).
     public static let mentionees = 2
@@ -168,6 +168,8 @@ public enum Limits {
     public static let effectKeyLength = 255
     /// Bytes of a message on a socket, in one frame or in all its fragments.
     public static let messageSizeBytes = 1_048_576
+    /// Bytes that a socket may send before it is authenticated: the token's frame.
+    public static let unauthenticatedSizeBytes = 16_384
     /// Bytes of an HTTP request's body.
     public static let bodySizeBytes = 1_048_576
     /// JSON values in one message or body. Reading a value costs far more than its bytes do.
@@ -332,7 +334,8 @@ extension Limits {
         "signalSizeBytes": signalSizeBytes, "signalsPerSecond": signalsPerSecond, "receiptMembers": receiptMembers,
         "manyWatchers": manyWatchers, "manyReaders": manyReaders,
         "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,
-        "messageSizeBytes": messageSizeBytes, "bodySizeBytes": bodySizeBytes,
+        "messageSizeBytes": messageSizeBytes, "unauthenticatedSizeBytes": unauthenticatedSizeBytes,
+        "bodySizeBytes": bodySizeBytes,
         "jsonValues": jsonValues, "jsonDepth": jsonDepth, "rateLimitMessages": rateLimitMessages,
         "rateLimitWindowSeconds": rateLimitWindowSeconds,
         "idempotencyKeyHours": idempotencyKeyHours, "idempotencyKeyAheadHours": idempotencyKeyAheadHours,

@@ -10,11 +10,15 @@ extension HideChannel: Handled {
         var access = try context.require(.channelHide, in: channel)
         var own = try access.requireOwn()
         own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
-        own.row.hiddenOrdinal = access.counters.ordinal
+        // What the caller hadn't seen yet brings it back, as what comes from now on.
+        let seenSeq = upTo.map { min($0, access.counters.seq) } ?? access.counters.seq
+        own.row.hiddenOrdinal =
+            seenSeq < access.counters.seq
+            ? try context.transaction.ordinal(upTo: seenSeq, in: access) : access.counters.ordinal
         guard hidePreviousMessages ?? false else {
             return try context.write(own, of: context.caller.user, in: &access, .channelHidden)
         }
-        return try context.conceal(own, in: &access, .channelHidden)
+        return try context.conceal(own, upTo: upTo, in: &access, .channelHidden)
     }
 }
 
@@ -27,32 +31,31 @@ extension ResetHistory: Handled {
             throw RoostError(
                 .featureDisabled, "This app hides history from new members, and nobody resets theirs.", field: "channel")
         }
-        return try context.conceal(try access.requireOwn(), in: &access, .channelHistoryReset)
+        return try context.conceal(try access.requireOwn(), upTo: upTo, in: &access, .channelHistoryReset)
     }
 }
 
 extension Context {
-    /// Writes a membership of the caller with the messages so far concealed. Others are told if the caller's receipt moves by that (SB-60): whoever asks
-    /// who has read learns it as well.
+    /// Writes a membership of the caller with the messages up to a seq concealed, all of them if it is nil. They count as read, so that they aren't unread for
+    /// ever, and mention the user no more. Others are told if the caller's receipt moves by that (SB-60): whoever asks who has read learns it as well.
     fileprivate mutating func conceal(
-        _ before: ChannelAccess.OwnMember, in access: inout ChannelAccess, _ kind: Event.Kind
+        _ before: ChannelAccess.OwnMember, upTo seq: Seq?, in access: inout ChannelAccess, _ kind: Event.Kind
     ) throws -> Membership {
         var own = before
-        own.row.conceal(upTo: access.counters, at: now)
-        let membership = try write(own, of: caller.user, in: &access, kind)
+        let head = access.counters.seq
+        // An ephemeral channel keeps nothing that could be counted: reading it means reading all of it.
+        let target = access.isEphemeral ? head : min(seq ?? head, head)
+        own.row.historyFloor = max(own.row.historyFloor, target)
+        var storedCount: Int?
+        if target > own.row.readSeq {
+            let counts = try transaction.readCounts(upTo: target, of: caller.user, in: access)
+            (own.row.readSeq, own.row.readCount, own.row.lastReadAt) = (target, counts.now, now)
+            storedCount = counts.stored
+        }
+        try renewMention(of: &own.row)
+        let membership = try write(own, readCount: storedCount, of: caller.user, in: &access, kind)
         if membership.readSeq > before.row.readSeq { try tellReading(upTo: membership.readSeq, in: access) }
         return membership
-    }
-}
-
-extension Membership {
-    /// Conceals the messages so far. They count as read, so that they aren't unread for ever, and mention the user no more.
-    fileprivate mutating func conceal(upTo counters: ChannelCounters, at now: Timestamp) {
-        if readSeq < counters.seq { lastReadAt = now }
-        historyFloor = max(historyFloor, counters.seq)
-        readSeq = counters.seq
-        readCount = counters.ordinal
-        (mentionSeq, mentionMessage) = (0, nil)
     }
 }
 
@@ -70,8 +73,10 @@ extension UnhideChannel: Handled {
 
 extension Context {
     /// Writes a change of what a user has decided for themselves of a channel. Repeating it changes nothing.
+    ///
+    /// - Parameter readCount: What is stored for a read position that has moved; what the row has if it is nil.
     mutating func write(
-        _ own: ChannelAccess.OwnMember, of user: UserID, in access: inout ChannelAccess, _ kind: Event.Kind
+        _ own: ChannelAccess.OwnMember, readCount: Int? = nil, of user: UserID, in access: inout ChannelAccess, _ kind: Event.Kind
     ) throws -> Membership {
         let channel = access.channelId
         let before = access.membership
@@ -81,7 +86,8 @@ extension Context {
         guard membership != before else { return membership }
 
         membership.userSeq = try advanceStream(of: user)
-        try transaction.writeHiding(own.row, of: user, in: channel, userSeq: membership.userSeq)
+        try transaction.writeHiding(
+            own.row, readCount: readCount ?? own.row.readCount, of: user, in: channel, userSeq: membership.userSeq)
         if own.row.historyFloor > floor { tell(.floor(user, channel, own.row.historyFloor)) }
         tell(kind, user: user, seq: membership.userSeq, Rows([membership]))
         return membership

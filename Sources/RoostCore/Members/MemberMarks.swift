@@ -66,14 +66,14 @@ extension Transaction {
     }
 
     /// Writes whether a member has hidden the channel or muted it, up to where its history is, and what mentions them after that.
-    func writeHiding(_ row: Membership, of user: UserID, in channel: ChannelID, userSeq: Seq) throws {
+    func writeHiding(_ row: Membership, readCount: Int, of user: UserID, in channel: ChannelID, userSeq: Seq) throws {
         try write(
             """
             UPDATE members
             SET hidden = \(row.hiddenState), hidden_count = \(row.hiddenOrdinal), history_floor = \(row.historyFloor),
                 notifications_muted_until = \(row.notificationsMutedUntil),
                 mention_seq = \(row.mentionSeq), mention_message = \(row.mentionMessage),
-                read_count = CASE WHEN read_seq < \(row.readSeq) THEN \(row.readCount) ELSE read_count END,
+                read_count = CASE WHEN read_seq < \(row.readSeq) THEN \(readCount) ELSE read_count END,
                 read_seq = \(row.readSeq), last_read_at = \(row.lastReadAt), user_seq = \(userSeq)
             WHERE channel_id = \(channel) AND user_id = \(user)
             """, toMember: user, of: channel)

@@ -96,7 +96,8 @@ struct HistoryWalk {
             let sizeBytesMax = Limits.pageContentBytes / 2
             let older = try side(
                 before: seq.advanced(by: 1), limit: newerLimit == nil ? (limit + 1) / 2 : limit, sizeBytesMax: sizeBytesMax)
-            let newer = try side(after: seq, limit: newerLimit ?? limit / 2, sizeBytesMax: sizeBytesMax)
+            let newer = try side(
+                after: seq, limit: newerLimit ?? limit / 2, sizeBytesMax: sizeBytesMax, from: older.messages.last?.createdAt)
             return page(
                 older.messages + newer.messages, hasOlder: older.hasMore, hasNewer: newer.hasMore, from: older.end, to: newer.end)
         }
@@ -128,13 +129,14 @@ struct HistoryWalk {
         return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.first?.seq ?? lowest + 1 : lowest + 1)
     }
 
-    private func side(after seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Side {
+    /// - Parameter time: That of the message before, with which the page ends if there is room for none.
+    private func side(after seq: Seq, limit: Int, sizeBytesMax: Int, from time: Timestamp? = nil) throws -> Side {
         let start = max(seq, floor)
         let highest = filter == nil ? Seq.max : min(start, Limits.seqMax) + Self.filteredSeqsMax
         let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) in
             try transaction.messages(after: seq, upTo: highest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
         }
-        let (messages, hasMore) = try onward(from: start, limit: limit, sizeBytesMax: sizeBytesMax, read)
+        let (messages, hasMore) = try onward(from: start, limit: limit, sizeBytesMax: sizeBytesMax, after: time, read)
         let goesOn = try hasMore || (highest < head && exists(after: highest))
         return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.last?.seq ?? start : highest)
     }
@@ -142,17 +144,20 @@ struct HistoryWalk {
     /// Messages from the page's place on, the nearest first, and whether there are more. If a page keeps times whole, those of the last one's
     /// time are all there, unless they alone are larger than a page.
     ///
-    /// - Parameter read: Reads from a seq on, which isn't among them.
+    /// - Parameters:
+    ///   - time: That of the message before the place, if that is in the page too.
+    ///   - read: Reads from a seq on, which isn't among them.
     private func onward(
-        from seq: Seq, limit: Int, sizeBytesMax: Int, _ read: (Seq, Int, Int) throws -> ([Message], Bool)
+        from seq: Seq, limit: Int, sizeBytesMax: Int, after time: Timestamp? = nil,
+        _ read: (Seq, Int, Int) throws -> ([Message], Bool)
     ) throws -> ([Message], Bool) {
         var (messages, hasMore) = try read(seq, limit, sizeBytesMax)
-        guard keepsTimesWhole, let time = messages.last?.createdAt else { return (messages, hasMore) }
+        guard keepsTimesWhole, let time = messages.last?.createdAt ?? time else { return (messages, hasMore) }
         var sizeBytes = messages.reduce(0) { $0 + $1.contentSizeBytes }
         // Mostly the next one has another time already.
         var limit = 1
-        while hasMore, sizeBytes < Limits.pageContentBytes, let last = messages.last {
-            let (more, goesOn) = try read(last.seq, limit, Limits.pageContentBytes - sizeBytes)
+        while hasMore, sizeBytes < Limits.pageContentBytes {
+            let (more, goesOn) = try read(messages.last?.seq ?? seq, limit, Limits.pageContentBytes - sizeBytes)
             limit = Limits.historyPage.max
             let same = more.prefix { $0.createdAt == time }
             messages += same

@@ -61,7 +61,11 @@ extension UndeleteMessage: Handled {
             """)
         try context.restoreVersions(of: before)
         try context.change(before, to: &after, .messageUndeleted, in: &access)
-        return try context.shown(after, in: access)
+        var shown = try context.shown(after, in: access)
+        let mentioned = after.mentionees?.mentionedUsers ?? []
+        let dropped = (version.content.mentionees?.mentionedUsers ?? []).filter { !mentioned.contains($0) }
+        if !shown.isDeletedForMe, !dropped.isEmpty { shown.droppedMentions = dropped }
+        return shown
     }
 }
 

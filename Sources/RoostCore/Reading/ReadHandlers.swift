@@ -180,7 +180,7 @@ extension Transaction {
     ///
     /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is. Only a place
     /// before an own message, or before the user joined, makes it count the own messages after it.
-    fileprivate func readCounts(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> (stored: Int, now: Int) {
+    func readCounts(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> (stored: Int, now: Int) {
         if seq >= access.counters.seq { return (access.counters.ordinal, access.counters.ordinal) }
         var stored = try ordinal(upTo: seq, in: access)
         // What was sent before joining isn't noted in the membership.

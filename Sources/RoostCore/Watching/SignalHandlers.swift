@@ -18,11 +18,13 @@ extension StartTyping: Handled {
 
 extension StopTyping: Handled {
     public static var isTold: Bool { true }
+    public static var isLimitedByUser: Bool { true }
 
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.streamRead)
-        let typed = try context.transaction.access(to: channel, of: context.caller.user)?.channelId ?? channel
-        context.tell(.stoppedTyping(context.caller.user, typed))
+        // Whoever may not send any more still stops. In a channel that isn't there nobody types, and no node is told.
+        guard let access = try context.transaction.access(to: channel, of: context.caller.user) else { return Done() }
+        context.tell(.stoppedTyping(context.caller.user, access.channelId))
         return Done()
     }
 }

@@ -1,3 +1,5 @@
+import RoostAPI
+
 /// The bytes that the server holds for one socket: input that isn't decoded, calls under way, output that isn't read yet.
 ///
 /// A state machine without I/O. Its driver reports what happened, and asks whether the next call may be decoded and the socket may be read.
@@ -13,7 +15,7 @@ struct SocketBudget {
         /// The most that may wait for a client that doesn't read, before the socket is closed.
         var unwrittenBytesMax = 1 << 20
         /// The most bytes before authentication, of any kind.
-        var unauthenticatedBytesMax = 16 << 10
+        var unauthenticatedBytesMax = RoostAPI.Limits.unauthenticatedSizeBytes
         /// How far the shared ledgers may lag behind.
         var publishedStepBytes = 4 << 10
     }

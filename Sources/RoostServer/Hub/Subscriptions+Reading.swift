@@ -26,6 +26,15 @@ extension Subscriptions {
         }
     }
 
+    /// Notes what a connection has been given of the past of a channel, if its user reads that. It may have begun to before the connection gets the channel
+    /// live, where that takes a subscription first.
+    mutating func noteReadable(upTo seq: Seq, in channel: ChannelID, _ readers: Readers, ofNewcomer connection: ConnectionID) {
+        guard let subscriber = subscribers[connection], subscriber.read.contains(channel),
+            subscriber.isReader(of: channel, readers, isMember: true), subscriber.floor(in: channel, isMember: true) < seq
+        else { return }
+        noteReadable([channel: seq], of: connection)
+    }
+
     /// Notes what a connection has been given of channels that its user reads.
     mutating func noteReadable(_ seqs: [ChannelID: Seq], of connection: ConnectionID) {
         guard subscribers[connection] != nil else { return }

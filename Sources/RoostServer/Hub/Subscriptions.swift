@@ -121,14 +121,16 @@ struct Subscriptions<Socket> {
         case .signal(let frame, let audience):
             send(frame, to: audience, perform)
         case .catchUp(let newcomers, let channel, let readers, let frames):
-            for receiver in self.newcomers(newcomers, to: channel, readers, perform) {
+            for (connection, receiver) in self.newcomers(newcomers, to: channel, readers, perform) {
                 let bytes = frames.bytes(isWatching: receiver.watched.contains(channel))
                 perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
+                noteReadable(upTo: frames.newestSeq, in: channel, readers, ofNewcomer: connection)
             }
         case .catchUpConcealable(let newcomers, let event):
             var forms = ConcealableEventForms(of: event)
-            for receiver in self.newcomers(newcomers, to: event.channel, event.readers, perform) {
+            for (connection, receiver) in self.newcomers(newcomers, to: event.channel, event.readers, perform) {
                 send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership, perform)
+                noteReadable(upTo: event.seq, in: event.channel, event.readers, ofNewcomer: connection)
             }
         case .watches(let connection, let user, let channel, let online): watch(channel, user, connection, online, perform)
         case .change(let notice): change(notice, perform)
@@ -225,19 +227,20 @@ struct Subscriptions<Socket> {
     /// not any more stop watching, as those do who get the event live.
     private mutating func newcomers(
         _ newcomers: EventFrames.Newcomers, to channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
-    ) -> [Subscriber] {
+    ) -> [(ConnectionID, Subscriber)] {
         switch newcomers {
         case .connection(let connection), .watcher(let connection):
             guard channels[channel]?.byConnection[connection] == nil, let subscriber = subscribers[connection] else { return [] }
-            if newcomers.isByMembership || subscriber.joined.contains(channel) { return [subscriber] }
+            if newcomers.isByMembership || subscriber.joined.contains(channel) { return [(connection, subscriber)] }
             guard subscriber.watched.contains(channel) else { return [] }
-            if subscriber.isReader(of: channel, readers, isMember: false) { return [subscriber] }
+            if subscriber.isReader(of: channel, readers, isMember: false) { return [(connection, subscriber)] }
             endWatch(of: channel, connection, perform)
             return []
         case .member(let user):
             // A watcher may already have received some of these events, before learning of the membership. It begins at the joining all the
             // same.
-            return connections(of: user).compactMap { subscribers[$0] }.filter { !$0.joined.contains(channel) }
+            return connections(of: user).compactMap { connection in subscribers[connection].map { (connection, $0) } }
+                .filter { !$0.1.joined.contains(channel) }
         }
     }
 }

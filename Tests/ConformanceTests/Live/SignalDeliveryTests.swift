@@ -70,6 +70,11 @@ import Testing
             }
         }
         #expect(refusals >= 10)
+        // Stopping has the same limit, whether one typed or not.
+        let refusal = await #expect(throws: RoostError.self) {
+            for _ in 0..<30 { try await ann.call(StopTyping(channel: "general")) }
+        }
+        #expect(refusal?.code == .rateLimited)
         // What was refused of one kind doesn't keep from others.
         try await bob.call(SendSignal(channel: "general", type: "wave"))
         try await server.stop()

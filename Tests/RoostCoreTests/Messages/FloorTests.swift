@@ -77,6 +77,38 @@ struct FloorTests {
             let resumed = try world.perform(Resume(after: 0, channels: [:]), as: "ben")
             return Set(resumed.channels.flatMap { $0.rows.messages ?? [] }.map(\.seq))
         },
+        Path("a watch") { world, _ in
+            let watched = try world.perform(WatchChannel(channel: "general", limit: 100), as: "ben", connection: 1)
+            return Set(watched.messages.messages.map(\.seq))
+        },
+        Path("deletions for oneself") { world, all in
+            Set(
+                try all.filter {
+                    let deletion = DeleteMessagesForMe(channel: "general", messages: [$0.messageId])
+                    return try world.refusal(deletion, as: "ben") == nil
+                }.map(\.seq))
+        },
+        Path("earlier versions, as an operator") { world, all in
+            world.options.versionSeconds = 60
+            try world.perform(SetMemberRole(channel: "general", users: ["ben"], role: .operator), as: "ann")
+            return Set(
+                try all.filter {
+                    try world.refusal(ListMessageVersions(channel: "general", message: $0.messageId), as: "ben") == nil
+                }.map(\.seq))
+        },
+        Path("edits and deletions, as an operator") { world, all in
+            try world.perform(SetMemberRole(channel: "general", users: ["ben"], role: .operator), as: "ann")
+            let edited = try all.filter {
+                try world.refusal(EditMessage(channel: "general", message: $0.messageId, text: "x"), as: "ben")?.code != .notFound
+            }
+            let deleted = try all.filter {
+                try world.refusal(DeleteMessage(channel: "general", message: $0.messageId), as: "ben") == nil
+            }
+            let purged = try all.filter {
+                try world.refusal(PurgeMessage(channel: "general", message: $0.messageId), as: "ben") == nil
+            }
+            return deleted == purged && edited == deleted ? Set(deleted.map(\.seq)) : []
+        },
         Path("live events of edits") { world, all in
             let membership = try world.perform(GetChannel(channel: "general"), as: "ben").membership
             return Set(

@@ -88,7 +88,10 @@ struct MessageVersionTests {
         #expect(try !world.perform(GetUnread(channel: "room"), as: "ann").hasMention)
         try world.perform(LeaveChannel(channel: "room"), as: "cid")
         world.options.isMentionAllEnabled = false
-        #expect(try world.perform(undelete(sent), as: "ben").mentionees == [.users(["ann"])])
+        let back = try world.perform(undelete(sent), as: "ben")
+        // Whom it doesn't mention any more, the answer says, and no message.
+        #expect(back.mentionees == [.users(["ann"])] && back.droppedMentions == ["cid"])
+        #expect(try world.perform(GetMessage(channel: "room", message: sent.messageId), as: "ben").droppedMentions == nil)
         #expect(try world.perform(GetUnread(channel: "room"), as: "ann").hasMention)
     }
 
@@ -105,7 +108,7 @@ struct MessageVersionTests {
         try world.perform(UnfreezeChannel(channel: "room"), as: "ann")
         try world.perform(UpdateChannel(channel: "room", policy: PolicyChanges(mention: .operators)), as: "ann")
         let back = try world.perform(undelete(sent), as: "ben")
-        #expect(back.text == "x" && back.mentionees == nil)
+        #expect(back.text == "x" && back.mentionees == nil && back.droppedMentions == ["cid"])
         #expect(try !world.perform(GetUnread(channel: "room"), as: "cid").hasMention)
         try world.perform(LeaveChannel(channel: "room"), as: "ben")
         #expect(try world.code(undelete(sent), as: "ben") == .notMember)

@@ -293,6 +293,69 @@ struct TimedHistoryTests {
         #expect(try world.dump() == dump)
     }
 
+    @Test(
+        "SB-60 SB-26 X-23 emptying and hiding up to a seq leave what came after it: unread, mentioning, and bringing the channel back"
+    )
+    func seenOnly() throws {
+        for isHidden in [false, true] {
+            let world = try CoreWorld()
+            try world.channel("general", owner: "ann", members: ["ben"])
+            try world.send("own", to: "general", as: "ben")
+            let seen = try world.send("seen", to: "general", as: "ann")
+            let purged = try world.send("purged", to: "general", as: "ann")
+            let missed = try world.perform(
+                SendMessage(channel: "general", clientId: "m", text: "@ben", mentionees: [.users(["ben"])]), as: "ann")
+            try world.send("own, later", to: "general", as: "ben")
+            try world.perform(PurgeMessage(channel: "general", message: purged.messageId), as: "ann")
+            func conceal(upTo seq: Seq?) throws -> Membership {
+                isHidden
+                    ? try world.perform(HideChannel(channel: "general", hidePreviousMessages: true, upTo: seq), as: "ben")
+                    : try world.perform(ResetHistory(channel: "general", upTo: seq), as: "ben")
+            }
+            let membership = try conceal(upTo: seen.seq)
+            #expect(membership.historyFloor == seen.seq && membership.readSeq == seen.seq)
+            #expect(membership.mentionMessage == missed.messageId)
+            let view = try world.perform(GetChannel(channel: "general"), as: "ben")
+            #expect(view.unreadCount == 1 && view.hasMention && view.hiddenState == .unhidden)
+            #expect(try world.perform(GetUnread(channel: "general"), as: "ben").unreadCount == 1)
+            #expect(try world.perform(GetTotalUnread(), as: "ben").unreadCount == 1)
+            #expect(try world.perform(ListMessages(channel: "general"), as: "ben").messages.map(\.text) == ["@ben", "own, later"])
+            // What is concealed already isn't shown again, and beyond the newest there is nothing.
+            #expect(try conceal(upTo: 1).historyFloor == seen.seq)
+            let all = try conceal(upTo: Limits.seqMax)
+            #expect(all.historyFloor == all.readSeq && all.mentionMessage == nil)
+            #expect(try world.perform(GetChannel(channel: "general"), as: "ben").unreadCount == 0)
+            #expect(try world.perform(ListMessages(channel: "general"), as: "ben").messages == [])
+            #expect(try world.code(ResetHistory(channel: "general", upTo: -1), as: "ben") == .invalidArgument)
+            #expect(try world.refusal(HideChannel(channel: "general", upTo: -1), as: "ben")?.field == "upTo")
+        }
+    }
+
+    @Test(
+        "SB-52 SB-56 a page around a message whose newer side is empty isn't ended among messages of one time, with filters or without"
+    )
+    func tiesAround() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let tied = try (0..<3).map { try world.send("\($0)", to: "general", as: "ann") }
+        #expect(Set(tied.map(\.createdAt)).count == 1)
+        world.advance(milliseconds: 5)
+        try world.send("later", to: "general", as: "ann")
+        for senders: [UserID]? in [nil, ["ann"]] {
+            var operation = ListMessages(
+                channel: "general", aroundMessage: tied[1].messageId, limit: 1, kinds: nil, senders: senders)
+            for newerLimit in [nil, 0] as [Int?] {
+                operation.newerLimit = newerLimit
+                let page = try world.perform(operation, as: "ann")
+                #expect(page.messages.map(\.seq) == tied.map(\.seq) && page.hasNewer)
+            }
+            operation = ListMessages(channel: "general", around: tied[1].seq, limit: 1, newerLimit: 0, senders: senders)
+            #expect(try world.perform(operation, as: "ann").messages.map(\.seq) == [tied[1].seq])
+            operation.keepsTimesWhole = true
+            #expect(try world.perform(operation, as: "ann").messages.map(\.seq) == tied.map(\.seq))
+        }
+    }
+
     @Test("SB-59 R24 several messages are deleted at once, all or none; for good nothing is left of one")
     func deleteMany() throws {
         let world = try CoreWorld()

@@ -334,6 +334,11 @@ struct SubscriptionsTests {
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0))
         let past = EventFrames.Step.catchUp(.member("ann"), "general", Self.everybody, Self.frames(event, Self.everybody))
         #expect(subscriptions.deliver(past) == [Self.notification(event, to: "a")])
+        #expect(Self.readable(&subscriptions).isEmpty)
+        // Whoever reads has it to confirm.
+        _ = subscriptions.deliver([.reading(Self.id("a"), "general")])
+        _ = subscriptions.deliver(past)
+        #expect(Self.readable(&subscriptions) == ["a": ["general": 2]])
         _ = subscriptions.deliver(.attach(Self.id("a"), "general"))
         #expect(subscriptions.deliver(past) == [])
         // Past events of a channel are only sent to non-members who may read it.
