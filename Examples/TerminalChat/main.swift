@@ -45,7 +45,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         observed = [messages.observe { [weak self] in self?.show($0) }, chat.connection.observe { [weak self] in self?.show($0) }]
         // What is on this device is on the screen before a line is taken.
         try? await messages.loaded()
-        Task { [weak self, events = chat.events] in for await event in events { await self?.tell(event) } }
+        Task { [weak self, events = chat.events] in for await event in events { await self?.tellOfOtherChannel(event) } }
         if chat.outbox.isForAnotherServer { print("· Some of what you typed is for another server: /send-here") }
     }
 
@@ -64,6 +64,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         case .pending: " …"
         case .waiting(let error): " … \(error.message)\(error.until.map { " until \($0.date)" } ?? "")"
         case .failed(let error): " ✗ \(error.message) (/retry, /discard)"
+        case .forAnotherServer: " ✗ it was meant for another server's data (/send-here)"
         }
     }
 
@@ -76,8 +77,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         }
     }
 
-    /// What is said in other channels.
-    private func tell(_ event: ChatEvent) async {
+    private func tellOfOtherChannel(_ event: ChatEvent) async {
         guard case .happened(let news) = event, news.kind == .messageNew, !news.isOwn, let place = news.channel,
             place != channel.id, let sender = news.actor.map(chat.user)
         else { return }

@@ -55,7 +55,10 @@ struct MessageRunTests {
         for phone in devices.phones { #expect(phone.comparedMessagesCount > 200) }
         #expect((run.acceptedCounts["offline message.send"] ?? 0) > 5)
         #expect((run.acceptedCounts["offline reading.mark"] ?? 0) > 2)
-        #expect((run.acceptedCounts["offline message.deleteForMe"] ?? 0) > 2)
+        for name in ["message.deleteForMe", "message.edit", "message.delete", "channel.resetHistory"] {
+            #expect((run.acceptedCounts["offline \(name)"] ?? 0) > 0)
+        }
+        #expect((run.acceptedCounts["member.left said"] ?? 0) > 2)
         await devices.disconnect()
         try await server.stop()
     }
@@ -193,7 +196,7 @@ private final class Phone {
         isConnected = false
     }
 
-    /// Sends, reads or deletes something in a channel without a connection.
+    /// Sends, reads, changes or conceals something in a channel without a connection.
     func actOffline(_ run: inout MessageRun) async throws -> String {
         let id = run.random.pick(run.channels)
         guard run.recount.isMember(user, of: id) else { return "nothing" }
@@ -209,10 +212,43 @@ private final class Phone {
             pending.deletions.append(deletion)
             return "\(user) offline: \(deletion)"
         }
+        if run.random.once(in: 2), let change = try await changeOffline(id, &run) { return "\(user) offline: \(change)" }
         let content = run.randomContent(in: id)
         let clientId = try await chat.channel(id).send(MessageDraft(content: content))
         pending.messages.append(SendMessage(channel: id, clientId: clientId, content: content))
         return "\(user) offline: \(content)"
+    }
+
+    /// Edits or deletes a message of the user's, or conceals all that this device has of a channel.
+    private func changeOffline(_ id: ChannelID, _ run: inout MessageRun) async throws -> (any RoostAPI.Operation)? {
+        let channel = chat.channel(id)
+        let changed = pending.edits.map(\.message) + pending.removals.map(\.message)
+        let own = run.recount.messages(of: id, visibleTo: user)?.last {
+            $0.sender == user && $0.kind == .text && $0.deletedAt == nil && !changed.contains($0.messageId)
+        }
+        switch run.random.number(1...3) {
+        case 1:
+            // What the user has sent meanwhile is concealed too, and nobody knows its place yet.
+            guard !pending.messages.contains(where: { $0.channel == id }), let seq = channels[id]?.view?.channel.counters.seq else {
+                return nil
+            }
+            try await channel.resetHistory()
+            let reset = ResetHistory(channel: id, upTo: seq)
+            pending.resets.append(reset)
+            return reset
+        case 2:
+            guard let own else { return nil }
+            let edit = EditMessage(channel: id, message: own.messageId, text: "offline \(run.random.number(1...3))")
+            try await channel.edit(edit.message, text: edit.text)
+            pending.edits.append(edit)
+            return edit
+        default:
+            guard let own else { return nil }
+            let removal = DeleteMessage(channel: id, message: own.messageId)
+            try await channel.delete(removal.message)
+            pending.removals.append(removal)
+            return removal
+        }
     }
 
     /// Waits until what was done offline was carried out or refused, and has it counted.

@@ -25,8 +25,9 @@ public enum ChatEvent: Hashable, Sendable {
         /// came from, and this device was itself waiting for an answer. It is always known for messages that are sent with
         /// ``LiveChannel/send(_:)-(MessageDraft)``.
         public let isFromOtherDevice: Bool?
-        /// The message that was sent, edited or deleted; nil for other kinds, and for one that was deleted for good.
-        public let message: Message?
+        /// The message that was sent, edited or deleted; nil for other kinds, and for one that was deleted for good. One that the user has deleted for
+        /// themselves has no content.
+        public internal(set) var message: Message?
         /// The place of the message that was deleted for good; nil for other kinds.
         public let purged: PurgedMessage?
     }

@@ -35,7 +35,7 @@ public final class LiveOutbox {
         init(_ item: OutboxItem, server: String?) {
             (id, channel, createdAt) = (item.id, item.channel, item.createdAt)
             operation = type(of: item.operation.operation).name
-            if let meant = item.server, let server, meant != server {
+            if item.isForAnother(than: server) {
                 state = .forAnotherServer
             } else if let error = item.failure {
                 state = item.isWaiting ? .waiting(error) : .failed(error)
@@ -92,7 +92,7 @@ public final class LiveOutbox {
         await follower.work { [weak self] in try await self?.reload() }
     }
 
-    /// Retries a refused operation. Does nothing for other operations.
+    /// Retries a refused operation. Does nothing for other operations, nor for those that are meant for another server.
     public func retry(_ entry: Entry) async { await driver.request(.retry(.operation(entry.id, of: entry.channel))) }
 
     /// Discards an operation, and takes back what it shows. If the server has carried it out meanwhile, it stays.

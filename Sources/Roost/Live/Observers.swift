@@ -25,10 +25,12 @@ final class Observers<Value: Sendable> {
 
     /// Values as a sequence. Slow readers get the newest and not each one in between.
     ///
-    /// - Parameter owner: The live object. It lives as long as somebody reads, so that a loop over the updates of an object that nobody else
-    ///   holds goes on.
-    func values(of owner: some AnyObject & Sendable, startingWith value: Value?) -> AsyncStream<Value> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(1))
+    /// - Parameters:
+    ///   - owner: The live object. It lives as long as somebody reads, so that a loop over the updates of an object that nobody else holds goes on.
+    ///   - value: What comes first.
+    ///   - count: How many of the newest wait for a slow reader.
+    func values(of owner: some AnyObject & Sendable, startingWith value: Value?, keeping count: Int = 1) -> AsyncStream<Value> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(count))
         let token = add(startingWith: value) { value in
             withExtendedLifetime(owner) { _ = continuation.yield(value) }
         }

@@ -53,6 +53,13 @@ extension ChannelMention: CachedRow {
         """
 }
 
+extension Database {
+    /// The user's channels with an unread message that mentions them.
+    func mentioningChannels() throws -> [ChannelID] {
+        try values("SELECT m.channel_id FROM memberships m WHERE m.is_member = 1 AND \(ChannelMention.isUnread)")
+    }
+}
+
 extension ChannelMention: CachedModel {
     // derived: cache columns
     static let cacheColumns: CacheColumns = "seq, change_seq, mention_seq, sender"

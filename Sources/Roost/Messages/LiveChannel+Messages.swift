@@ -13,13 +13,20 @@ extension LiveChannel {
         MessageList(of: id, around: anchor, pageSize: pageSize, in: chat)
     }
 
-    /// Returns a message by its id: from this device if it is cached, else from the server.
+    /// Returns a message by its id: from this device if it is cached, else from the server. It is as lists show it, with what the user has changed of it and the
+    /// server doesn't know yet.
     ///
     /// - Throws: `RoostError` with `not_found` for one that the user can't see, or that was deleted for good; and as ``Chat/call(_:)`` does.
     public func message(_ message: MessageID) async throws -> Message {
         let id = id
-        if let cached = try? await chat.driver.files().store.read({ try $0.message(message, in: id) }) { return cached }
-        return try await chat.call(GetMessage(channel: id, message: message))
+        let store = try? await chat.driver.files().store
+        let cached = try? await store?.read { try $0.message(message, in: id) }
+        let found = if let cached { cached } else { try await chat.call(GetMessage(channel: id, message: message)) }
+        guard let overlay = try? await store?.read({ try $0.overlay(of: id) }) else { return found }
+        if let concealed = overlay.concealedSeq, found.seq <= concealed {
+            throw RoostError(.notFound, "There is no such message.", field: "message")
+        }
+        return overlay.applied(to: found)
     }
 
     /// Sends a message. When this returns, it is on this device's disk and shown as pending. It is sent as soon as possible, after the ones
@@ -155,7 +162,7 @@ extension LiveChannel {
     /// and taken back if the server refuses it: with `feature_disabled` where the app hides history from new members.
     ///
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
-    public func resetHistory() async throws { try await chat.driver.enqueue(.reset(ResetHistory(channel: id))) }
+    public func resetHistory() async throws { try await enqueue(.reset(ResetHistory(channel: id))) }
 
     private func change(_ item: MessageItem, _ change: OutboxOperation) async throws {
         if let message = item.message { return try await chat.driver.enqueue(change.resolved(message.messageId)) }

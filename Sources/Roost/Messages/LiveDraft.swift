@@ -36,7 +36,7 @@ public final class LiveDraft {
             })
     }
 
-    /// Every state from now on, the current one first.
+    /// The state from now on, the current one first. A slow reader gets the newest, and not each one in between.
     public var updates: AsyncStream<ChannelDraft?> {
         observers.values(of: self, startingWith: follower.hasAnswer ? .some(draft) : nil)
     }

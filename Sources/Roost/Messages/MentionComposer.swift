@@ -41,7 +41,7 @@ public struct MentionComposer: Hashable, Sendable {
         self.text = text
         self.metadata = metadata
         let count = text.utf16.count
-        self.mentions = mentions.filter { $0.isWithin(count) }.sorted { $0.index < $1.index }
+        self.mentions = mentions.compactMap { $0.placed(inTextOf: count) }.sorted { $0.index < $1.index }
         (endsMentions, endsMetadata) = (!mentions.isEmpty, !mentions.isEmpty)
     }
 
@@ -52,8 +52,8 @@ public struct MentionComposer: Hashable, Sendable {
         let (count, mentionees) = (content.text.utf16.count, content.mentionees ?? [])
         // The metadata are what an app highlights; only the `mentionees` are told.
         let users = mentionees.mentionedUsers
-        let placed = MentionMapper.mentions(from: content.metadata).filter { mention in
-            mention.isWithin(count) && (mention.userId.map(users.contains) ?? mentionees.mentionsChannel)
+        let placed = MentionMapper.mentions(from: content.metadata).compactMap { $0.placed(inTextOf: count) }.filter { mention in
+            mention.userId.map(users.contains) ?? mentionees.mentionsChannel
         }
         mentions = placed.sorted { $0.index < $1.index }
         unplaced.mentionUsers(users.filter { user in !placed.contains { $0.userId == user } })
@@ -148,6 +148,11 @@ public struct MentionComposer: Hashable, Sendable {
 }
 
 extension TextMention {
-    /// Whether the sign and the name stand in a text of so many UTF-16 code units.
-    fileprivate func isWithin(_ count: Int) -> Bool { 0..<count ~= index && 0..<(count - index) ~= length }
+    /// The mention as it stands in a text of so many UTF-16 code units; nil for one that is outside. A length that counts the sign (D-18) ends with the text.
+    fileprivate func placed(inTextOf count: Int) -> TextMention? {
+        guard 0..<count ~= index, 0...(count - index) ~= length else { return nil }
+        var mention = self
+        mention.length = min(length, count - index - 1)
+        return mention
+    }
 }

@@ -38,27 +38,30 @@ enum MessageOpening: Hashable, Sendable {
         case fetch(MessageLoad)
         /// Nothing is known of the channel before there is a connection.
         case wait
+
+        /// The way to messages of a channel that isn't followed. With a connection, asking for them says why there are none.
+        fileprivate static func unfollowed(isOnline: Bool) -> Step { isOnline ? .fetch(.newest) : .wait }
     }
 
     func step(in channel: ChannelID, _ mark: UnreadMark, isOnline: Bool, _ database: Database) throws -> Step {
         let state = try database.messageState(of: channel)
         let position = state?.position
         switch self {
-        case .newest: return .read(.newest)
+        case .newest: return position == nil ? .unfollowed(isOnline: isOnline) : .read(.newest)
         case .firstUnread:
-            guard let position else { return isOnline ? .read(.newest) : .wait }
+            guard let position else { return .unfollowed(isOnline: isOnline) }
             guard let readSeq = mark.readSeq else { return .read(.newest) }
             let next = readSeq.addingWithSaturation(1)
             guard let part = position.part(holding: next) else { return .fetch(.around(readSeq)) }
             return .read(.open(part.contains(readSeq) ? readSeq : next))
         case .message(let id):
             if let message = try database.message(id, in: channel) { return .read(.open(message.seq)) }
-            return .fetch(.aroundMessage(id))
+            return position == nil && !isOnline ? .wait : .fetch(.aroundMessage(id))
         case .time(let time):
-            guard let state else { return isOnline ? .read(.newest) : .wait }
+            guard let state else { return .unfollowed(isOnline: isOnline) }
             return try state.move(to: time, in: channel, database).map(Step.read) ?? .fetch(.aroundTime(time))
         case .seq(let seq):
-            guard let position else { return .read(.newest) }
+            guard let position else { return .unfollowed(isOnline: isOnline) }
             return position.holds(seq) ? .read(.open(seq)) : .fetch(.around(seq))
         }
     }

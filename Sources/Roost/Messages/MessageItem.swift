@@ -15,6 +15,9 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
         case waiting(RoostError)
         /// The server refused it. ``MessageList/retry(_:)-(MessageItem)`` sends it again, ``MessageList/discard(_:)-(MessageItem)`` removes it.
         case failed(RoostError)
+        /// It was meant for the data of another server, and isn't sent until the app says so (``LiveOutbox/isForAnotherServer``).
+        /// ``MessageList/discard(_:)-(MessageItem)`` removes it.
+        case forAnotherServer
     }
 
     /// Stays the same from pending to sent, so that a list keeps the row.
@@ -53,7 +56,7 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
         return users.map { user in row.value.mentioned.first { $0.userId == user } ?? UserSummary(userId: user) }
     }
     /// The users whom the user's message names, or the user's last edit of it, and whom it doesn't mention: they aren't members, may not read the channel,
-    /// or are banned. The server tells it with its answer, and this device remembers it as long as the chat is there.
+    /// or are banned. The server tells it with its answer, and this device remembers it as long as the chat is there and nobody edits the message again.
     public var droppedMentions: [UserID] { row.value.droppedMentions }
     /// The id that the sender's client gave the message.
     public var clientId: ClientID { row.value.clientId }
@@ -72,7 +75,7 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
     public var id: ID { ID(sender: sender.userId, clientId: clientId) }
 
     /// How far the user's edit or deletion of the message has come, while it is on its way or after it failed; nil if there is none. The row shows
-    /// the change unless it is `failed`. ``MessageList/retry(_:)-(MessageItem)`` and ``MessageList/discard(_:)-(MessageItem)`` apply to it, too.
+    /// the change unless it is `failed` or `forAnotherServer`. ``MessageList/retry(_:)-(MessageItem)`` and ``MessageList/discard(_:)-(MessageItem)`` apply to it, too.
     public var change: State? { row.value.change }
 
     /// Whether the message was deleted: its place stays, its content is removed.
@@ -92,13 +95,15 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
 
     /// A message on its way; nil for another operation.
     ///
-    /// - Parameter sender: The user.
-    init?(_ item: OutboxItem, sender: UserSummary) {
+    /// - Parameters:
+    ///   - sender: The user.
+    ///   - server: The server that operations are sent to.
+    init?(_ item: OutboxItem, sender: UserSummary, server: String? = nil) {
         guard let operation = item.operation.sent else { return nil }
         row = Boxed(
             Row(
                 sender: sender, clientId: operation.clientId, content: operation.content, createdAt: item.createdAt,
-                state: State(item), message: nil, operations: [item.id]))
+                state: State(item, server: server), message: nil, operations: [item.id]))
     }
 
     /// Whether any of some users is shown with the message.
@@ -127,24 +132,29 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
     }
 
     /// The same message as the user's changes on their way make it. In the order of the changes.
-    func changed(by changes: [OutboxItem]) -> MessageItem {
+    ///
+    /// - Parameter server: The server that operations are sent to.
+    func changed(by changes: [OutboxItem], server: String? = nil) -> MessageItem {
         guard !changes.isEmpty else { return self }
         var changed = row.value
+        // What it says while it isn't deleted. Nothing is known of what the server has deleted, so that it can't be changed either.
+        var content = changed.content
         for change in changes {
             changed.operations.append(change.id)
             // Of several, the one that needs the user is told of.
-            if case .failed = changed.change {} else { changed.change = State(change) }
-            guard !change.isRefused else { continue }
+            if changed.change?.needsUser != true { changed.change = State(change, server: server) }
+            guard !change.isRefused, !change.isForAnother(than: server) else { continue }
             switch change.operation {
-            case .edit(let edit, _): changed.content.apply(edit)
-            case .delete, .deleteMany, .purge: (changed.content, changed.isDeleted) = (changed.content.emptied, true)
-            case .deleteForMe:
-                (changed.content, changed.isDeleted, changed.isDeletedForMe) = (changed.content.emptied, true, true)
-            case .undelete: (changed.content, changed.isDeleted) = (row.value.content, row.value.isDeleted)
-            case .metaArrays(let update): changed.content.applyIfPossible(update)
+            case .edit(let edit, _): content.apply(edit)
+            case .delete, .deleteMany, .purge: changed.isDeleted = true
+            case .deleteForMe: (changed.isDeleted, changed.isDeletedForMe) = (true, true)
+            // There is no way back from a deletion for oneself.
+            case .undelete: if !changed.isDeletedForMe { changed.isDeleted = row.value.isDeleted }
+            case .metaArrays(let update): content.applyIfPossible(update)
             default: break
             }
         }
+        if !isDeleted { changed.content = changed.isDeleted ? content.emptied : content }
         var item = self
         item.row = Boxed(changed)
         return item
@@ -152,11 +162,21 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
 }
 
 extension MessageItem.State {
-    init(_ item: OutboxItem) {
-        guard let error = item.failure else {
-            self = .pending
-            return
+    init(_ item: OutboxItem, server: String?) {
+        self =
+            if item.isForAnother(than: server) {
+                .forAnotherServer
+            } else if let error = item.failure {
+                item.isWaiting ? .waiting(error) : .failed(error)
+            } else {
+                .pending
+            }
+    }
+
+    fileprivate var needsUser: Bool {
+        switch self {
+        case .failed, .forAnotherServer: true
+        case .sent, .pending, .waiting: false
         }
-        self = item.isWaiting ? .waiting(error) : .failed(error)
     }
 }

@@ -13,6 +13,9 @@ public import RoostAPI
 /// If the messages at the anchor aren't on this device, they are fetched, and ``phase`` is `loading` until they arrive. Without a connection,
 /// the list meanwhile shows the newest messages that this device has. If the user may not see the anchor's message, or it was
 /// deleted for good, the phase is `refused` with `not_found`; ``showNewest()`` goes on from there.
+///
+/// This device only knows the messages of channels that the user is a member of. Of another one, the list shows no more than the user's own messages on
+/// their way: the phase is `unavailable` until there is a connection, and `refused` with `not_member` then, until the user joins the channel.
 @MainActor @Observable
 public final class MessageList {
     /// The most messages that a list holds, besides those on their way.
@@ -56,10 +59,14 @@ public final class MessageList {
     @ObservationIgnored private var turn: CallOrder.Turn?
     /// What has to be fetched to get there.
     @ObservationIgnored private var missing: MessageLoad?
+    /// Whether nothing is known of the channel before there is a connection.
+    @ObservationIgnored private var awaitsConnection = false
     @ObservationIgnored private var failures = 0
     /// The messages in the outbox, and whether it changed since they were read.
     @ObservationIgnored private var pending: [MessageItem] = []
     @ObservationIgnored private var changes: [ChangedMessage?: [OutboxItem]] = [:]
+    /// The server that the outbox is sent to.
+    @ObservationIgnored private var server: String?
     @ObservationIgnored private var isOutboxChanged = true
     /// Users of whom something else is to be shown than in the window.
     @ObservationIgnored private var renamed: Set<UserID> = []
@@ -84,9 +91,11 @@ public final class MessageList {
         follower.follow(
             .messages(channel),
             connected: { [weak self] in await self?.connected() },
+            away: { [weak self] in self?.awaitsConnection ?? false },
             changed: { [weak self] change in
                 // A refusal of the anchor stays until the app asks for something else.
                 await self?.follower.work(isQuestion: change.isEnd) { try await self?.reload(change) }
+                await self?.endRefusal()
             },
             // Other calls fail by themselves, and don't wait until the files can be read.
             failed: { [weak self] in self?.turn = nil })
@@ -111,9 +120,8 @@ public final class MessageList {
         shown.beginMove()
         defer { shown.endMove() }
         if !window.hasOlderCached { try await driver.load(.older(than: window.place), in: channelId, limit: pageSize) }
-        // Paging abandons the list's anchor. If there is nothing to page to, the list still goes there.
-        leaveOpening()
-        await follower.work { try await self.read(.older) }
+        // If there is nothing to page to, the list still goes to its anchor.
+        await go(.older)
     }
 
     /// Adds a page of newer messages, from this device where they are cached, else from the server. Does nothing when there are none.
@@ -127,21 +135,27 @@ public final class MessageList {
         if hasNewer, !window.hasNewerCached {
             try await driver.load(.newer(than: window.place), in: channelId, limit: pageSize)
         }
-        leaveOpening()
-        await follower.work { try await self.read(.newer) }
+        await go(.newer)
     }
 
     /// Shows the newest page, and follows the newest messages from then on. Does nothing else if the list has them already.
     public func showNewest() async {
         shown.beginMove()
         defer { shown.endMove() }
-        leaveOpening()
-        await follower.work { try await self.read(.newest) }
+        await go(.newest)
     }
 
-    private func leaveOpening() { (opening, awaitsUnread) = (nil, false) }
+    /// Abandons the list's anchor, and whatever it was refused with.
+    private func go(_ move: MessageWindow.Move) async {
+        (opening, awaitsUnread) = (nil, false)
+        if case .refused = phase { follower.askedAnew() }
+        await follower.work { try await self.read(move) }
+        // The channel may be none of the user's.
+        if opening != nil { await fetch() }
+    }
 
-    /// Retries a refused message of the user's, or its refused changes. Does nothing for other messages.
+    /// Retries a refused message of the user's, or its refused changes. Does nothing for other messages, nor for
+    /// what is meant for another server.
     public func retry(_ clientId: ClientID) async {
         for row in outboxRows(of: clientId) { await driver.request(.retry(row)) }
     }
@@ -151,7 +165,8 @@ public final class MessageList {
         for row in outboxRows(of: clientId) { await driver.request(.discard(row)) }
     }
 
-    /// Retries a row's message if it was refused, or the user's refused changes to it, whoever sent it. Does nothing for other rows.
+    /// Retries a row's message if it was refused, or the user's refused changes to it, whoever sent it. Does nothing for
+    /// other rows, nor for what is meant for another server.
     public func retry(_ item: MessageItem) async {
         for row in outboxRows(of: item) { await driver.request(.retry(row)) }
     }
@@ -175,12 +190,18 @@ public final class MessageList {
 
     private func connected() async {
         if opening != nil { await follower.work(isQuestion: false) { try await self.read(.stay) } }
+        await endRefusal()
         await fetch()
+    }
+
+    /// The list has come to its place without asking for it: the user is a member of the channel now, say.
+    private func endRefusal() async {
+        if opening == nil, case .refused = phase { await follower.work {} }
     }
 
     private func reload(_ change: StoreChange) async throws {
         // The user has logged out: the list won't get to where it was to begin.
-        if change.isEnd { (opening, missing, mark) = (nil, nil, UnreadMark()) }
+        if change.isEnd { (opening, missing, awaitsConnection, mark) = (nil, nil, false, UnreadMark()) }
         if change.isEverything || change.outbox.contains(channelId) { isOutboxChanged = true }
         renamed.formUnion(change.users)
         try await read(.stay)
@@ -193,11 +214,12 @@ public final class MessageList {
         let files = try await driver.files()
         // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
         if isOutboxChanged {
-            take(try await files.outbox.items(of: channelId))
+            let outbox = try await files.outbox.saved(of: channelId)
+            take(outbox.items, outbox.server)
             isOutboxChanged = false
         }
         let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)
-        let (known, knownMark, renamed, awaitsUnread) = (window, mark, renamed, awaitsUnread)
+        let (known, knownMark, renamed, awaitsUnread, hasEnded) = (window, mark, renamed, awaitsUnread, follower.hasEnded)
         let read = try await files.store.read { database in
             var (window, mark) = (known, knownMark)
             try window.introduce(renamed, in: database)
@@ -211,6 +233,10 @@ public final class MessageList {
                 if window.isLost {
                     let place = MessageOpening.seq(window.place)
                     (opening, step) = (place, try place.step(in: channel, mark, isOnline: status == .online, database))
+                } else if !window.isRead, !hasEnded, try database.cursor(of: channel) == nil {
+                    // The user isn't a member any more, or what was known belongs to another history.
+                    let place = MessageOpening.newest
+                    (opening, step) = (place, try place.step(in: channel, mark, isOnline: status == .online, database))
                 }
             } else {
                 opening = asked
@@ -221,10 +247,11 @@ public final class MessageList {
             let arrived = try database.ownMessages(among: pending.map(\.clientId), in: channel)
             let unsent = pending.filter { !arrived.contains($0.clientId) }
             return Reading(
-                window: window, mark: mark, opening: opening, missing: step.load,
+                window: window, mark: mark, opening: opening, missing: step.load, awaitsConnection: step == .wait,
                 pending: try unsent.introduced(from: user, in: database))
         }
         show(read, after: asked)
+        if awaitsConnection { await follower.lookForConnection() }
         guard !isOpened else { return }
         isOpened = true
         do {
@@ -236,14 +263,17 @@ public final class MessageList {
     }
 
     /// Takes the channel's operations of the outbox: messages, with what was changed of them since, and changes of other messages.
-    private func take(_ operations: [OutboxItem]) {
+    private func take(_ operations: [OutboxItem], _ server: String?) {
         changes = [:]
+        self.server = server
         for item in operations {
             for message in item.operation.changed { changes[message, default: []].append(item) }
         }
         let sender = UserSummary(userId: user)
         pending = operations.compactMap { item in
-            MessageItem(item, sender: sender).map { $0.changed(by: changes[.sent($0.clientId)] ?? []) }
+            MessageItem(item, sender: sender, server: server).map {
+                $0.changed(by: changes[.sent($0.clientId)] ?? [], server: server)
+            }
         }
     }
 
@@ -253,6 +283,7 @@ public final class MessageList {
         var mark: UnreadMark
         var opening: MessageOpening?
         var missing: MessageLoad?
+        var awaitsConnection: Bool
         var pending: [MessageItem]
     }
 
@@ -260,6 +291,7 @@ public final class MessageList {
         // The app may have asked for something else meanwhile, which is read next.
         guard opening == asked else { return }
         (window, mark, opening, missing) = (read.window, read.mark, read.opening, read.missing)
+        awaitsConnection = read.awaitsConnection
         renamed = []
         // What a place needs comes page by page.
         shown.shows(from: opening == nil ? (window.rows.first?.seq ?? .max) : 0)
@@ -269,8 +301,7 @@ public final class MessageList {
         if firstUnread != mark.first { firstUnread = mark.first }
         let dropped = driver.droppedMentions.all
         let stored = window.rows.map { row in
-            let users = dropped.isEmpty ? nil : row.item.message.flatMap { dropped[$0.messageId] }
-            return withChanges(row.item.dropping(users ?? []))
+            withChanges(row.item.dropping(row.item.message.map { dropped[$0] } ?? []))
         }
         show(stored + (window.hasNewer ? [] : read.pending))
     }
@@ -279,14 +310,18 @@ public final class MessageList {
     private func withChanges(_ item: MessageItem) -> MessageItem {
         guard !changes.isEmpty, let message = item.message else { return item }
         let own = item.id.sender == user ? changes[.sent(item.clientId)] ?? [] : []
-        return item.changed(by: own + (changes[.stored(message.messageId)] ?? []))
+        return item.changed(by: own + (changes[.stored(message.messageId)] ?? []), server: server)
     }
 
     private func show(_ items: [MessageItem]) {
         follower.shows(items.lazy.map(\.sender))
         follower.shows(items.lazy.filter { $0.mentionees != nil }.flatMap(\.mentionedUsers))
         defer {
-            if opening == nil { follower.answered() } else if follower.hasAnswer { follower.askedAnew() }
+            if opening == nil {
+                follower.answered()
+            } else if follower.hasAnswer {
+                if case .refused = phase {} else { follower.askedAnew() }
+            }
         }
         // Before there is an answer, nothing means nothing.
         guard isShown ? items != self.items : opening == nil || !items.isEmpty else { return }

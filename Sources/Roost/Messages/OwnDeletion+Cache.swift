@@ -34,6 +34,15 @@ extension OwnDeletion: CachedRow {
     }
 }
 
+extension Database {
+    /// Returns a message as its user sees it: without content if they have deleted it for themselves.
+    func shown(_ message: Message) throws -> Message {
+        let sql = "SELECT deleted_at FROM own_deletions WHERE channel_id = ? AND seq = ?"
+        let deletedAt: Timestamp? = try first(sql, [message.channelId, message.seq]) { try $0.value() }
+        return deletedAt.map { message.deletedForMe(at: $0) } ?? message
+    }
+}
+
 extension OwnDeletion: CachedModel {
     // derived: cache columns
     static let cacheColumns: CacheColumns = "channel_id, seq, deleted_at, user_seq"

@@ -3,6 +3,8 @@ import RoostAPI
 
 /// The messages that a list lacks.
 enum MessageLoad: Hashable, Sendable {
+    /// The newest ones: of a channel that is followed, the stream has brought them.
+    case newest
     /// Those before the cached part that a seq is in.
     case older(than: Seq)
     /// Those after it.
@@ -164,6 +166,7 @@ extension MessageLoad {
         case .around(let seq): .around(seq)
         case .aroundMessage(let id): .aroundMessage(id)
         case .aroundTime(let time): .aroundTime(time)
+        case .newest: nil
         }
     }
 }

@@ -27,11 +27,19 @@ extension Sync {
         }
     }
 
-    /// Tells what has become of an edit that names users: only its answer says whom of them it doesn't mention. That of a repetition doesn't.
-    mutating func settleEdit(_ item: OutboxItem, _ bytes: [UInt8]) {
-        guard case .edit(let edit, _) = item.operation, edit.mentionees != nil,
-            let message = try? ReplyResult<Message>.decode(bytes)
-        else { return }
+    /// Tells what has become of a change that names users, or brings back a message that does: its answer says whom of them it doesn't mention. That of a
+    /// repetition says no more than that it was made.
+    mutating func settleChange(_ item: OutboxItem, _ bytes: [UInt8]) {
+        var repeated: EditMessage?
+        switch item.operation {
+        case .edit(let edit, _) where edit.mentionees != nil: repeated = edit
+        case .undelete: break
+        default: return
+        }
+        guard let message = try? ReplyResult<Message>.decode(bytes) else {
+            if let repeated { emit(.repeated(repeated)) }
+            return
+        }
         emit(.settled(MessageKey(channel: message.channelId, clientId: message.clientId), .success(message)))
     }
 
@@ -108,7 +116,14 @@ extension Message {
     /// The message as the answer to its sending has it, which comes after its event and adds whom it doesn't mention (MN-17).
     fileprivate func answered(_ sending: SendMessage) -> Message {
         // One that was changed since mentions whom the change says.
-        guard changeSeq == seq, let named = sending.content.mentionees?.mentionedUsers else { return self }
+        changeSeq == seq ? naming(sending.content.mentionees) : self
+    }
+
+    /// The same for an edit that was made, whose answer was lost.
+    func answered(_ edit: EditMessage) -> Message { naming(edit.mentionees) }
+
+    private func naming(_ mentionees: [Mentionee]?) -> Message {
+        guard let named = mentionees?.mentionedUsers else { return self }
         let dropped = named.filter { content.mentionees?.mentionedUsers.contains($0) != true }
         var message = self
         message.droppedMentions = dropped.isEmpty ? nil : dropped

@@ -2,7 +2,8 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// A chat in lines: each line of standard input is sent or obeyed, each message is printed once. For pipes and scripts.
+/// A chat in lines: each line of standard input is sent or obeyed, each message is printed once, and each edit and deletion of one that was printed. For pipes
+/// and scripts.
 @MainActor
 final class PlainChat {
     private var room: Room
@@ -10,6 +11,8 @@ final class PlainChat {
     private var list: MessageList
     private var printing: Task<Void, Never>?
     private var lastPrinted: Seq = 0
+    /// When each of the last messages that were printed was edited.
+    private var printed: [Seq: Timestamp?] = [:]
     private var isCatchingUp = false
     /// Sent messages that aren't on the server's disk yet.
     private var waiting: Set<ClientID> = []
@@ -29,6 +32,9 @@ final class PlainChat {
 
     /// Messages that are printed at the start.
     private static let historyLength = 20
+
+    /// Printed messages whose changes are printed too.
+    private static let rememberedMax = 1000
 
     private static func list(of room: Room) -> MessageList { room.channel.messages(pageSize: historyLength) }
 
@@ -87,7 +93,7 @@ final class PlainChat {
         let left = room
         room = room.next(id)
         list = Self.list(of: room)
-        lastPrinted = 0
+        (lastPrinted, printed) = (0, [:])
         try? await left.channel.unwatch()
         try await enter()
     }
@@ -170,27 +176,52 @@ final class PlainChat {
             case .pending: continue
             case .sent: waiting.remove(item.clientId)
             // Lines don't wait: the refusal is the answer, and so the message isn't sent later either.
-            case .waiting(let error), .failed(let error):
-                waiting.remove(item.clientId)
-                refuse("Not sent: \(error.summaryLine)")
-                discarding.append(Task { [list] in await list.discard(item.clientId) })
+            case .waiting(let error), .failed(let error): giveUp(item, because: error.summaryLine)
+            case .forAnotherServer: giveUp(item, because: "it was meant for another server's data.")
             }
         }
         room.note(items.lazy.map(\.sender))
         try await show(items.compactMap(\.message))
     }
 
+    private func giveUp(_ item: MessageItem, because reason: String) {
+        waiting.remove(item.clientId)
+        refuse("Not sent: \(reason)")
+        discarding.append(Task { [list] in await list.discard(item.clientId) })
+    }
+
     private func show(_ messages: [Message]) async throws {
         let room = room
+        for message in messages { try showChange(of: message) }
         guard messages.contains(where: { $0.seq > lastPrinted }) else { return }
         _ = await room.learnNames(of: messages.filter { $0.seq > lastPrinted }.map(\.sender))
         // While names were fetched, another pass may have printed some of these, or the channel may have been left.
         for message in messages where message.seq > lastPrinted && room === self.room {
             lastPrinted = message.seq
             guard message.deletedAt == nil else { continue }
+            printed[message.seq] = .some(message.editedAt)
+            if printed.count > Self.rememberedMax, let first = printed.keys.min() { printed[first] = nil }
+            try show(message)
+        }
+    }
+
+    private func show(_ message: Message) throws {
+        let time = MessageTime.minute(of: message.createdAt.date)
+        let sort = MessageText.sort(of: message).map { "[\($0)] " } ?? ""
+        let edited = message.editedAt == nil ? "" : " (edited)"
+        try Output.line("[\(time)] \(room.name(of: message.sender)): \(sort)\(message.text.safe())\(edited)")
+    }
+
+    /// Prints a printed message once more if it was edited, or that it is gone.
+    private func showChange(of message: Message) throws {
+        guard let editedAt = printed[message.seq] else { return }
+        if message.deletedAt != nil {
+            printed[message.seq] = nil
             let time = MessageTime.minute(of: message.createdAt.date)
-            let sort = MessageText.sort(of: message).map { "[\($0)] " } ?? ""
-            try Output.line("[\(time)] \(room.name(of: message.sender)): \(sort)\(message.text.safe())")
+            try Output.line("[\(time)] \(room.name(of: message.sender)): (deleted)")
+        } else if message.editedAt != editedAt {
+            printed[message.seq] = .some(message.editedAt)
+            try show(message)
         }
     }
 

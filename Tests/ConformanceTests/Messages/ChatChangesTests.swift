@@ -71,6 +71,40 @@ extension TerminalScreen {
         try await server.stop()
     }
 
+    @Test(
+        "SB-58 SB-59 a chat in lines prints a message again when it is edited, says when it is deleted, and marks what was edited before"
+    )
+    func inLines() async throws {
+        let (server, bob) = try await world()
+        func send(_ text: String) async throws -> Message {
+            try await bob.call(SendMessage(channel: "team", clientId: ClientID(text), text: text))
+        }
+        let (old, kept, gone) = (try await send("old"), try await send("kept"), try await send("gone"))
+        try await bob.call(EditMessage(channel: "team", message: old.messageId, text: "older"))
+        let ann = try RunningCommand(
+            "chat team --as ann --plain",
+            environment: [
+                "ROOST_URL": server.url.absoluteString, "ROOST_DATA": server.directory.path,
+                "XDG_STATE_HOME": TemporaryDirectory.make().path,
+            ])
+        try await ann.wait(forOutput: "Bob: older (edited)\n")
+        try await ann.wait(forOutput: "Bob: gone\n")
+        // Of what doesn't change the text nothing is printed.
+        for message in [old, kept] {
+            try await bob.call(UpdateMetaArrays(channel: "team", message: message.messageId, create: ["likes"]))
+        }
+        try await bob.call(EditMessage(channel: "team", message: kept.messageId, text: "changed"))
+        try await ann.wait(forOutput: "Bob: changed (edited)\n")
+        try await bob.call(DeleteMessage(channel: "team", message: gone.messageId))
+        try await ann.wait(forOutput: "Bob: (deleted)\n")
+        try ann.endInput()
+        let run = try await ann.end()
+        let lines = run.output.split(separator: "\n").map { $0.drop { $0 != "]" }.dropFirst(2) }
+        #expect(lines == ["Bob: older (edited)", "Bob: kept", "Bob: gone", "Bob: changed (edited)", "Bob: (deleted)"])
+        #expect(run.status == 0)
+        try await server.stop()
+    }
+
     @Test("SB-60 where history is hidden from new members /reset tells its refusal, on a screen and in lines")
     func refusedReset() async throws {
         var options = AppOptions()

@@ -115,11 +115,12 @@ import Testing
         await bob.disconnect()
         try await mine.resetHistory()
         try await wait("nothing to be shown") { rows.items.isEmpty && mine.lastMessage == nil && mine.unreadCount == 0 }
-        try await bob.connect()
-        // What is sent before the server knows of it is concealed too.
-        try await wait("the server to know of it") { bob.outbox.count == 0 }
+        // What is sent before the server knows of it is left, since bob hasn't seen it.
         _ = try await general.sendConfirmed("6")
-        try await wait("what came since") { rows.items.map(\.text) == ["6"] && mine.unreadCount == 1 }
+        try await bob.connect()
+        try await wait("what came since") { rows.items.map(\.text) == ["6"] && mine.unreadCount == 1 && bob.outbox.count == 0 }
+        try await wait("the server to say the same") { mine.membership?.historyFloor == mine.membership?.readSeq }
+        #expect(try await bob.call(GetUnread(channel: "general")).unreadCount == 1)
         for chat in [ann, bob] { await chat.disconnect() }
         try await server.stop()
     }

@@ -128,7 +128,7 @@ struct CallFieldsTests {
     func completions() {
         let words = ["roost", "call", "channel.hide", "channel=general"]
         #expect(CallCompletions.operations([], "message.s") == ["message.send", "message.sendAdmin"])
-        #expect(CallCompletions.fields(words, "") == ["hidePreviousMessages=", "allowAutoUnhide="])
+        #expect(CallCompletions.fields(words, "") == ["hidePreviousMessages=", "upTo=", "allowAutoUnhide="])
         #expect(CallCompletions.fields(words, "allowAutoUnhide=") == ["allowAutoUnhide=true", "allowAutoUnhide=false"])
         #expect(
             CallCompletions.fields(["roost", "call", "channel.update"], "policy.dis") == ["policy.discovery=", "policy.distinct="])

@@ -139,6 +139,7 @@ func mark(of item: MessageItem) -> String {
     // Sent again by itself when the refusal ends: a mute, say.
     case .waiting(let error): "not before \(error.until?.date.formatted() ?? "later")"
     case .failed(let error): "not sent: \(error.message)"
+    case .forAnotherServer: "not sent: it was meant for another server's data"
     }
 }
 // sample.end

@@ -79,6 +79,60 @@ struct DroppedMentionTests {
         await chat.disconnect()
     }
 
+    @Test("MN-17 MN-11 what a row says of an edit ends with the next one, of whatever device")
+    func editedElsewhere() async throws {
+        let server = ScriptedServer { call in
+            guard call.operation == "message.edit" else { return .error(.notFound("operation")) }
+            var edited = Self.stored(4, "b1", by: "bob", changedAt: 5, mentioning: ["cid"], dropping: ["eve"])
+            edited.editedAt = Timestamp(milliseconds: 50)
+            return .result(edited)
+        }
+        let (chat, list) = try await connected(server)
+        try await server.send(alone(message(4, "hi", by: "bob", clientId: "b1")))
+        try await until { list.items.last?.message?.seq == 4 }
+        try await chat.channel(channelId).edit(MessageID(rawValue: 4), mentionees: [.users(["cid", "eve"])])
+        try await until { chat.driver.droppedMentions.all.count == 1 }
+        var own = Self.stored(4, "b1", by: "bob", changedAt: 5, mentioning: ["cid"])
+        own.editedAt = Timestamp(milliseconds: 50)
+        try await server.send(edited(own, messages: 3))
+        try await until { list.items.last?.droppedMentions == ["eve"] }
+        // Eve has joined meanwhile, and an operator has the message mention her.
+        var other = Self.stored(4, "b1", by: "bob", changedAt: 6, mentioning: ["cid", "eve"])
+        other.editedAt = Timestamp(milliseconds: 60)
+        try await server.send(edited(other, messages: 3))
+        try await until { list.items.last?.mentionees == [.users(["cid", "eve"])] }
+        #expect(list.items.last?.droppedMentions == [])
+        await chat.disconnect()
+    }
+
+    @Test(
+        "MN-17 R14 a row says whom an edit doesn't mention whose answer was lost, and whom a message that was brought back doesn't")
+    func lostAnswer() async throws {
+        let server = ScriptedServer { call in
+            switch call.operation {
+            case "message.edit": .result(Done())
+            case "message.undelete": .result(Self.stored(6, "b2", by: "bob", changedAt: 8, mentioning: ["cid"], dropping: ["dan"]))
+            default: .error(.notFound("operation"))
+            }
+        }
+        let (chat, list) = try await connected(server)
+        try await server.send(alone(message(4, "hi", by: "bob", clientId: "b1")))
+        try await server.send(edited(Self.stored(4, "b1", by: "bob", changedAt: 5, mentioning: ["cid"]), messages: 3))
+        try await until { list.items.last?.mentionees == [.users(["cid"])] }
+        try await chat.channel(channelId).edit(MessageID(rawValue: 4), mentionees: [.users(["cid", "eve"])])
+        try await until { list.items.last?.droppedMentions == ["eve"] }
+        var deleted = message(6, "", by: "bob", clientId: "b2", changedAt: 7)
+        deleted.deletedAt = Timestamp(milliseconds: 70)
+        try await server.send(alone(message(6, "@cid @dan", by: "bob", clientId: "b2")))
+        try await server.send(edited(deleted, messages: 4))
+        try await until { list.items.last?.isDeleted == true }
+        try await chat.channel(channelId).undelete(MessageID(rawValue: 6))
+        try await until { chat.driver.droppedMentions.all.count == 2 }
+        try await server.send(edited(Self.stored(6, "b2", by: "bob", changedAt: 8, mentioning: ["cid"]), messages: 4))
+        try await until { list.items.last?.droppedMentions == ["dan"] }
+        await chat.disconnect()
+    }
+
     @Test("R08 the answer to an edit of somebody else's message confirms no message of the user's that has the same client id")
     func sameClientId() async throws {
         let server = ScriptedServer { call in
@@ -103,9 +157,9 @@ struct DroppedMentionTests {
     func bounded() {
         let dropped = DroppedMentions()
         for seq in 1...1100 as ClosedRange<Seq> { dropped.note(Self.stored(seq, "c", mentioning: [], dropping: ["eve"])) }
-        #expect(dropped.all.count == 1000 && dropped.all[MessageID(rawValue: 100)] == nil)
-        #expect(dropped.all[MessageID(rawValue: 101)] == ["eve"])
+        #expect(dropped.all.count == 1000 && dropped.all[Self.stored(100, "c", mentioning: [])] == [])
+        #expect(dropped.all[Self.stored(101, "c", mentioning: [])] == ["eve"])
         dropped.note(Self.stored(101, "c", mentioning: []))
-        #expect(dropped.all.count == 999 && dropped.all[MessageID(rawValue: 101)] == nil)
+        #expect(dropped.all.count == 999 && dropped.all[Self.stored(101, "c", mentioning: [])] == [])
     }
 }

@@ -223,6 +223,39 @@ struct MessageListTests {
     }
 
     @Test(
+        "AM-45 MN-16 A mention that came by an edit of a message that was read is read with it on the screen, and with all channels",
+        arguments: [nil, true, false] as [Bool?])
+    func mentionedByEdit(isInList: Bool?) async throws {
+        let (chat, store) = try await chat()
+        let outbox = try await chat.driver.files().outbox
+        var mentioning = membership(readSeq: 3, readCount: 3, channelSeq: 4, userSeq: 2)
+        (mentioning.mentionSeq, mentioning.mentionMessage) = (4, MessageID(rawValue: 2))
+        var edited = message(2, "@ann", changedAt: 4)
+        edited.mentionees = [.users(["ann"])]
+        try await store.write(
+            [.erase(epoch: "first")] + arrival(of: 1...3) + [
+                .channel(channel(counters(4, messages: 3))), .messages([edited], of: Harness.channel), .membership(mentioning),
+                .capabilities(Harness.channel, Capabilities.Own(permissions: [.historyRead], userSeq: 2, channelSeq: 4)),
+                .position(Harness.channel, Position(cursor: 4, windowStart: 0, messageCount: 3)),
+            ])
+        let shown = chat.channel(Harness.channel)
+        try await shown.loaded()
+        #expect(shown.unreadCount == 0 && shown.hasMention)
+        func marks() async throws -> [OutboxOperation] { try await outbox.items().map(\.operation) }
+        guard let isInList else {
+            try await chat.markAllRead()
+            #expect(try await marks() == [.read(MarkRead(channel: Harness.channel))])
+            return
+        }
+        let list = isInList ? shown.messages() : nil
+        try await list?.loaded()
+        let token = shown.markReadWhileVisible(list)
+        try await until { !shown.hasMention }
+        #expect(try await marks() == [.read(MarkRead(channel: Harness.channel, seq: 4))])
+        token.invalidate()
+    }
+
+    @Test(
         "AM-30 AM-43 A list that begins at the first unread message finds it on this device without a connection, and keeps it while reading moves"
     )
     func firstUnread() async throws {
@@ -300,5 +333,53 @@ struct MessageListTests {
         let kept = zip(before, list.items).filter { $0.row === $1.row }.map(\.0.text)
         #expect(kept == (971...1000).map { "\($0)" }.filter { $0 != "990" })
         #expect(list.items.first { $0.message?.seq == 990 }?.text == "edited")
+    }
+
+    @Test(
+        "Before the first connection a list knows nothing, and says so; the user's messages on their way are shown all the same",
+        arguments: [.newest, .firstUnread, .time(Timestamp(milliseconds: 0)), .message(MessageID(rawValue: 1))] as [MessageAnchor])
+    func beforeFirstConnection(anchor: MessageAnchor) async throws {
+        let configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let general = chat.channel("general")
+        let list = general.messages(around: anchor)
+        try await general.send("hi")
+        try await until { list.items.map(\.text) == ["hi"] }
+        try await until { list.phase.error?.code == .notConnected }
+        #expect(list.items.map(\.state) == [.pending])
+        try await chat.connect()
+        try await list.loaded()
+        try await until { list.items.map(\.state) == [.sent, .sent] }
+        #expect(list.phase == .loaded && list.items.map(\.text) == ["welcome", "hi"])
+        await chat.disconnect()
+    }
+
+    @Test(
+        "A list of a channel that the user isn't a member of is refused, until they join; after they have left it is again",
+        arguments: [.newest, .firstUnread, .time(Timestamp(milliseconds: 0)), .message(MessageID(rawValue: 2))] as [MessageAnchor])
+    func notMember(anchor: MessageAnchor) async throws {
+        let page = MessagePage(messages: [message(2, "one")], hasOlder: false, hasNewer: false, seq: 3)
+        let server = ScriptedServer { call in call.operation == "message.list" ? .result(page) : .nothing }
+        let chat = try await server.connected()
+        let list = chat.channel("general").messages(around: anchor)
+        let error = await #expect(throws: RoostError.self) { try await list.loaded() }
+        #expect(error?.code == .notMember && list.phase.error == error && list.items.isEmpty)
+        await list.showNewest()
+        #expect(list.phase.error?.code == .notMember)
+
+        let own = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 1)
+        try await server.send(
+            Event(
+                kind: .memberJoined, stream: .user("ann"), seq: 1, actor: "ann",
+                rows: Rows(channel: channel(counters(3, messages: 2)), [message(3, "two")], [own])))
+        try await until { list.phase == .loaded && list.items.last?.text == "two" }
+
+        var left = own
+        (left.state, left.userSeq) = (.none, 2)
+        try await server.send(mine(2, .memberLeft, left))
+        try await until { list.phase.error?.code == .notMember }
+        #expect(list.items.isEmpty)
+        await chat.disconnect()
     }
 }

@@ -46,6 +46,16 @@ struct TextMentionTests {
         }
     }
 
+    @Test("MN-11 D-18 a message that is edited keeps all that is highlighted in it", arguments: Vectors.all)
+    private func composed(vector: Vectors.Case) {
+        let shown = MentionMapper.mentions(from: vector.metadata).filter { $0.range(in: vector.text) != nil }
+        let content = MessageContent(text: vector.text, metadata: vector.metadata, mentionees: shown.mentionees)
+        let composer = MentionComposer(editing: content)
+        let ranges = Set(MentionMapper.mentions(from: composer.draft.metadata).compactMap { $0.range(in: vector.text) })
+        #expect(Set(shown.compactMap { $0.range(in: vector.text) }).isSubset(of: ranges))
+        #expect(Set(composer.draft.mentionees?.mentionedUsers ?? []) == Set(shown.mentionees?.mentionedUsers ?? []))
+    }
+
     @Test("MN-06 D-19 the vectors are there, metadata keep what else they have, and what can't be read is left out")
     func mapper() {
         #expect(Vectors.all.count >= 19)

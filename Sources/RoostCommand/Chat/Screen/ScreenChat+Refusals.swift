@@ -36,11 +36,10 @@ extension ScreenChat {
         settle({ $0.isRefused }, { await $0.retry($1) }, { $0.error != nil }, { await $0.retry($1) })
     }
 
-    /// Gives up what was refused in this channel, or waits for the end of a refusal.
+    /// Gives up what was refused in this channel, waits for the end of a refusal, or is meant for another server.
     func discardRefused() {
         settle(
-            { $0.isRefused || $0.isWaiting }, { await $0.discard($1) }, { $0.error != nil || $0.isWaiting },
-            { await $0.discard($1) })
+            { $0.isRefused || $0.waits }, { await $0.discard($1) }, { $0.error != nil || $0.waits }, { await $0.discard($1) })
     }
 
     /// Rows first, which may show a refusal before the outbox does; what both have is settled once.
@@ -67,13 +66,23 @@ extension MessageItem {
     fileprivate var isRefused: Bool {
         [state, change].contains { if case .failed = $0 { true } else { false } }
     }
-    fileprivate var isWaiting: Bool {
-        [state, change].contains { if case .waiting = $0 { true } else { false } }
+    fileprivate var waits: Bool {
+        [state, change].contains {
+            switch $0 {
+            case .waiting, .forAnotherServer: true
+            case nil, .sent, .pending, .failed: false
+            }
+        }
     }
 }
 
 extension LiveOutbox.Entry {
     /// Why the server refused it for good.
     fileprivate var error: RoostError? { if case .failed(let error) = state { error } else { nil } }
-    fileprivate var isWaiting: Bool { if case .waiting = state { true } else { false } }
+    fileprivate var waits: Bool {
+        switch state {
+        case .waiting, .forAnotherServer: true
+        case .pending, .failed: false
+        }
+    }
 }

@@ -1,0 +1,124 @@
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// What a user has changed for themselves, or asked for, in what the app is told beside the lists.
+@MainActor @Suite("Messages: own deletions and changes on their way, told elsewhere", .timeLimit(.minutes(5)))
+struct OwnChangeTests {
+    private let channelId = Harness.channel
+
+    /// A chat in a channel with two messages of bob's, and no answer to anything.
+    private func connected(_ server: ScriptedServer) async throws -> Chat {
+        let chat = try await server.connected()
+        let store = try await chat.driver.files().store
+        try await server.send(
+            Event(
+                kind: .memberJoined, stream: .user("ann"), seq: 1, actor: "ann",
+                rows: Rows(channel: channel(counters(1, messages: 0)), [membership(readSeq: 1, readCount: 0, userSeq: 1)])))
+        try await until { try await store.savedState().channels[Harness.channel] != nil }
+        try await server.send(alone(message(2, "one")))
+        try await server.send(alone(message(3, "two")))
+        try await until { try await store.savedState().channels[Harness.channel]?.cursor == 3 }
+        return chat
+    }
+
+    @Test("AM-27 X-24 an event about a message that the user has deleted for themselves has no content, nor has a delegate")
+    func concealedEvent() async throws {
+        let server = ScriptedServer { _ in .nothing }
+        let chat = try await connected(server)
+        let delegate = Told()
+        chat.add(delegate, identifier: "test")
+        var events = chat.events.makeAsyncIterator()
+        var deletion = Event(
+            kind: .messageDeletedForMe, stream: .user("ann"), seq: 2, actor: "ann", rows: Rows(counters: counters(3, messages: 2)))
+        deletion.rows = Rows()
+        deletion.rows.ownDeletions = [
+            OwnDeletion(channelId: channelId, seq: 2, deletedAt: Timestamp(milliseconds: 9), userSeq: 2)
+        ]
+        try await server.send(deletion)
+        try await server.send(edited(message(2, "secret", changedAt: 4), messages: 2))
+        try await server.send(edited(message(3, "zwei", changedAt: 5), messages: 2))
+        var updated: [Message] = []
+        while updated.count < 2, case .happened(let news)? = await events.next() {
+            if news.kind == .messageUpdated, let message = news.message { updated.append(message) }
+        }
+        #expect(updated.map(\.text) == ["", "zwei"] && updated.map(\.isDeletedForMe) == [true, false])
+        try await until { delegate.updated.count == 2 }
+        #expect(delegate.updated == updated)
+        await chat.disconnect()
+    }
+
+    private final class Told: ChannelDelegate {
+        var updated: [Message] = []
+        func channel(_ channel: ChannelID, updated message: Message) { updated.append(message) }
+    }
+
+    @Test("R08 a message by its id is as lists show it, with what the user has asked for offline")
+    func messageByID() async throws {
+        let server = ScriptedServer { call in
+            guard call.operation == "message.get" else { return .nothing }
+            return .result(message(1, "before the window"))
+        }
+        let chat = try await connected(server)
+        let general = chat.channel(channelId)
+        #expect(try await general.message(MessageID(rawValue: 2)).text == "one")
+        try await general.edit(MessageID(rawValue: 2), text: "uno")
+        try await general.delete(MessageID(rawValue: 3))
+        #expect(try await general.message(MessageID(rawValue: 2)).text == "uno")
+        #expect(try await general.message(MessageID(rawValue: 3)).deletedAt != nil)
+        // One that isn't on this device is asked for, and changed in the same way.
+        try await general.deleteForMe([MessageID(rawValue: 1)])
+        let first = try await general.message(MessageID(rawValue: 1))
+        #expect(first.text == "" && first.isDeletedForMe)
+        try await general.resetHistory()
+        for id in 1...3 as ClosedRange<Int64> {
+            let error = await #expect(throws: RoostError.self) { try await general.message(MessageID(rawValue: id)) }
+            #expect(error?.code == .notFound)
+        }
+        await chat.disconnect()
+    }
+
+    @Test("R08 SB-59 a row shows what several changes on their way come to, as the last message of a list does")
+    func row() throws {
+        let (id, other) = (MessageID(rawValue: 2), MessageID(rawValue: 3))
+        func row(_ operations: OutboxOperation...) -> MessageItem {
+            let items = operations.enumerated().map { index, operation in
+                OutboxItem(
+                    id: Int64(index), number: Int64(index), operation: operation, createdAt: Timestamp(milliseconds: 5), server: nil
+                )
+            }
+            let row = MessageItem(message(2, "old"), sender: UserSummary(userId: "bob")).changed(by: items)
+            let shown = Overlay(items).applied(to: message(2, "old"))
+            #expect(row.text == shown.text && row.isDeleted == (shown.deletedAt != nil))
+            #expect(row.isDeletedForMe == shown.isDeletedForMe)
+            return row
+        }
+        let edit = OutboxOperation.edit(EditMessage(channel: channelId, message: id, text: "new"))
+        let deletion = OutboxOperation.deleteMany(DeleteMessages(channel: channelId, messages: [id, other]))
+        let undeletion = OutboxOperation.undelete(UndeleteMessage(channel: channelId, message: id))
+        let forMe = OutboxOperation.deleteForMe(DeleteMessagesForMe(channel: channelId, messages: [id]))
+        #expect(row(edit, deletion, undeletion).text == "new")
+        #expect(row(deletion, edit).text == "")
+        #expect(row(forMe, undeletion).isDeletedForMe && row(forMe, undeletion).text == "")
+        #expect(row(deletion, forMe, undeletion).isDeleted)
+    }
+
+    @Test("SB-26 SB-60 hiding and emptying a channel mean what the user had of it, and all of it with a message of theirs in front")
+    func seen() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.stop)
+        let hide = OutboxOperation.hide(HideChannel(channel: channelId, hidePreviousMessages: true))
+        try await client.enqueue(.reset(ResetHistory(channel: channelId)))
+        try await client.enqueue(hide)
+        try await client.enqueue(.send(SendMessage(channel: channelId, clientId: "c1", text: "mine")))
+        try await client.enqueue(.reset(ResetHistory(channel: channelId)))
+        #expect(
+            try await client.outbox.items().map(\.operation) == [
+                .hide(HideChannel(channel: channelId, hidePreviousMessages: true, upTo: 3)),
+                .send(SendMessage(channel: channelId, clientId: "c1", text: "mine")), .reset(ResetHistory(channel: channelId)),
+            ])
+    }
+}
