@@ -8,7 +8,7 @@ struct Address: Hashable {
     var port: Int
     var path: String
 
-    /// - Parameter url: With the scheme `ws`, `wss`, `http` or `https`. Without a path, the server's usual one is meant.
+    /// - Parameter url: With the scheme `ws`, `wss`, `http` or `https`, and nothing after the path. Without a path, the server's usual one is meant.
     /// - Throws: `invalid_argument` for any other.
     init(_ url: URL) throws(RoostError) {
         guard let scheme = url.scheme?.lowercased(), let host = url.host(percentEncoded: false), !host.isEmpty else {
@@ -21,6 +21,11 @@ struct Address: Hashable {
         }
         self.host = host
         port = url.port ?? (isSecure ? 443 : 80)
+        // A resolver would take the low 16 bits of another number, and connect elsewhere.
+        guard 1...65_535 ~= port else { throw .invalidArgument("url", "must have a port from 1 to 65535") }
+        guard url.query == nil, url.fragment == nil, url.user == nil, url.password == nil else {
+            throw .invalidArgument("url", "must have no query, fragment, user or password")
+        }
         let path = url.path(percentEncoded: true)
         self.path = path.isEmpty || path == "/" ? Self.usualPath : path
     }

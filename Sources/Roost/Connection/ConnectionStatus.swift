@@ -12,8 +12,9 @@ public enum ConnectionStatus: Hashable, Sendable {
     /// The connection was lost or couldn't be made. The next attempt begins at this time of the device's clock.
     case waiting(until: Timestamp, because: WaitingReason)
     /// The server refuses this client, for a reason that waiting alone doesn't remove. Usually that is its token: with `unauthenticated`,
-    /// `token_expired` and `token_revoked` the app has to find out why its token provider returns bad ones, while the client keeps trying with new
-    /// ones. After other errors it keeps trying too, except for `user_deactivated`: then nothing is tried until the app connects again.
+    /// `token_expired` and `token_revoked` the app has to find out why its token provider returns bad ones, or texts that are no tokens. The client keeps
+    /// trying, each time with a new token, also after other errors, except for `user_deactivated`: then nothing is tried until the app connects again.
+    /// A token that was good until it expired or was revoked is replaced without this.
     case refused(RoostError)
     /// The client can't begin to connect, and the error says why: with `invalid_argument` the URL isn't a server address, with `unavailable` this
     /// device's files can't be opened, and with `unauthenticated` the user has logged out (``Chat/logOut(discardingUnsent:)``). Nothing is tried
@@ -79,10 +80,13 @@ public final class LiveConnection {
     @ObservationIgnored private let statuses: Broadcast<ConnectionStatus>
     @ObservationIgnored private let observers = Observers<ConnectionStatus>()
     @ObservationIgnored private var following: ObservationToken?
+    /// How many statuses there have been up to the one that is shown.
+    @ObservationIgnored private var count: Int
 
     init(_ statuses: Broadcast<ConnectionStatus>) {
         self.statuses = statuses
-        status = statuses.current
+        let known = statuses.changes(since: 0)
+        (status, count) = (known.values.last ?? .offline, known.count)
         let stream = statuses.values()
         following = ObservationToken(
             task: Task { [weak self] in
@@ -96,19 +100,25 @@ public final class LiveConnection {
     /// Whether the client is connected and up to date.
     public var isOnline: Bool { status == .online }
 
-    /// Every status from now on, the current one first.
-    public var updates: AsyncStream<ConnectionStatus> { observers.values(of: self, startingWith: status) }
+    /// Each status from now on, the current one first: also of a connection that is made anew within a moment. A reader that is far behind misses the oldest
+    /// ones.
+    public var updates: AsyncStream<ConnectionStatus> {
+        observers.values(of: self, startingWith: status, keeping: Broadcast<ConnectionStatus>.rememberedMax)
+    }
 
-    /// Calls back with the current status and with each one after it, until the token is invalidated or released.
+    /// Calls back with the current status and with each one after it, until the token is invalidated or released: after a reconnect, however quick,
+    /// with one that isn't `online` and then with `online`. If the main actor is busy for very long, the oldest are left out.
     public func observe(_ callback: @escaping @MainActor (ConnectionStatus) -> Void) -> ObservationToken {
         observers.add(startingWith: status, callback)
     }
 
-    /// Takes on the status as it is now.
+    /// Takes on the statuses since the one that is shown, one after another.
     func catchUp() {
-        let current = statuses.current
-        guard current != status else { return }
-        status = current
-        observers.notify(current)
+        let changes = statuses.changes(since: count)
+        count = changes.count
+        for value in changes.values where value != status {
+            status = value
+            observers.notify(value)
+        }
     }
 }

@@ -19,10 +19,17 @@ final class FolderLock: Sendable {
         var away = 0
         /// Whether the folder is about to be deleted.
         var isGoing = false
+        /// What those who have it do when another one lets go of it, by their numbers.
+        var released: [Int: @Sendable () -> Void] = [:]
     }
 
     private static let held = NIOLockedValueBox<[LockFile: Held]>([:])
+    private static let lastNumber = NIOLockedValueBox(0)
     private let file: LockFile
+    private let ownNumber = FolderLock.lastNumber.withLockedValue { number in
+        number += 1
+        return number
+    }
     private let isGivenBack = NIOLockedValueBox(false)
     private let isAway = NIOLockedValueBox(false)
 
@@ -76,7 +83,7 @@ final class FolderLock: Sendable {
     }
 
     /// The number of the file that is at a path now; nil if there is none.
-    private static func number(at path: String) -> UInt64? {
+    static func number(at path: String) -> UInt64? {
         var current = stat()
         return stat(path, &current) == 0 ? UInt64(current.st_ino) : nil
     }
@@ -113,6 +120,11 @@ final class FolderLock: Sendable {
     /// - Throws: `RoostError` with `unavailable` if one has it.
     func requireFree() throws {
         try Self.held.withLockedValue { held in if let own = held[file] { try Self.lock(own.descriptor, of: file.path) } }
+    }
+
+    /// Calls back each time that something else in this process has let go of the folder, as long as this one has it.
+    func whenReleased(_ action: @escaping @Sendable () -> Void) {
+        Self.held.withLockedValue { $0[file]?.released[ownNumber] = action }
     }
 
     /// Whether something else in this process has the folder too.
@@ -154,9 +166,10 @@ final class FolderLock: Sendable {
 
     deinit {
         guard !isGivenBack.withLockedValue({ $0 }) else { return }
-        Self.held.withLockedValue { held in
-            guard var own = held[file] else { return }
+        let others = Self.held.withLockedValue { held -> [@Sendable () -> Void] in
+            guard var own = held[file] else { return [] }
             own.count -= 1
+            own.released[ownNumber] = nil
             if isAway.withLockedValue({ $0 }) { own.away -= 1 }
             held[file] = own.count > 0 ? own : nil
             if own.count == 0 {
@@ -164,6 +177,8 @@ final class FolderLock: Sendable {
             } else if own.away == own.count {
                 _ = flock(own.descriptor, LOCK_UN)
             }
+            return own.released.sorted { $0.key < $1.key }.map(\.value)
         }
+        for released in others { released() }
     }
 }

@@ -12,6 +12,8 @@ import RoostAPI
 /// A row that can't be read, as one that a newer version wrote, stays where it is for a version that can. Only this version goes on without it.
 final class Outbox: Sendable {
     let url: URL?
+    /// The number of the file that was opened: nothing else has it as long as this one is open.
+    private let number: UInt64?
     private let connection: Leases<DatabaseQueue>
     private let gate: WriteGate
     private let logger: Logger
@@ -36,6 +38,7 @@ final class Outbox: Sendable {
             url: url, isDurable: true, migrator: Self.migrator, prepare: Self.requireWhole, logger: logger,
             wasSetAside: { report(StorageProblem(.outboxSetAside, $0, $1)) })
         let queue = try file.open()
+        number = url.flatMap { FolderLock.number(at: $0.path) }
         Self.takeOver(file, into: queue)
         connection = Leases(queue)
     }
@@ -67,11 +70,14 @@ final class Outbox: Sendable {
     /// Applies writes in one transaction.
     ///
     /// - Returns: Since when the operations are sent that it notes that of, as far as they are here.
+    /// - Throws: ``Deleted`` if an operation is to be kept in a file that won't be there after a restart.
     @discardableResult
     func apply(_ writes: [OutboxWrite]) async throws -> [Int64: Timestamp] {
-        try await gate.pass {
+        let keeps = writes.contains { if case .put = $0 { true } else { false } }
+        return try await gate.pass {
             try await connection.use {
-                try await $0.write { database in
+                try await $0.write { [url, number] database in
+                    if keeps, let url, FolderLock.number(at: url.path) != number { throw Deleted() }
                     var times: [Int64: Timestamp] = [:]
                     for write in writes {
                         try Self.apply(write, in: database)
@@ -81,6 +87,11 @@ final class Outbox: Sendable {
                 }
             }
         }
+    }
+
+    /// The file was deleted while it was open, or replaced: what is written is lost with this process.
+    struct Deleted: Error, CustomStringConvertible {
+        var description: String { "The file was deleted while it was open. A new chat begins with a new one." }
     }
 
     private static func firstSent(_ id: Int64, in database: Database) throws -> Timestamp? {
@@ -139,10 +150,18 @@ final class Outbox: Sendable {
 
     /// The newest operations of one channel, in the order of sending.
     func items(of channel: ChannelID, limit: Int = 300) async throws -> [OutboxItem] {
-        let rows = try await read {
-            try Self.rows($0, "WHERE channel_id = ? ORDER BY number DESC, id DESC LIMIT ?", [channel.rawValue, limit])
+        try await saved(of: channel, limit: limit).items
+    }
+
+    /// The same, and the server that the device knew last.
+    func saved(of channel: ChannelID, limit: Int = 300) async throws -> SavedOutbox {
+        let (rows, server) = try await read { database in
+            (
+                try Self.rows(database, "WHERE channel_id = ? ORDER BY number DESC, id DESC LIMIT ?", [channel.rawValue, limit]),
+                try String.fetchOne(database, sql: "SELECT server FROM outbox_state")
+            )
         }
-        return readable(rows).reversed()
+        return SavedOutbox(items: readable(rows).reversed(), server: server)
     }
 
     /// The oldest operations of all.

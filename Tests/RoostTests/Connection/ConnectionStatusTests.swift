@@ -15,13 +15,13 @@ struct ConnectionStatusTests {
 
     private func chat(
         _ url: String, _ transport: any Transport = WebSocketTransport(), clock: (any Clock<Duration>)? = nil,
-        token: @escaping @Sendable () throws -> String = { "token" }
+        token: @escaping @Sendable () async throws -> String = { "token" }
     ) throws -> Chat {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = transport
         if let clock { configuration.clock = clock }
-        return Chat(url: try #require(URL(string: url)), user: "ann", configuration: configuration) { try token() }
+        return Chat(url: try #require(URL(string: url)), user: "ann", configuration: configuration) { try await token() }
     }
 
     /// The first reason for which a client waits.
@@ -38,7 +38,10 @@ struct ConnectionStatusTests {
 
     @Test(
         "An address that can't be one is refused at once, and nothing is tried",
-        arguments: ["chat", "ftp://chat.example.com", "https://"])
+        arguments: [
+            "chat", "ftp://chat.example.com", "https://", "http://127.0.0.1:73616", "http://127.0.0.1:0",
+            "https://chat.example.com?tenant=1", "https://chat.example.com/#chat", "https://ann@chat.example.com",
+        ])
     func address(url: String) async throws {
         let chat = try chat(url)
         let error = await #expect(throws: RoostError.self) { try await chat.connect() }
@@ -87,6 +90,26 @@ struct ConnectionStatusTests {
         #expect(error?.code == .notConnected && error?.message.contains("0.05 seconds") == true)
         #expect(error?.message.hasSuffix(": the token provider failed: the backend is away.") == true)
         #expect(chat.driver.statuses.current.isUnderWay)
+
+        // The next attempt is under way, and its provider has no answer yet.
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let turn = Turn()
+        let trying = try self.chat("http://127.0.0.1:1", TinyServer(), clock: clock) {
+            if turn.next() > 0 { for await _ in answers {} }
+            throw NoBackend()
+        }
+        let once = Task { try await trying.connect(timeout: .seconds(2)) }
+        for await case .waiting in trying.connection.updates { break }
+        // The clock is at 50 ms.
+        try await until { clock.ends.contains(.milliseconds(2050)) }
+        // Longer than any first pause, and then what is left.
+        clock.advance(by: .seconds(1))
+        try await until { trying.driver.statuses.current == .connecting }
+        clock.advance(by: .seconds(1))
+        let second = await #expect(throws: RoostError.self) { try await once.value }
+        #expect(second?.message.hasSuffix(": the token provider failed: the backend is away.") == true)
+        answer.finish()
+        await trying.disconnect()
         await chat.disconnect()
         let quick = try self.chat("http://127.0.0.1:1", TinyServer())
         try await quick.connect(timeout: .seconds(30))
@@ -141,6 +164,29 @@ struct ConnectionStatusTests {
         token.invalidate()
         await chat.disconnect()
         #expect(told.count == 4)
+    }
+
+    @Test(
+        "SB-65 R39 a connection that is made anew while the app is busy is told to whoever observes it, and to whoever reads its updates"
+    )
+    func reconnectedMeanwhile() async throws {
+        let chat = try await ScriptedServer { _ in .nothing }.connected()
+        let connection = chat.connection
+        var told: [ConnectionStatus] = []
+        let token = connection.observe { told.append($0) }
+        var updates = connection.updates.makeAsyncIterator()
+        // All of it happens before the main actor has time for it.
+        for status in [.connecting, .online, .connecting, .online] as [ConnectionStatus] { chat.driver.statuses.send(status) }
+        try await until { told.count == 5 }
+        #expect(told == [.online, .connecting, .online, .connecting, .online])
+        for status in told { #expect(await updates.next() == status) }
+
+        // However long it is busy, it learns of the last ones, and nothing piles up.
+        for _ in 1...1000 { for status in [.connecting, .online] as [ConnectionStatus] { chat.driver.statuses.send(status) } }
+        try await until { told.count > 5 }
+        #expect(told.count == 5 + Broadcast<ConnectionStatus>.rememberedMax && told.last == .online)
+        token.invalidate()
+        await chat.disconnect()
     }
 
     @Test("An error reads as its code and message, and shows its message to a person")

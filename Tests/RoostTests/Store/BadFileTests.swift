@@ -167,16 +167,37 @@ struct BadFileTests {
         await chat.disconnect()
     }
 
-    @Test("Files that are deleted while they are open: the chat goes on and sends, and the next start begins anew")
-    func deleted() async throws {
+    @Test(
+        "Files that are deleted while they are open: what was kept is sent, nothing else is said to be kept, and the next start begins anew",
+        arguments: [true, false])
+    func deleted(isReplaced: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
             let chat = chat()
             try await chat.connect()
+            let (general, list) = (chat.channel("general"), chat.channel("general").messages())
+            await chat.disconnect()
+            try await general.send("kept")
             try FileManager.default.removeItem(at: directory)
-            let list = chat.channel("general").messages()
-            try await chat.channel("general").sendConfirmed("hi")
-            for await update in list.updates where update.items.last?.text == "hi" { break }
+            if isReplaced {
+                try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+                try Data().write(to: outbox)
+            }
+            for call in [{ _ = try await general.send("lost") }, { try await general.hide() }]
+                as [@MainActor () async throws -> Void]
+            {
+                let error = await #expect(throws: RoostError.self) { try await call() }
+                #expect(error?.code == .unavailable && error?.message.contains("deleted while it was open") == true)
+            }
+            for await problem in problems.stream {
+                #expect(problem.kind == .outboxNotWritten && problem.file == outbox)
+                break
+            }
+            try await chat.connect()
+            for await update in list.updates where update.items.last?.state == .sent && update.items.count == 2 { break }
+            #expect(list.items.map(\.text) == ["welcome", "kept"])
+            await #expect(throws: RoostError.self) { try await general.sendConfirmed("lost") }
+            #expect(chat.connection.isOnline)
             await chat.disconnect()
         }
         let chat = chat()

@@ -1,0 +1,60 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// Two chats of one user in one process, which share their files.
+@MainActor @Suite("Two chats of one directory", .timeLimit(.minutes(5)))
+struct TwoChatsTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+
+    private func chat(_ server: any Transport) -> Chat {
+        let configuration = Chat.Configuration(
+            storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server)
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// What a chat does that is never connected and then let go of.
+    private func leave(_ text: String) async throws {
+        try await chat(TinyServer()).channel("general").send(text)
+    }
+
+    @Test("R08 I1 A chat sends what another one has left that is gone, and its outbox shows it meanwhile")
+    func left() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let first = chat(TinyServer())
+        try await first.connect()
+        let list = first.channel("general").messages()
+        try await leave("from the other")
+        try await until { list.items.last?.text == "from the other" && list.items.last?.state == .sent }
+        try await until { first.outbox.phase == .loaded && first.outbox.entries.isEmpty }
+        await first.disconnect()
+
+        // Without a connection it is shown, and sent with the next one.
+        try await leave("later")
+        try await until { list.items.last?.text == "later" && list.items.last?.state == .pending }
+        try await until { await first.driver.machine?.queues.isEmpty == false }
+        try await until { first.outbox.entries.map(\.operation) == ["message.send"] }
+        try await first.connect()
+        try await until { list.items.last?.state == .sent }
+        #expect(list.items.map(\.text) == ["welcome", "from the other", "later"])
+        try await first.logOut()
+    }
+
+    @Test("I4 What a chat knows already isn't sent twice when another one is gone")
+    func known() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = ScriptedServer { _ in .nothing }
+        let first = chat(server)
+        try await first.connect()
+        try await first.channel("general").send(MessageDraft(text: "own", clientId: "c1"))
+        try await until { await server.operations().contains("message.send") }
+        try await leave("other")
+        try await until { await first.driver.machine?.queues["general"]?.items.count == 2 }
+        await letOthersRun()
+        #expect(await server.operations().count { $0 == "message.send" } == 1)
+        await first.disconnect()
+    }
+}
