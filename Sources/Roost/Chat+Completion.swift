@@ -10,8 +10,8 @@ extension Chat {
     ///
     /// - Parameters:
     ///   - work: What to do with the chat.
-    ///   - completion: Called once, on the main actor, with what the work returned or threw, and never before `perform` has returned. Work that is cancelled
-    ///     before it begins isn't done, and fails with `CancellationError`; work that is cancelled later ends as its calls do.
+    ///   - completion: Called once, on the main actor, with what the work returned or threw. If `perform` is called on the main actor, it has returned by then.
+    ///     Work that is cancelled before it begins isn't done, and fails with `CancellationError`; work that is cancelled later ends as its calls do.
     /// - Returns: The task, for cancelling the work. It ends after the completion. It may be ignored.
     @discardableResult
     public func perform<Value>(

@@ -16,7 +16,7 @@ import Testing
         #expect(described.map { $0.name } == OperationTable.handled.filter { $0.isLimitedByUser }.map { $0.name })
         #expect(
             described.map { $0.name }.sorted() == [
-                "device.signOut", "preferences.update", "signal.send", "typing.start", "user.listPresence",
+                "device.signOut", "preferences.update", "signal.send", "typing.start", "typing.stop", "user.listPresence",
             ])
     }
 

@@ -36,6 +36,19 @@ extension Database {
         try save(Capabilities(byRole: byRole), in: channel, Self.upsertOfRoles)
     }
 
+    /// What the user may do in a channel, as far as this device knows.
+    func permissions(in channel: ChannelID) throws -> [Permission] {
+        try first(Self.queryOfPermissions, [channel]) { row in
+            let role: ChannelRole? = try row.value()
+            return try Capabilities(cached: &row).now(as: role)
+        } ?? []
+    }
+
+    private static let queryOfPermissions = """
+        SELECT m.role, \(Capabilities.cacheColumns.of("k"))
+        FROM capabilities k LEFT JOIN memberships m ON m.channel_id = k.channel_id AND m.is_member = 1 WHERE k.channel_id = ?
+        """
+
     private func save(_ capabilities: Capabilities, in channel: ChannelID, _ upsert: String) throws {
         try run(upsert) { row in
             try row.put(channel)

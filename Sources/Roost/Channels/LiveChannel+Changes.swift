@@ -23,7 +23,7 @@ extension LiveChannel {
         data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil, ifMetadataVersion: Int? = nil,
         isDistinct: Bool? = nil, isPublic: Bool? = nil, policy: PolicyChanges? = nil
     ) async throws {
-        _ = try await chat.call(
+        try await call(
             UpdateChannel(
                 channel: id, displayName: displayName, avatarFileId: avatarFileId, coverUrl: coverUrl, customType: customType,
                 data: data, tags: tags, metadata: metadata, ifMetadataVersion: ifMetadataVersion, isDistinct: isDistinct,
@@ -34,30 +34,30 @@ extension LiveChannel {
     ///
     /// - Throws: `RoostError` with `not_permitted` unless the channel's type names the user (``ChannelPolicy/delete``), even for its owner, and as
     ///   ``Chat/call(_:)`` does.
-    public func destroy() async throws { _ = try await chat.call(DeleteChannel(channel: id)) }
+    public func destroy() async throws { try await call(DeleteChannel(channel: id)) }
 
     /// Freezes the channel: only operators send until it is unfrozen (SB-21). Freezing a frozen one changes nothing.
     ///
     /// - Throws: `RoostError` with `not_permitted`, `kind_forbids`, and as ``Chat/call(_:)`` does.
-    public func freeze() async throws { _ = try await chat.call(FreezeChannel(channel: id)) }
+    public func freeze() async throws { try await call(FreezeChannel(channel: id)) }
 
     /// Ends a freeze (SB-21).
     ///
     /// - Throws: As ``freeze()``.
-    public func unfreeze() async throws { _ = try await chat.call(UnfreezeChannel(channel: id)) }
+    public func unfreeze() async throws { try await call(UnfreezeChannel(channel: id)) }
 
     /// Silences the channel for its ordinary members (AM-07).
     ///
     /// - Parameter duration: Rounded up to whole seconds; nil for ever.
     /// - Throws: As ``freeze()``; `invalid_argument` for a duration that isn't more than 0.
     public func silence(for duration: Duration? = nil) async throws {
-        _ = try await chat.call(SilenceChannel(channel: id, seconds: duration?.wholeSeconds))
+        try await call(SilenceChannel(channel: id, seconds: duration?.wholeSeconds))
     }
 
     /// Ends a silence (AM-07).
     ///
     /// - Throws: As ``freeze()``.
-    public func unsilence() async throws { _ = try await chat.call(UnsilenceChannel(channel: id)) }
+    public func unsilence() async throws { try await call(UnsilenceChannel(channel: id)) }
 
     /// Sets how many messages are delivered in a window of time (AM-08).
     ///
@@ -67,14 +67,14 @@ extension LiveChannel {
     ///   - duration: How long the limit holds; nil for ever.
     /// - Throws: As ``freeze()``; `limit_exceeded` and `invalid_argument` for numbers out of their bounds.
     public func setRateLimit(messages: Int, per window: Duration, for duration: Duration? = nil) async throws {
-        _ = try await chat.call(
+        try await call(
             SetRateLimit(channel: id, messages: messages, windowSeconds: window.wholeSeconds, seconds: duration?.wholeSeconds))
     }
 
     /// Removes the limit (AM-08).
     ///
     /// - Throws: As ``freeze()``.
-    public func removeRateLimit() async throws { _ = try await chat.call(RemoveRateLimit(channel: id)) }
+    public func removeRateLimit() async throws { try await call(RemoveRateLimit(channel: id)) }
 
     /// Hides the channel from the user's own lists, on all the user's devices (SB-26, SB-27). It is on this device's disk and shown when this
     /// returns, and is sent as soon as possible: ``Chat/outbox`` has it until then, or with the error if it is refused.
@@ -84,14 +84,14 @@ extension LiveChannel {
     ///   - allowAutoUnhide: Whether the next message brings the channel back. False archives it.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func hide(hidePreviousMessages: Bool = false, allowAutoUnhide: Bool = true) async throws {
-        try await chat.driver.enqueue(
+        try await enqueue(
             .hide(HideChannel(channel: id, hidePreviousMessages: hidePreviousMessages, allowAutoUnhide: allowAutoUnhide)))
     }
 
     /// Shows a hidden channel again (SB-28). Showing a visible one changes nothing.
     ///
     /// - Throws: As ``hide(hidePreviousMessages:allowAutoUnhide:)``.
-    public func unhide() async throws { try await chat.driver.enqueue(.unhide(UnhideChannel(channel: id))) }
+    public func unhide() async throws { try await enqueue(.unhide(UnhideChannel(channel: id))) }
 
     /// Mutes the channel for the user alone, on all of their devices (D-29): messages still count in the channel, but not in ``Chat/unread`` and the totals
     /// of lists, and they don't bring the channel back if the user has hidden it. Others aren't told.
@@ -102,13 +102,13 @@ extension LiveChannel {
     public func muteNotifications(for duration: Duration? = nil) async throws {
         let operation = MuteNotifications(channel: id, seconds: duration?.wholeSeconds)
         try operation.validate()
-        try await chat.driver.enqueue(.mute(operation))
+        try await enqueue(.mute(operation))
     }
 
     /// Ends ``muteNotifications(for:)``: the channel counts again, with all its unread messages. Does nothing if it isn't muted.
     ///
     /// - Throws: As ``muteNotifications(for:)``.
-    public func unmuteNotifications() async throws { try await chat.driver.enqueue(.unmute(UnmuteNotifications(channel: id))) }
+    public func unmuteNotifications() async throws { try await enqueue(.unmute(UnmuteNotifications(channel: id))) }
 
     /// Asks the server whether the user may do something here, and if not, which rule refuses it and until when (AM-48).
     ///

@@ -83,7 +83,7 @@ public final class LiveChannel: Identifiable {
     /// after its end. ``explain(_:)`` asks the server, and gives the reason.
     public func hasPermission(_ permission: Permission) -> Bool { ownCapabilities.contains(permission) }
 
-    /// Every state of the channel from now on, the current one first.
+    /// The state of the channel from now on, the current one first. A slow reader gets the newest, and not each one in between.
     public var updates: AsyncStream<ChannelView?> {
         observers.values(of: self, startingWith: follower.hasAnswer ? .some(view) : nil)
     }
@@ -92,6 +92,23 @@ public final class LiveChannel: Identifiable {
     public func observe(_ callback: @escaping @MainActor (ChannelView?) -> Void) -> ObservationToken {
         observers.add(startingWith: follower.hasAnswer ? .some(view) : nil, callback)
     }
+
+    /// Calls an operation, and returns once this object shows what the answer, and the events before it, have brought.
+    @discardableResult
+    func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
+        let answer = try await chat.call(operation)
+        await showNow()
+        return answer
+    }
+
+    /// Takes an operation into the outbox, and returns once this object shows it.
+    func enqueue(_ operation: OutboxOperation) async throws {
+        try await chat.driver.enqueue(operation)
+        await showNow()
+    }
+
+    /// The operation has done its work, whatever becomes of reading it.
+    private func showNow() async { await follower.work { [weak self] in try await self?.reload() } }
 
     private func reload() async throws {
         let (id, known) = (id, row)

@@ -25,14 +25,19 @@ extension Channel {
 }
 
 extension SyncDriver.Environment {
-    /// Does work once this device's clock has come to a moment, unless the token is released or invalidated before.
+    /// Does work once this device's clock has come to a moment, unless the token is released or invalidated before. If the clock is set forward, it may come
+    /// a minute late.
     func waiting(until moment: Timestamp, _ work: @escaping @MainActor () async -> Void) -> ObservationToken {
-        let clock = clock
-        let wait = max(0, moment.milliseconds.subtractingWithSaturation(now().milliseconds))
+        let (clock, now) = (clock, now)
         return ObservationToken(
             task: Task {
-                do { try await clock.sleep(for: .milliseconds(wait)) } catch { return }
+                while case let wait = moment.milliseconds.subtractingWithSaturation(now().milliseconds), wait > 0 {
+                    // Not all of it at once: a clock that is set forward meanwhile may be there already.
+                    do { try await clock.sleep(for: .milliseconds(min(wait, Self.waitMillisecondsMax))) } catch { return }
+                }
                 await work()
             })
     }
+
+    private static var waitMillisecondsMax: Int64 { 60_000 }
 }

@@ -75,7 +75,9 @@ public final class InvitationList {
     /// - Throws: As ``LiveChannel/acceptInvitation()``.
     @discardableResult
     public func accept(_ invitation: InvitationItem) async throws -> LiveChannel {
-        await chat.loadedChannel(try await chat.call(AcceptInvitation(channel: invitation.invitation.channelId)).channel.channelId)
+        let view = try await chat.call(AcceptInvitation(channel: invitation.invitation.channelId))
+        await showNow()
+        return await chat.loadedChannel(view.channel.channelId)
     }
 
     /// Declines an invitation. To join after all, the user needs another one (SB-16).
@@ -83,7 +85,11 @@ public final class InvitationList {
     /// - Throws: As ``LiveChannel/declineInvitation()``.
     public func decline(_ invitation: InvitationItem) async throws {
         _ = try await chat.call(DeclineInvitation(channel: invitation.invitation.channelId))
+        await showNow()
     }
+
+    /// The answered invitation isn't one of the list's any more.
+    private func showNow() async { await follower.work { [weak self] in try await self?.reload() } }
 
     private func reload() async throws {
         let items = try await chat.driver.files().store.read { database in

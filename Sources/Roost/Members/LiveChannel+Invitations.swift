@@ -13,15 +13,15 @@ extension LiveChannel {
         try await chat.call(InviteMembers(channel: id, users: users, welcome: welcome)).results
     }
 
-    /// Accepts the user's invitation, and makes the user a member (SB-15, EM-25). Accepting again as a member changes nothing.
+    /// Accepts the user's invitation, and makes the user a member, which this object shows when it returns (SB-15, EM-25). Accepting again as a member changes nothing.
     ///
     /// - Throws: `RoostError` with `not_invited`, `member_limit`, `channel_limit`, and as ``Chat/call(_:)`` does.
-    public func acceptInvitation() async throws { _ = try await chat.call(AcceptInvitation(channel: id)) }
+    public func acceptInvitation() async throws { try await call(AcceptInvitation(channel: id)) }
 
     /// Declines the user's invitation. To join after all, the user needs another one (SB-16, EM-26).
     ///
     /// - Throws: `RoostError` with `not_invited`, also the second time, and as ``Chat/call(_:)`` does.
-    public func declineInvitation() async throws { _ = try await chat.call(DeclineInvitation(channel: id)) }
+    public func declineInvitation() async throws { try await call(DeclineInvitation(channel: id)) }
 
     /// Withdraws invitations, with a result for each: the user's own, or anyone's if the user may remove members.
     ///

@@ -1,18 +1,18 @@
 public import RoostAPI
 
 extension LiveChannel {
-    /// Joins the channel. Joining again changes nothing and answers the same (AM-26).
+    /// Joins the channel, and returns once this object shows the membership. Joining again changes nothing and answers the same (AM-26).
     ///
     /// - Throws: `RoostError` with `not_found`, `invite_required` for a private channel, `banned`, `member_limit`, `channel_limit`,
     ///   `kind_forbids`, and as ``Chat/call(_:)`` does.
-    public func join() async throws { _ = try await chat.call(JoinChannel(channel: id)) }
+    public func join() async throws { try await call(JoinChannel(channel: id)) }
 
     /// Leaves the channel: it and its messages are removed from this device (AM-41, SB-20). Leaving again changes nothing.
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as possible. If the server refuses it, as it does for a
     /// conversation (`kind_forbids`, AM-18), the channel comes back, and ``Chat/outbox`` has the error. Joining cancels it if it hasn't been sent.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
-    public func leave() async throws { try await chat.driver.enqueue(.leave(LeaveChannel(channel: id))) }
+    public func leave() async throws { try await enqueue(.leave(LeaveChannel(channel: id))) }
 
     /// The channel's members as a live collection (AM-39, R15). Each call makes a new one; keep it while it is shown.
     ///
@@ -63,7 +63,7 @@ extension LiveChannel {
     /// - Throws: `RoostError` with `kind_forbids` for a conversation (AM-18), `not_permitted`, and as ``Chat/call(_:)`` does.
     @discardableResult
     public func addMembers(_ users: [UserID], hideHistory: Bool = false) async throws -> [MemberResult] {
-        try await chat.call(AddMembers(channel: id, users: users, hideHistory: hideHistory)).results
+        try await call(AddMembers(channel: id, users: users, hideHistory: hideHistory)).results
     }
 
     /// Ends the membership of users with a lower role than the user's own, with a result for each (AM-40).
@@ -72,7 +72,7 @@ extension LiveChannel {
     /// - Throws: As ``addMembers(_:hideHistory:)``.
     @discardableResult
     public func removeMembers(_ users: [UserID]) async throws -> [MemberResult] {
-        try await chat.call(RemoveMembers(channel: id, users: users)).results
+        try await call(RemoveMembers(channel: id, users: users)).results
     }
 
     /// Gives members a role, with a result for each (AM-47, SB-10, R33).
@@ -83,7 +83,7 @@ extension LiveChannel {
     /// - Throws: `RoostError` with `not_found` for an unknown role, `kind_forbids`, `not_permitted`, and as ``Chat/call(_:)`` does.
     @discardableResult
     public func setRole(_ role: ChannelRole, of users: [UserID]) async throws -> [MemberResult] {
-        try await chat.call(SetMemberRole(channel: id, users: users, role: role)).results
+        try await call(SetMemberRole(channel: id, users: users, role: role)).results
     }
 }
 

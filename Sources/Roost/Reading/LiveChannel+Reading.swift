@@ -9,7 +9,7 @@ extension LiveChannel {
     public func markRead(upTo seq: Seq? = nil) async throws {
         let operation = MarkRead(channel: id, seq: seq)
         try operation.validate()
-        try await chat.driver.enqueue(.read(operation))
+        try await enqueue(.read(operation))
     }
 
     /// Begins reading the channel on this device (AM-45): nothing in it is unread any more, at any moment on this device and within seconds on the user's others,
@@ -39,18 +39,21 @@ extension LiveChannel {
     public func markUnread(from seq: Seq) async throws {
         let operation = MarkUnread(channel: id, seq: seq)
         try operation.validate()
-        try await chat.driver.enqueue(.unread(operation))
+        try await enqueue(.unread(operation))
     }
 }
 
 extension Chat {
-    /// Marks as read all of the user's channels that have unread messages, as far as this device knows. See ``LiveChannel/markRead(upTo:)``.
+    /// Marks as read all of the user's channels that have unread messages or mention the user, as far as this device knows. See
+    /// ``LiveChannel/markRead(upTo:)``.
     ///
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func markAllRead() async throws {
-        let unread = try await driver.files().store.read {
-            try ChannelQuery(hidden: .all).places(in: $0).filter { $0.unreadCount > 0 }
+        let unread = try await driver.files().store.read { database in
+            let places = try ChannelQuery(hidden: .all).places(in: database).filter { $0.unreadCount > 0 }
+            // A message that was read may mention the user since it was edited.
+            return try Set(places.map(\.id)).union(database.mentioningChannels())
         }
-        for channel in unread.map(\.id) { try await driver.enqueue(.read(MarkRead(channel: channel))) }
+        for channel in unread.sorted() { try await driver.enqueue(.read(MarkRead(channel: channel))) }
     }
 }

@@ -3,8 +3,8 @@ public import RoostAPI
 
 /// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for who has seen it.
 ///
-/// It comes from the server, again after each reconnect, and when the user leaves the channel or comes back to it. In a channel of up to
-/// `Limits.receiptMembers` it then follows every change; in a larger one, only while the channel is watched
+/// It comes from the server, again after each reconnect, when the user leaves the channel, comes back to it or may read it again, and when a watch of
+/// it begins. In a channel of up to `Limits.receiptMembers` it then follows every change; in a larger one, only while the channel is watched
 /// (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't in it. The phase is `refused` with
 /// `feature_disabled` if the channel's policy has no `readEvents`, and in a channel of more than `Limits.largeChannelMembers`.
 @MainActor @Observable
@@ -49,7 +49,12 @@ public final class LiveReceipts {
             task: Task { [weak self] in
                 for await news in news {
                     guard let self else { return }
-                    if case .signal(let signal) = news, let update = signal.read { take(update) }
+                    switch news {
+                    case .signal(let signal): if let update = signal.read { take(update) }
+                    // In a larger channel nobody told who has read before the watch.
+                    case .watching: askSoon()
+                    case .wrote, .unwatched, .stoppedWatching, .disconnected: break
+                    }
                 }
             })
     }

@@ -30,7 +30,7 @@ public final class LiveUnread {
         follower.follow(.channels, reload: { [weak self] change in try await self?.follow(change) })
     }
 
-    /// Every total from now on, the current one first.
+    /// The total from now on, the current one first. A slow reader gets the newest, and not each one in between.
     public var updates: AsyncStream<TotalUnread> { observers.values(of: self, startingWith: follower.hasAnswer ? total : nil) }
 
     /// Calls back with the total, and again on every change, until the token is invalidated or released (AM-29).

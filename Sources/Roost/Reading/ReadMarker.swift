@@ -44,10 +44,16 @@ private final class ReadMarker {
         guard channel.unreadCount > 0 else {
             // All of it was read, on whatever device, or is the user's own. What of it is marked as unread later stays so.
             marked = max(marked, channel.lastMessage?.seq ?? 0)
-            return nil
+            return channel.hasMention ? mentionSeq().flatMap { $0 > max(membership.readSeq, marked) ? $0 : nil } : nil
         }
         let shown = messages.map { list in list.items.lazy.compactMap { $0.message?.seq }.last } ?? channel.lastMessage?.seq
         return shown.flatMap { $0 > max(membership.readSeq, marked) ? $0 : nil }
+    }
+
+    /// Up to where the mentions on the screen are read: a message that was read may mention the user since it was edited.
+    private func mentionSeq() -> Seq? {
+        guard let messages else { return channel.channel?.counters.seq }
+        return messages.items.lazy.compactMap(\.message).filter { $0.mentionees?.isEmpty == false }.map(\.changeSeq).max()
     }
 
     private func mark() {

@@ -3,25 +3,28 @@ import RoostAPI
 
 /// Which channels want to know what has arrived. No row says it of a type: it is asked once with each connection.
 struct ArrivalRules {
-    /// Types whose channels don't, unless they have a policy of their own.
-    private var withoutTypes: Set<ChannelType> = []
-    private var withoutChannels: Set<ChannelID> = []
+    /// Types that have one of the two rules off, for their channels without that rule in a policy of their own.
+    private var (withoutReading, withoutDelivery): (Set<ChannelType>, Set<ChannelType>) = ([], [])
+    /// Channels that don't want to know, each with the policy of its own that it had.
+    private var withoutChannels: [ChannelID: PolicyChanges?] = [:]
 
-    func mayWant(_ type: ChannelType, hasPolicy: Bool) -> Bool { hasPolicy || !withoutTypes.contains(type) }
-
-    func wants(_ channel: Channel) -> Bool {
-        guard !withoutChannels.contains(channel.channelId), channel.counters.memberCount <= Limits.largeChannelMembers else {
-            return false
-        }
-        return channel.policy?.deliveryEvents ?? !withoutTypes.contains(channel.type)
+    func mayWant(_ type: ChannelType, hasPolicy: Bool) -> Bool {
+        hasPolicy || !withoutReading.contains(type) && !withoutDelivery.contains(type)
     }
 
-    /// The server has refused to be told.
-    mutating func refused(_ channel: Channel) {
-        if channel.policy?.deliveryEvents == nil {
-            withoutTypes.insert(channel.type)
-        } else {
-            withoutChannels.insert(channel.channelId)
+    func wants(_ channel: Channel) -> Bool {
+        if let policy = withoutChannels[channel.channelId], policy == channel.policy { return false }
+        guard channel.counters.memberCount <= Limits.largeChannelMembers else { return false }
+        return channel.policy?.readEvents ?? !withoutReading.contains(channel.type)
+            && channel.policy?.deliveryEvents ?? !withoutDelivery.contains(channel.type)
+    }
+
+    /// The server has refused to be told, by a rule of the channel or of its type.
+    mutating func refused(_ channel: Channel, by rule: String?) {
+        switch rule.flatMap(PolicyName.init) {
+        case .readEvents where channel.policy?.readEvents == nil: withoutReading.insert(channel.type)
+        case .deliveryEvents where channel.policy?.deliveryEvents == nil: withoutDelivery.insert(channel.type)
+        default: withoutChannels.updateValue(channel.policy, forKey: channel.channelId)
         }
     }
 }
@@ -47,7 +50,7 @@ extension SyncDriver {
             } catch let error as RoostError where error.isRetryable {
                 untold[id] = seq
             } catch let error as RoostError where error.code == .featureDisabled {
-                arrivalRules.refused(view.channel)
+                arrivalRules.refused(view.channel, by: error.rule)
             } catch {
                 // Such as the end of the membership: nobody is to be told any more.
             }

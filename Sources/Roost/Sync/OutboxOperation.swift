@@ -231,6 +231,12 @@ struct OutboxItem: Hashable, Sendable {
     /// Whether the server refused it for good.
     var isRefused: Bool { failure != nil && !isWaiting }
 
+    /// Whether it is for another server than the one that operations are sent to.
+    func isForAnother(than server: String?) -> Bool {
+        guard let meant = self.server, let server else { return false }
+        return meant != server
+    }
+
     /// Whether the server can't have it: it can still be changed, or taken away without a trace.
     var isUnsent: Bool { firstSentAt == nil || failure != nil }
 

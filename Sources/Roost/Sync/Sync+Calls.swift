@@ -187,10 +187,14 @@ extension Sync {
             if let users = try? ReplyResult<NamedUsers>.decode(bytes).users { take(users) }
         case .watchAll(let ended):
             guard let page = try? ReplyResult<Page<ChannelView>>.decode(bytes) else { return }
+            let isWatched = { (view: ChannelView) in
+                view.ownCapabilities.contains(.channelWatch) && !ended.contains(view.channel.channelId)
+            }
+            recheckUsers(watching: page.items.filter(isWatched).map { ($0.channel, $0.membership) })
             take(page.users ?? [])
             for view in page.items {
                 let id = view.channel.channelId
-                if view.ownCapabilities.contains(.channelWatch), !ended.contains(id) {
+                if isWatched(view) {
                     watched.insert(id)
                     emit(.watching(id))
                 }
@@ -199,12 +203,16 @@ extension Sync {
         case .watch(let channel):
             let state = try? ReplyResult<WatchedChannel>.decode(bytes)
             watched.insert(state?.channel.channelId ?? channel)
-            if let state { arrived(state) }
+            if let state {
+                recheckUsers(watching: [(state.channel, state.membership)])
+                arrived(state)
+            }
             emit(.watching(state?.channel.channelId ?? channel))
         case .watchEnded: if let state = try? ReplyResult<WatchedChannel>.decode(bytes) { arrived(state) }
         case .hold(let holder):
             guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
             if watchHolders[holder] != nil { watchHolders[holder] = state.channel.channelId }
+            recheckUsers(watching: [(state.channel, state.membership)])
             arrived(state)
             emit(.watching(state.channel.channelId))
         }

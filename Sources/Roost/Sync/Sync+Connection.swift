@@ -79,9 +79,17 @@ extension Sync {
     private mutating func authenticate() {
         guard phase == .opening, let token else { return }
         do {
-            emit(.send(try JSONWriter.bytes(of: AuthenticateFrame(token: token, client: client, device: device))))
+            let frame = try JSONWriter.bytes(of: AuthenticateFrame(token: token, client: client, device: device))
+            guard frame.count <= Limits.unauthenticatedSizeBytes else {
+                // Whatever the provider returned, a page of a proxy say, no server would read it.
+                let max = Limits.unauthenticatedSizeBytes
+                return refused(
+                    RoostError(.unauthenticated, "The token makes a frame of \(frame.count) bytes; a server reads at most \(max)."))
+            }
+            emit(.send(frame))
             phase = .authenticating
         } catch {
+            self.token = nil
             lose(.tokenProvider, "the token can't be written: \(error)")
         }
     }
@@ -107,8 +115,7 @@ extension Sync {
             emit(.unwatched(unwatched.channel))
             log(.notice, "\(unwatched.channel) isn't watched any more: the right to read it has ended.")
         } else if let ended = frame.readingEnded {
-            endReading(ended.channel)
-            showOverlay(of: ended.channel)
+            readingHasEnded(ended.channel)
         } else if let signal = frame.signal {
             guard isAuthenticated else { return }
             if let change = signal.users { take(change) } else { emit(.signal(signal)) }
@@ -147,10 +154,10 @@ extension Sync {
     private mutating func refused(_ error: RoostError) {
         log(.warning, "The server refused the connection: \(error.code.rawValue): \(error.message)")
         switch error.code {
-        case .unauthenticated: token = nil
         case .tokenExpired, .tokenRevoked: return renewToken(error)
         case .userDeactivated: return shutOut(error)
-        default: break
+        // Asked again with the same frame, the server would say the same. What passes by itself has nothing to do with the token.
+        default: if !error.isRetryable { token = nil }
         }
         retryAfter = error.retryAfterMilliseconds.map(Self.wait) ?? retryAfter
         endConnection(error)
@@ -167,10 +174,16 @@ extension Sync {
         case .unauthenticated:
             refused(RoostError(.unauthenticated, reason.message.isEmpty ? "The token was refused." : reason.message))
         default:
+            if let code, phase == .authenticating, Self.codesAboutFrames.contains(code) {
+                return refused(RoostError(.unauthenticated, "The server couldn't read the token: \(code) \(reason.message)"))
+            }
             guard let code else { return lose(reason.cause, reason.message.isEmpty ? "the connection ended" : reason.message) }
             lose(.server, "the server closed the connection: \(code) \(reason.message)")
         }
     }
+
+    /// The codes of RFC 6455 with which a server closes a connection because of what it was sent: its bytes, its form or its size.
+    private static let codesAboutFrames: Set<UInt16> = [1002, 1003, 1007, 1008, 1009]
 
     /// An expired or revoked token is an everyday thing, also after a while without a connection: another one is fetched at once, unless the last was
     /// refused from the start.
@@ -273,6 +286,7 @@ extension Sync {
             emit(.cancelTimer(.handshake))
             emit(.cancelTimer(.liveness))
             emit(.cancelTimer(.users))
+            emit(.cancelTimer(.userPause))
             userQuestions.disconnected()
         }
         phase = .waiting

@@ -3,7 +3,7 @@ import RoostAPI
 
 /// Taking operations into the outbox: what the server can't have yet is changed, and where only the last one counts, the last one is kept.
 extension Sync {
-    mutating func enqueue(_ operation: OutboxOperation, id: Int64, at time: Timestamp, for token: CallToken) {
+    mutating func enqueue(_ operation: OutboxOperation, id: Int64, at time: Timestamp, told: Seq = 0, for token: CallToken) {
         lastNumber = lastNumber.addingWithSaturation(1)
         let item = OutboxItem(id: id, number: lastNumber, operation: operation, createdAt: time, server: server)
         switch operation {
@@ -13,20 +13,25 @@ extension Sync {
         case .undelete(let undelete): enqueue(item, undelete, for: token)
         case .deleteMany, .deleteForMe, .purge: enqueue(item, deleting: operation.changed, for: token)
         case .metaArrays: keep(item, for: token)
-        case .read(let read): enqueue(item, read, for: token)
+        case .read(let read): enqueue(item, read, told: told, for: token)
         case .unread(let unread):
             // Whoever wants to see it unread has stopped reading.
             endReading(unread.channel)
             keep(item, for: token)
-        case .reset:
+        case .reset(let reset):
             var item = item
-            item.concealedSeq = item.channel.flatMap { saved.channels[$0]?.cursor }
+            item.concealedSeq = saved.channels[reset.channel]?.cursor
+            item.operation = .reset(ResetHistory(channel: reset.channel, upTo: seenSeq(in: reset.channel)))
             let superseded = pending(in: item.channel) { earlier in
                 if case .reset = earlier.operation { earlier.isUnsent && !isInFlight(earlier) } else { false }
             }
             keep(item, removing: superseded, for: token)
         case .hide, .unhide:
             var item = item
+            if case .hide(var hide) = operation {
+                hide.upTo = seenSeq(in: hide.channel)
+                item.operation = .hide(hide)
+            }
             let isConcealing = operation.isConcealing
             if isConcealing { item.concealedSeq = item.channel.flatMap { saved.channels[$0]?.cursor } }
             // Hiding with the messages so far does more than the next one takes back, unless that conceals more of them.
@@ -49,15 +54,24 @@ extension Sync {
         }
     }
 
+    /// How far the user has seen a channel, so that they hide and conceal nothing that comes until the server learns of it. Nil while messages of theirs are on
+    /// their way, which they mean too: their places aren't known yet.
+    private func seenSeq(in channel: ChannelID) -> Seq? {
+        let sent = queues[channel].map { queue in queue.messages.values.compactMap { queue.items[$0] } } ?? []
+        guard sent.allSatisfy(\.isRefused), !acknowledged.keys.contains(where: { $0.channel == channel }) else { return nil }
+        return saved.channels[channel]?.cursor
+    }
+
     private mutating func enqueue(_ item: OutboxItem, sending message: SendMessage, for token: CallToken) {
         let key = MessageKey(channel: message.channel, clientId: message.clientId)
         if let known = acknowledged[key] {
             emit(.settled(key, .success(known.message)))
             return reply(token)
         }
-        // Sending with a client id that is on its way already is no second message; with one that was refused, it is another attempt.
-        guard self.item(.message(key)) == nil else {
-            retry(.message(key))
+        // Sending with a client id that is on its way already is no second message; with one that was refused, or was meant for another server, it is
+        // another attempt.
+        if let known = self.item(.message(key)) {
+            if known.failure != nil || !isForThisServer(known) { sendAnew(known) }
             return reply(token)
         }
         keep(item, for: token)
@@ -130,7 +144,7 @@ extension Sync {
         }
     }
 
-    private mutating func enqueue(_ item: OutboxItem, _ read: MarkRead, for token: CallToken) {
+    private mutating func enqueue(_ item: OutboxItem, _ read: MarkRead, told: Seq, for token: CallToken) {
         var (item, read) = (item, read)
         // All of it is what this device has of it: a message that comes later wasn't seen.
         read.seq = read.seq ?? saved.channels[read.channel]?.cursor
@@ -139,6 +153,11 @@ extension Sync {
         // What was marked as unread since a mark is read by this one alone.
         let unmarked =
             pending(in: read.channel) { if case .unread = $0.operation { true } else { false } }.map(\.number).max() ?? -1
+        // What the server has said to be read isn't marked once more: another device may have marked it as unread since, and this one not learned of it.
+        guard unmarked >= 0 || read.seq ?? .max > told else {
+            showOverlay(of: read.channel)
+            return reply(token)
+        }
         for earlier in pending(in: read.channel, where: { $0.number > unmarked }) {
             guard case .read(let before) = earlier.operation else { continue }
             if !earlier.isRefused, let seq = read.seq, before.seq ?? -1 >= seq { return reply(token) }
@@ -207,7 +226,7 @@ extension Sync {
         return item
     }
 
-    private func pending(in channel: ChannelID?, where matches: (OutboxItem) -> Bool) -> [OutboxItem] {
+    func pending(in channel: ChannelID?, where matches: (OutboxItem) -> Bool) -> [OutboxItem] {
         queues[channel]?.others.filter { isForThisServer($0) && matches($0) } ?? []
     }
 

@@ -38,10 +38,33 @@ extension Sync {
         for channel in reading.keys.sorted() { showOverlay(of: channel) }
     }
 
+    /// Takes over the operations that another chat of the same files has left. What this one knows is as it knows it.
+    mutating func takeOver(_ outbox: SavedOutbox) {
+        lastNumber = max(lastNumber, outbox.lastNumber)
+        var channels: [ChannelID?] = []
+        for item in outbox.items where queues[item.channel]?.items[item.id] == nil {
+            // Its row is there until the stream brings it.
+            if let message = item.message, acknowledged[message] != nil { continue }
+            queues[item.channel, default: OutboxQueue()].put(item, for: server)
+            if !channels.contains(item.channel) { channels.append(item.channel) }
+        }
+        for channel in channels {
+            showOverlay(of: channel)
+            sendNext(in: channel)
+        }
+    }
+
     // MARK: Rows
 
+    /// Sends a refused operation again. What is meant for another server waits for ``resolveOthers(discard:)``.
     mutating func retry(_ row: OutboxRow) {
-        guard var item = item(row), item.failure != nil || !isForThisServer(item) else { return }
+        guard let item = item(row), item.failure != nil, isForThisServer(item) else { return }
+        sendAnew(item)
+    }
+
+    /// Sends an operation to this server as if it had never been sent.
+    mutating func sendAnew(_ item: OutboxItem) {
+        var item = item
         if item.isWaiting { endWaiting(in: item.channel) }
         // Refused, the server hasn't carried it out: it is another attempt.
         item.firstSentAt = nil
@@ -92,19 +115,30 @@ extension Sync {
     /// The connection is one to this server. What is meant for another one waits until the app decides.
     mutating func met(_ name: String?) {
         guard let name, name != server else { return }
+        let former = server
         server = name
         emit(.outbox(.server(name)))
         for channel in queuedChannels {
-            for item in queues[channel]?.items.values.map(\.self) ?? [] { queues[channel]?.put(item, for: name) }
+            for var item in (queues[channel]?.items.values.map(\.self) ?? []).sorted(by: { $0.place < $1.place }) {
+                guard item.server == nil else {
+                    queues[channel]?.put(item, for: name)
+                    continue
+                }
+                // It was asked for before any server was known: the first one that is met is the one that was meant.
+                item.server = former ?? name
+                put(item)
+            }
             showOverlay(of: channel)
         }
     }
 
     mutating func sendAll() {
         for channel in queuedChannels { sendNext(in: channel) }
+        for channel in readingRetries.keys.sorted() { tellStartBehindOutbox(of: channel) }
     }
 
     mutating func sendNext(in channel: ChannelID?) {
+        if let channel { tellStartBehindOutbox(of: channel) }
         guard phase == .online, var item = queues[channel]?.next else { return }
         guard item.firstSentAt != nil, !item.isWaiting else {
             // After a refusal, the server doesn't have it.
@@ -177,7 +211,7 @@ extension Sync {
             if let message = item.message {
                 acknowledge(item, message, bytes)
             } else {
-                settleEdit(item, bytes)
+                settleChange(item, bytes)
                 complete(item)
             }
         case .failure(let error): sendFailed(item, error)

@@ -5,11 +5,13 @@ import RoostAPI
 /// by itself, as long as this connection lasts; the next one begins again once it has caught up.
 ///
 /// A server that can't take it now is told again a little later, that a channel is read as well as that it isn't any more. Whoever began to read
-/// waits for what comes of it.
+/// waits for what comes of it. What the user had marked as unread before is told first, since that ends reading.
 extension Sync {
     /// What the server couldn't be told of a channel.
     struct ReadingRetry: Hashable, Sendable {
         var refusals = PassingRefusals()
+        /// Whether it is told when the outbox has nothing more that comes first.
+        var isBehindOutbox = false
         /// The callers who wait for the beginning.
         var waiting: [CallToken] = []
     }
@@ -18,17 +20,41 @@ extension Sync {
         reading[channel] = reading[channel] ?? 0
         showOverlay(of: channel)
         guard isAuthenticated else { return emit(.reply(token, .success([]))) }
-        send(StartReading(channel: channel), for: .startReading(channel, token))
+        tellStart(of: channel, for: token)
+    }
+
+    /// Tells the server that a channel is read, or has that wait for what comes first.
+    mutating func tellStart(of channel: ChannelID, for token: CallToken? = nil) {
+        guard isUnreadFirst(channel) else { return send(StartReading(channel: channel), for: .startReading(channel, token)) }
+        var retry = readingRetries[channel] ?? ReadingRetry()
+        retry.isBehindOutbox = true
+        if let token { retry.waiting.append(token) }
+        readingRetries[channel] = retry
+    }
+
+    /// Tells the server that a channel is read, if that has waited for the outbox and needn't any more.
+    mutating func tellStartBehindOutbox(of channel: ChannelID) {
+        guard isAuthenticated, readingRetries[channel]?.isBehindOutbox == true, !isUnreadFirst(channel) else { return }
+        readingRetries[channel]?.isBehindOutbox = false
+        tellStart(of: channel)
+    }
+
+    /// Whether the user marked messages of a channel as unread before they began to read it, and the server doesn't know. One that is refused until some time
+    /// holds nobody up.
+    private func isUnreadFirst(_ channel: ChannelID) -> Bool {
+        guard reading[channel] != nil else { return false }
+        return !pending(in: channel) { if case .unread = $0.operation { $0.failure == nil } else { false } }.isEmpty
     }
 
     /// What this device has of the channel is marked as read, as by the user: without a connection the server knows of nothing that was read.
-    mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, for token: CallToken) {
+    mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, told: Seq, for token: CallToken) {
+        let told = max(told, reading[channel] ?? 0)
         guard endReading(channel) else { return emit(.reply(token, .success([]))) }
         guard saved.channels[channel] != nil else {
             showOverlay(of: channel)
             return emit(.reply(token, .success([])))
         }
-        enqueue(.read(MarkRead(channel: channel)), id: id, at: time, for: token)
+        enqueue(.read(MarkRead(channel: channel)), id: id, at: time, told: told, for: token)
     }
 
     /// Reads a channel no more. The server is told whatever ends it, or it would go on marking what arrives here.
@@ -42,6 +68,13 @@ extension Sync {
         return true
     }
 
+    /// The server has ended the reading that it knew of: not one that it is still to be told of.
+    mutating func readingHasEnded(_ channel: ChannelID) {
+        guard !isUnreadFirst(channel) else { return }
+        endReading(channel)
+        showOverlay(of: channel)
+    }
+
     /// The membership is over, and the reading with it.
     mutating func forgetReading(_ channel: ChannelID) {
         reading[channel] = nil
@@ -49,18 +82,22 @@ extension Sync {
     }
 
     mutating func readingBegan(_ channel: ChannelID, _ result: Result<[UInt8], RoostError>, for token: CallToken?) {
+        // Whoever has begun again since is told of that beginning.
+        let hasEnded = reading[channel] == nil || readingRetries[channel]?.isBehindOutbox == true
         guard case .failure(let error) = result else {
+            guard !hasEnded else {
+                // It may be the end that is told again.
+                if let token { emit(.reply(token, .success([]))) }
+                return
+            }
             // The answer to a resume may be older than this one, and come later.
             if phase == .online, let answer = try? ReplyResult<UnreadCount>.decode(result.get()) {
                 noteReading(of: channel, upTo: answer.readSeq)
             }
-            // Of one that has ended meanwhile it may be the end that is told again.
-            guard reading[channel] == nil else { return endRetrying(channel, with: .success([]), token) }
-            if let token { emit(.reply(token, .success([]))) }
-            return
+            return endRetrying(channel, with: .success([]), token)
         }
         // Whoever has stopped meanwhile doesn't begin again.
-        if reading[channel] == nil {
+        guard !hasEnded else {
             if let token { emit(.reply(token, error.isRetryable ? .success([]) : .failure(error))) }
             return
         }
@@ -93,7 +130,7 @@ extension Sync {
     mutating func tellReading(of channel: ChannelID) {
         guard isAuthenticated, readingRetries[channel] != nil else { return }
         if reading[channel] != nil {
-            send(StartReading(channel: channel), for: .startReading(channel, nil))
+            tellStart(of: channel)
         } else {
             send(StopReading(channel: channel), for: .stopReading(channel))
         }
@@ -118,6 +155,8 @@ extension Sync {
     /// now or while this one was away: nobody goes on reading, and the server has ended it too.
     mutating func readingWrites(for membership: Membership) -> [StoreWrite] {
         let channel = membership.channelId
+        // The user's own mark, which came before the reading.
+        guard !isUnreadFirst(channel) else { return [] }
         guard let known = reading[channel], membership.readSeq < known else {
             noteReading(of: channel, upTo: membership.readSeq)
             return []

@@ -10,11 +10,12 @@ extension Sync {
         mustRenewWatches = false
         // The channel's state came with the resume.
         for channel in watched.sorted() { send(WatchChannel(channel: channel, limit: 0), for: .watch(channel)) }
-        for channel in reading.keys.sorted() { send(StartReading(channel: channel), for: .startReading(channel, nil)) }
+        for channel in reading.keys.sorted() { tellStart(of: channel) }
     }
 
     mutating func watchRenewed(_ channel: ChannelID) {
-        watchRetries[channel] = nil
+        // One that begins with the connection does so before users are asked for.
+        if watchRetries.removeValue(forKey: channel) != nil { recheckUsers() }
         emit(.watching(channel))
     }
 

@@ -194,9 +194,11 @@ struct Sync: Sendable {
         case .hold(let token, let channel, let holder): hold(channel, by: holder, for: token)
         case .release(let holder): release(holder)
         case .untold(let arrivals): note(arrivals)
-        case .enqueue(let token, let operation, let id, let time): enqueue(operation, id: id, at: time, for: token)
+        case .enqueue(let token, let operation, let id, let time, let told):
+            enqueue(operation, id: id, at: time, told: told, for: token)
         case .startReading(let token, let channel): startReading(channel, for: token)
-        case .stopReading(let token, let channel, let id, let time): stopReading(channel, id: id, at: time, for: token)
+        case .stopReading(let token, let channel, let id, let time, let told):
+            stopReading(channel, id: id, at: time, told: told, for: token)
         case .kept(let token, let id, let channel): kept(id, of: channel, for: token)
         case .noted(let id, let channel, let time): noted(id, of: channel, at: time)
         case .outboxFailed(let outbox, let reason): outboxFailed(outbox, reason)
@@ -205,6 +207,7 @@ struct Sync: Sendable {
         case .resolveOthers(let discards): resolveOthers(discard: discards)
         case .storeFailed(let saved, let outbox, let reason): storeFailed(saved, outbox, reason)
         case .reopened(let saved, let outbox): reopened(saved, outbox)
+        case .left(let outbox): takeOver(outbox)
         case .trim(let starts): trim(starts)
         }
         defer { outputs = [] }
@@ -228,6 +231,7 @@ struct Sync: Sendable {
         case .outbox(let channel): sendAgain(in: channel)
         case .draft(let channel): releaseDraft(in: channel)
         case .users: askForUsers()
+        case .userPause: userPauseEnded()
         case .arrivals: tellArrivals()
         case .reading(let channel): tellReading(of: channel)
         case .watch(let channel): watchAgain(channel)

@@ -74,12 +74,11 @@ extension SyncDriver {
         case .outbox, .kept, .noted: break
         case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })
         case .settled(let key, let result): settle(key, result)
+        case .repeated(let edit):
+            let message = try? await files().store.read { try $0.message(edit.message, in: edit.channel) }
+            if let message { droppedMentions.note(message.answered(edit)) }
         case .status(let status): set(status)
-        case .event(let event, let position):
-            if case .happened(let news) = event, news.kind == .messageNew, let channel = news.channel, let actor = news.actor {
-                signals.send(.wrote(actor, channel))
-            }
-            events.send(event, at: position)
+        case .event(let event, let position): await tell(event, at: position)
         case .signal(let signal): signals.send(.signal(signal))
         case .watching(let channel): signals.send(.watching(channel))
         case .unwatched(let channel): signals.send(.unwatched(channel))
@@ -88,6 +87,21 @@ extension SyncDriver {
         case .cancelTimer(let timer): timers.cancel(timer)
         case .log(let level, let message): environment.logger.log(level: level, "\(message)")
         }
+    }
+
+    /// Tells the app of an event that is stored.
+    private func tell(_ event: ChatEvent, at position: StreamPosition?) async {
+        guard case .happened(var news) = event else { return events.send(event, at: position) }
+        if news.kind == .messageNew, let channel = news.channel, let actor = news.actor {
+            signals.send(.wrote(actor, channel))
+        } else if let message = news.message, let position {
+            // An event is the same for all members. What one of them has deleted for themselves, only the store knows.
+            guard let shown = try? await files().store.read({ try $0.shown(message) }) else {
+                return events.send(.missed(after: [position.channel: position.seq.subtractingWithSaturation(1)]), at: nil)
+            }
+            news.message = shown
+        }
+        events.send(.happened(news), at: position)
     }
 
     /// One call at a time: the machine requests the next token only after this one came, failed or was given up.
@@ -135,7 +149,12 @@ extension SyncDriver {
     private func apply(_ writes: [OutboxWrite], _ times: inout [Int64: Timestamp]) async -> (any Error)? {
         let files: SyncFiles
         do { files = try await self.files() } catch { return error }
-        defer { files.store.signals.signal(StoreChange(outbox: Set(writes.compactMap(\.channel)), isOutbox: true)) }
+        defer {
+            var change = StoreChange(outbox: Set(writes.compactMap(\.channel)), isOutbox: true)
+            // Of every operation it is another question now whether it is for this server.
+            if writes.contains(where: { if case .server = $0 { true } else { false } }) { change.merge(.everything) }
+            files.store.signals.signal(change)
+        }
         do {
             times.merge(try await files.outbox.apply(writes)) { _, new in new }
             return nil

@@ -90,8 +90,10 @@ extension SyncDriver {
     }
 
     private func giveUpConnecting(_ token: CallToken, after timeout: Duration) {
-        var message = "There was no connection within \(timeout)."
-        if case .waiting(_, let reason) = statuses.current { message = "There was no connection within \(timeout): \(reason)." }
+        // While another attempt is under way, the reason is that of the one before.
+        let last = statuses.changes(since: 0).values.suffix(2)
+        let reason = last.compactMap { if case .waiting(_, let reason) = $0 { reason } else { nil } }.last
+        let message = "There was no connection within \(timeout)\(reason.map { ": \($0)" } ?? "")."
         connecting.removeValue(forKey: token)?.resume(throwing: RoostError(.notConnected, message))
     }
 
@@ -119,8 +121,13 @@ extension SyncDriver {
     }
 
     nonisolated(nonsending) func stopReading(_ channel: ChannelID) async throws {
-        _ = try await answer(order.take()) {
-            .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now())
+        try await stopReading(channel, order.take())
+    }
+
+    private func stopReading(_ channel: ChannelID, _ turn: CallOrder.Turn) async throws {
+        let told = await toldReadSeq(of: channel)
+        _ = try await answer(turn) {
+            .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now(), told: told)
         }
     }
 
@@ -187,11 +194,12 @@ extension SyncDriver {
         defer { turn.pass() }
         _ = try await prepare()
         try await requireSession()
+        let told = await toldReadSeq(for: operation)
         let token = nextToken()
         // It is kept whether the caller waits or not.
         _ = try await withCheckedThrowingContinuation { continuation in
             replies[token] = continuation
-            submit(.enqueue(token, operation, id: .random(in: 1...Int64.max), at: environment.now()))
+            submit(.enqueue(token, operation, id: .random(in: 1...Int64.max), at: environment.now(), told: told))
             turn.pass()
         }
     }

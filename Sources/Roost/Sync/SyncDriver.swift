@@ -65,6 +65,8 @@ actor SyncDriver {
     var suspended: Suspended?
     /// Whether the machine has to read the files again: another process may have had them, or another chat of this one.
     var isReopened = false
+    /// Whether another chat of this process is gone, which may have left something in the outbox.
+    private var isLeftAlone = false
     /// Whether the user is logging out, or has: the app's requests are refused. Then, whether that is done: nothing is handled any more.
     private var isLoggingOut = false
     /// Whether it is found out whether the user can log out: the app's requests wait for that.
@@ -144,6 +146,7 @@ actor SyncDriver {
                 // The user may have logged out meanwhile: a machine that nobody gives anything to would never answer.
                 try await requireSession()
                 self.machine = machine
+                files.whenReleased { [weak self] in Task { await self?.takeOver() } }
                 return files
             }
         preparation = task
@@ -200,6 +203,26 @@ actor SyncDriver {
         files.store.signals.signal(.everything)
     }
 
+    /// Has the machine send what another chat of the same files has left in the outbox.
+    private func takeOver() async {
+        // What lets go of its files in the background reads them anyway when it takes them back.
+        guard suspended == nil else { return }
+        isLeftAlone = true
+        await drain()
+    }
+
+    private func readLeftovers() async {
+        guard isLeftAlone else { return }
+        isLeftAlone = false
+        guard !hasEnded, let files = try? await files() else { return }
+        do {
+            inputs.insert(.left(try await files.outbox.saved()), at: 0)
+        } catch {
+            environment.logger.error("The outbox couldn't be read again.", metadata: ["error": "\(error)"])
+        }
+        files.store.signals.signal(.everything)
+    }
+
     /// Has the machine go on from what is stored, before it handles anything that came meanwhile.
     func storeFailed(_ store: Store, _ reason: String) async {
         let saved = (try? await store.savedState()) ?? SavedState()
@@ -249,9 +272,10 @@ actor SyncDriver {
     }
 
     private func handleInputs() async {
-        while !inputs.isEmpty || damage != nil || isReopened {
+        while !inputs.isEmpty || damage != nil || isReopened || isLeftAlone {
             await replaceDamagedCache()
             await readAgain()
+            await readLeftovers()
             let batch = inputs
             inputs = []
             inputBytes = 0

@@ -59,6 +59,9 @@ struct SyncFiles: Sendable {
     /// Whether another chat of this process has the files too.
     var isShared: Bool { lock?.isShared == true }
 
+    /// Calls back each time that another chat of this process has let go of the files.
+    func whenReleased(_ action: @escaping @Sendable () -> Void) { lock?.whenReleased(action) }
+
     /// - Throws: `RoostError` with `unavailable` if another process has the files, to which they were left.
     func requireFree() throws { try lock?.requireFree() }
 

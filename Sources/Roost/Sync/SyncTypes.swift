@@ -91,6 +91,8 @@ extension Sync {
         /// The draft that the user types in a channel.
         case draft(ChannelID)
         case users
+        /// Between two questions about all users who are shown.
+        case userPause
         case arrivals
         /// What the server couldn't be told of a channel that is read, or isn't any more.
         case reading(ChannelID)
@@ -119,11 +121,12 @@ extension Sync {
         case release(Int64)
         /// What has arrived couldn't be told.
         case untold([ChannelID: Seq])
-        /// An operation to be kept until it is carried out, with an id drawn at random, and this device's time.
-        case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp)
+        /// An operation to be kept until it is carried out, with an id drawn at random, and this device's time. With how far the server has said that the
+        /// channel is read, if the operation marks that.
+        case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp, told: Seq = 0)
         case startReading(CallToken, ChannelID)
         /// With what the mark of what was read is enqueued with.
-        case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp)
+        case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp, told: Seq = 0)
         /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file.
         case kept(CallToken, Int64, of: ChannelID?)
         /// What ``Output/noted(_:of:at:)`` asked for is in the file, with the time that is there; nil if the operation isn't there any more.
@@ -139,6 +142,8 @@ extension Sync {
         case storeFailed(SavedState, SavedOutbox?, String)
         /// The files were let go of, and are open again. Carries what they hold: other processes may have had them.
         case reopened(SavedState, SavedOutbox)
+        /// Another chat of the same files is gone. Carries what the outbox holds, with what that one has left.
+        case left(SavedOutbox)
         /// The cache has outgrown its size. Carries the seqs from which channels keep their messages.
         case trim([ChannelID: Seq])
     }
@@ -162,8 +167,10 @@ extension Sync {
         case noted(Int64, of: ChannelID?, at: Timestamp)
         /// The frame that answers a call, or why there is none.
         case reply(CallToken, Result<[UInt8], RoostError>)
-        /// The outcome of a message of the outbox, or a message as an edit from the outbox has made it.
+        /// The outcome of a message of the outbox, or a message as a change from the outbox has made it.
         case settled(MessageKey, Result<Message, RoostError>)
+        /// An edit was made, and the answer that would have had the message was lost.
+        case repeated(EditMessage)
         case status(Status)
         /// News for the app, once the rows before it are stored; with its place in a channel's stream, if it has one.
         case event(ChatEvent, StreamPosition?)

@@ -45,7 +45,7 @@ public final class LivePreferences {
             sharesDelivery: sharesDelivery, sharesPresence: sharesPresence)
     }
 
-    /// Every state from now on, the current one first.
+    /// The state from now on, the current one first. A slow reader gets the newest, and not each one in between.
     public var updates: AsyncStream<Preferences> {
         observers.values(of: self, startingWith: follower.hasAnswer ? preferences : nil)
     }

@@ -34,7 +34,7 @@ public final class LiveUser: Identifiable {
             })
     }
 
-    /// Every state from now on, the current one first.
+    /// The state from now on, the current one first. A slow reader gets the newest, and not each one in between.
     public var updates: AsyncStream<UserSummary> {
         observers.values(of: self, startingWith: follower.hasAnswer ? user : nil)
     }

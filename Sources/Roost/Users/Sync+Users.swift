@@ -4,8 +4,9 @@ import RoostAPI
 /// What is shown of users. Rows and events name them by their ids, and live objects say whom they show.
 ///
 /// With each connection the server is asked once for each of them whose name and picture it hasn't brought on its own since: they may have changed
-/// meanwhile, or only the id is known. All that are shown within a moment are one question, and what changes from then on is told by signals. Users
-/// that no live object shows aren't requested. Somebody whom the server didn't know is asked about once more when a row shows that they exist. A
+/// meanwhile, or only the id is known. All that are shown within a moment are one question, and what changes from then on is told by signals: to all members of
+/// small channels, and in others to those who watch. So when a watch of such a channel begins, all who are shown are asked for once more. Users that no live
+/// object shows aren't requested. Somebody whom the server didn't know is asked about once more when a row shows that they exist. A
 /// question that couldn't be asked, because there is no connection or the server is busy, is asked later.
 extension Sync {
     struct UserQuestions: Hashable, Sendable {
@@ -28,6 +29,8 @@ extension Sync {
         /// Whether something changed since the question under way was asked, of which its answer may not know.
         private var isOutdated = false
         var isAskingSoon = false
+        /// Whether all were asked for lately because a watch began, and whether another one has begun since.
+        private var (isPausing, isDue) = (false, false)
         /// Questions in a row that weren't answered.
         private(set) var failures = 0
 
@@ -152,15 +155,37 @@ extension Sync {
             wait(for: shown)
         }
 
+        /// A watch has begun, and what has changed before it wasn't told.
+        ///
+        /// - Returns: Whether those who are shown are asked for now, so that the next watches have to wait. Else it is done after the pause, or nobody is shown.
+        mutating func recheckSinceWatching() -> Bool {
+            guard !isPausing else {
+                isDue = true
+                return false
+            }
+            guard !versions.isEmpty else { return false }
+            recheck()
+            isPausing = true
+            return true
+        }
+
+        /// - Returns: Whether a watch began during the pause.
+        mutating func pauseEnded() -> Bool {
+            defer { (isPausing, isDue) = (false, false) }
+            return isDue
+        }
+
         /// Another connection: its server may be less busy, names may have changed, and users may exist by now.
         mutating func disconnected() {
             (asked, waiting, current, isOutdated) = ([], [], [], false)
             (absent, met, metMeanwhile) = ([], [], [])
             wait(for: shown)
-            (failures, isAskingSoon) = (0, false)
+            (failures, isAskingSoon, isPausing, isDue) = (0, false, false, false)
         }
     }
 
+    /// The pause between two questions about all who are shown: somebody may open one channel after another.
+    private static let recheckPause = Duration.seconds(10)
     /// So long more users are waited for.
     private static let gathering = Duration.milliseconds(20)
 
@@ -197,6 +222,22 @@ extension Sync {
         // Many clients are told that at once.
         askForUsersSoon(after: .milliseconds(500 + Int64(random.next() % 4500)))
     }
+
+    /// A watch of channels begins. In small channels, members are told of new names without one.
+    mutating func recheckUsers(watching channels: [(channel: Channel, membership: Membership?)]) {
+        let isNews = channels.contains { channel, membership in
+            membership?.state != .member || channel.counters.memberCount > Limits.receiptMembers
+        }
+        if isNews { recheckUsers() }
+    }
+
+    mutating func recheckUsers() {
+        guard userQuestions.recheckSinceWatching() else { return }
+        emit(.startTimer(.userPause, Self.recheckPause))
+        askForUsersSoon()
+    }
+
+    mutating func userPauseEnded() { if userQuestions.pauseEnded() { recheckUsers() } }
 
     /// Asks in a moment, unless it does so anyway, or there is nothing to ask.
     mutating func askForUsersSoon(after delay: Duration = Sync.gathering) {

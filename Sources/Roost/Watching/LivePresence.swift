@@ -3,7 +3,7 @@ import RoostAPI
 
 /// How many of a channel's members are online, as a live object (SB-63, D-38).
 ///
-/// It watches the channel as long as it is kept, again after each reconnect and when the user comes back to the channel, because the server tells only
+/// It watches the channel as long as it is kept, again after each reconnect and when the user comes back to the channel or may read it again, because the server tells only
 /// watchers who comes and goes. A list of members shows who they are (``MemberList``, ``MemberItem/isOnline``). Members who don't share it always appear offline to others.
 @MainActor @Observable
 public final class LivePresence {
@@ -37,7 +37,7 @@ public final class LivePresence {
             .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
             ended: { [weak self] in self?.show(0) },
             changed: { [weak self] _ in
-                // The watch has ended with the membership.
+                // The watch has ended with the membership, or with the right to read.
                 if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
             })
         let news = chat.driver.signals.news(of: channel)

@@ -122,6 +122,29 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
+    @Test("AM-26 SB-15 SB-20 SB-26 AM-43 A live channel shows what its own call has brought when the call returns")
+    func shownOnReturn() async throws {
+        let view = ChannelView(
+            channel: channel(counters(3, messages: 2)),
+            membership: membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 1), ownCapabilities: [.messageSend])
+        for isInvited in [true, false] {
+            let chat = try await ScriptedServer { call in
+                ["member.join", "invitation.accept"].contains(call.operation) ? .result(view) : .nothing
+            }.connected()
+            let live = chat.channel("general")
+            try await live.loaded()
+            if isInvited { try await live.acceptInvitation() } else { try await live.join() }
+            #expect(live.currentUserMembership == .member && live.hasPermission(.messageSend) && live.unreadCount == 2)
+            try await live.markRead()
+            #expect(live.unreadCount == 0)
+            try await live.hide()
+            #expect(live.hiddenState == .hiddenAllowAutoUnhide)
+            try await live.leave()
+            #expect(live.currentUserMembership == .none)
+            await chat.disconnect()
+        }
+    }
+
     @Test("AM-07 AM-08 A duration is whole seconds on the wire, nothing is for ever, and none at all is refused")
     func durations() async throws {
         let durations: [Duration] = [.seconds(60), .milliseconds(1), .milliseconds(1500), .zero, .seconds(-1)]

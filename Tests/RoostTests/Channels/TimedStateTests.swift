@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import RoostAPI
+import Synchronization
 import Testing
 
 @testable import Roost
@@ -120,6 +121,20 @@ struct TimedStateTests {
         #expect(await server.operations().count { $0 == "channel.query" } == 1)
         token.invalidate()
         await chat.disconnect()
+    }
+
+    @Test("AM-07 What waits for a moment notices within a minute that the device's clock was set forward past it")
+    func clockSetForward() async throws {
+        let now = Mutex(Timestamp(milliseconds: 0))
+        var environment = chat().driver.environment
+        environment.now = { now.withLock { $0 } }
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let token = environment.waiting(until: Timestamp(milliseconds: 86_400_000)) { end.finish() }
+        try await until { clock.ends.contains(.seconds(60)) }
+        now.withLock { $0 = Timestamp(milliseconds: 90_000_000) }
+        clock.advance(by: .seconds(60))
+        for await _ in ended {}
+        token.invalidate()
     }
 
     @Test("AM-29 A list that waits for the end of a silence is freed once nobody has it")

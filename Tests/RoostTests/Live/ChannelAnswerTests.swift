@@ -124,11 +124,16 @@ struct ChannelAnswerTests {
         people.set(["ann", "dan"])
         try await channel.watch()
         try await until { members.items.map(\.id) == ["ann", "dan"] && watchers.items.map(\.userId) == ["ann", "dan"] }
+        // In a large channel, who reads before the watch isn't told.
+        let receipts = channel.receipts()
+        try await receipts.loaded()
+        #expect(Set(receipts.positions.keys) == ["ann", "dan"])
         // As a live object does.
         people.set(["ann", "eve"])
         let presence = channel.presence()
         try await presence.loaded()
         try await until { members.items.map(\.id) == ["ann", "eve"] && watchers.items.map(\.userId) == ["ann", "eve"] }
+        try await until { Set(receipts.positions.keys) == ["ann", "eve"] }
         await chat.disconnect()
     }
 
@@ -142,6 +147,30 @@ struct ChannelAnswerTests {
         people.set(nil)
         try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
         try await until { presence.phase == .refused(Self.refusal) }
+        await chat.disconnect()
+    }
+
+    @Test("SB-63 R26 what was refused with the right to read is there again as soon as that is, though nothing else happens")
+    func rightReturns() async throws {
+        let people = People()
+        let server = ScriptedServer { Self.answer($0, people) }
+        let chat = try await connected(server)
+        let screen = Screen(of: chat)
+        try await until { screen.shows(["ann", "cid"]) }
+        /// The channel's policy changes, and with it what all members may do.
+        func permit(_ permissions: [Permission], at seq: Seq) async throws {
+            var rows = Rows(channel: channel(counters(seq, messages: 0)))
+            rows.capabilities = [ChannelRole.member.rawValue: permissions]
+            try await server.send(
+                Event(kind: .channelUpdated, stream: .channel("general"), seq: seq, actor: "bob", rows: rows))
+        }
+        people.set(nil)
+        try await permit([.channelRead], at: 4)
+        try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
+        try await until { screen.presence.phase == .refused(Self.refusal) }
+        people.set(["ann", "dan"])
+        try await permit([.channelRead, .historyRead, .channelWatch], at: 5)
+        try await until { screen.shows(["ann", "dan"]) }
         await chat.disconnect()
     }
 

@@ -23,17 +23,38 @@ struct LivePhaseTests {
     func loaded() async throws {
         let chat = chat()
         let channel = chat.channel("general")
-        let (list, messages, invitations) = (chat.channels(), channel.messages(), chat.invitations())
-        let phases = { [channel.phase, list.phase, messages.phase, invitations.phase, chat.preferences.phase, chat.unread.phase] }
+        let (list, invitations) = (chat.channels(), chat.invitations())
+        let phases = { [channel.phase, list.phase, invitations.phase, chat.preferences.phase, chat.unread.phase] }
         #expect(phases().allSatisfy { $0 == .loading })
         try await channel.loaded()
         try await list.loaded()
-        try await messages.loaded()
         try await invitations.loaded()
         try await chat.preferences.loaded()
         try await chat.unread.loaded()
         #expect(phases().allSatisfy { $0 == .loaded })
-        #expect(channel.channel == nil && list.items.isEmpty && messages.items.isEmpty)
+        #expect(channel.channel == nil && list.items.isEmpty)
+        // Of messages, nothing is known before the first connection.
+        let messages = channel.messages()
+        try await until { messages.phase != .loading }
+        #expect(messages.phase.error?.code == .notConnected && messages.items.isEmpty)
+    }
+
+    @Test("Who waits for messages that only the server has is told when no connection can be made")
+    func unreachable() async throws {
+        let chat = chat(Unreachable())
+        let messages = chat.channel("general").messages()
+        chat.start()
+        let error = await #expect(throws: RoostError.self) { try await messages.loaded() }
+        #expect(error?.code == .notConnected && error?.message.contains("no way") == true)
+        await chat.disconnect()
+    }
+
+    private struct Unreachable: Transport {
+        func run(
+            url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
+        ) async {
+            await receive(.closed(code: nil, reason: "no way"))
+        }
     }
 
     @Test("AM-26 AM-27 A channel that was joined or fetched is there when the call returns")

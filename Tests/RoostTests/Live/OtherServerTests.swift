@@ -59,4 +59,54 @@ struct OtherServerTests {
         #expect(sent.contains("channel.hide") == !isDiscarding)
         await chat.disconnect()
     }
+
+    @Test(
+        "A list says of a message and of a change that they were meant for another server; they aren't retried, and can be given up"
+    )
+    func messages() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        do {
+            let server = ScriptedServer { _ in .nothing }
+            let chat = chat(server)
+            try await chat.connect()
+            try await chat.channel("general").send(MessageDraft(text: "hi", clientId: "c1"))
+            try await chat.channel("general").send(MessageDraft(text: "again", clientId: "c2"))
+            let list = chat.channel("general").messages()
+            try await until { list.items.map(\.state) == [.pending, .pending] }
+            await chat.disconnect()
+        }
+        let server = ScriptedServer(named: "other", epoch: "second") { _ in .nothing }
+        let chat = chat(server)
+        let list = chat.channel("general").messages()
+        try await until { list.items.map(\.state) == [.pending, .pending] }
+        try await chat.connect()
+        try await until { list.items.map(\.state) == [.forAnotherServer, .forAnotherServer] }
+        let first = try #require(list.items.first)
+        await list.retry(first)
+        await list.retry("c2")
+        for entry in chat.outbox.entries { await chat.outbox.retry(entry) }
+        await list.discard(first)
+        try await until { list.items.map(\.text) == ["again"] }
+        #expect(list.items.map(\.state) == [.forAnotherServer])
+        #expect(await server.operations() == ["stream.resume"])
+        // Who sends it again means this server.
+        try await chat.channel("general").send(MessageDraft(text: "again", clientId: "c2"))
+        try await until { list.items.map(\.state) == [.pending] }
+        try await until { await server.operations().contains("message.send") }
+        await chat.disconnect()
+    }
+
+    @Test("A change that was meant for another server isn't shown, and its row says why, whatever else was changed")
+    func change() {
+        func item(_ id: Int64, _ text: String, for server: String) -> OutboxItem {
+            let edit = EditMessage(channel: "general", message: MessageID(rawValue: 2), text: text)
+            return OutboxItem(
+                id: id, number: id, operation: .edit(edit), createdAt: Timestamp(milliseconds: 0), server: server)
+        }
+        let row = MessageItem(message(2, "old"), sender: UserSummary(userId: "bob"))
+        let others = row.changed(by: [item(1, "theirs", for: "other")], server: "server")
+        #expect(others.text == "old" && others.change == .forAnotherServer)
+        let both = row.changed(by: [item(1, "theirs", for: "other"), item(2, "new", for: "server")], server: "server")
+        #expect(both.text == "new" && both.change == .forAnotherServer)
+    }
 }

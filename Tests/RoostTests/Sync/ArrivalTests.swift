@@ -41,6 +41,36 @@ struct ArrivalTests {
         #expect(arrived(&client) == [])
     }
 
+    /// A channel of a type, with a policy of its own.
+    private func channel(_ id: ChannelID, _ policy: PolicyChanges? = nil) -> Channel {
+        var channel = Channel(
+            channelId: id, type: .community, counters: counters(3, messages: 2), createdBy: "bob",
+            createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
+        channel.policy = policy
+        return channel
+    }
+
+    @Test("X-33 a rule that a channel has of its own says nothing of others of its type, and holds until it changes")
+    func rules() {
+        var rules = ArrivalRules()
+        let (plain, other) = (channel("plain"), channel("other"))
+        #expect(rules.wants(plain) && !rules.wants(channel("silent", PolicyChanges(readEvents: false))))
+        // Its own rule wasn't known yet.
+        rules.refused(channel("closed", PolicyChanges(send: .operators)), by: nil)
+        #expect(!rules.wants(channel("closed", PolicyChanges(send: .operators))) && rules.wants(channel("closed")))
+        rules.refused(channel("silent", PolicyChanges(readEvents: false)), by: PolicyName.readEvents.rawValue)
+        #expect(rules.wants(plain) && rules.mayWant(.community, hasPolicy: false))
+        #expect(!rules.wants(channel("silent", PolicyChanges(readEvents: false))))
+        #expect(rules.wants(channel("silent", PolicyChanges(readEvents: true))))
+        // The type's rule holds for all that have none of their own.
+        rules.refused(plain, by: PolicyName.deliveryEvents.rawValue)
+        #expect(!rules.wants(other) && !rules.mayWant(.community, hasPolicy: false) && rules.mayWant(.live, hasPolicy: false))
+        #expect(rules.wants(channel("wanted", PolicyChanges(deliveryEvents: true))))
+        rules.refused(channel("wanted", PolicyChanges(deliveryEvents: true)), by: PolicyName.readEvents.rawValue)
+        #expect(!rules.wants(channel("second", PolicyChanges(deliveryEvents: true))))
+        #expect(rules.wants(channel("third", PolicyChanges(readEvents: true, deliveryEvents: true))))
+    }
+
     @Test("X-33 what can't be told waits for the next connection")
     func offline() async throws {
         var client = try await Harness()

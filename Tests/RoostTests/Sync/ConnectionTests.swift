@@ -112,6 +112,48 @@ struct ConnectionTests {
         }
     }
 
+    @Test("A token that the server can't read isn't kept: the next attempt asks for another one, and the app is told")
+    func unreadableToken() async throws {
+        var client = try await Harness()
+        try await client.feed(.start)
+        try await client.feed(.token(String(repeating: "x", count: Limits.unauthenticatedSizeBytes)))
+        _ = client.take()
+        try await client.feed(.transport(client.sync.connection, .opened))
+        let sent = client.take().filter { if case .send = $0 { true } else { false } }
+        guard case .refused(let tooLong) = client.sync.status else { throw Harness.Missing(operation: "the refusal") }
+        #expect(sent.isEmpty && tooLong.code == .unauthenticated && tooLong.message.contains("at most 16384"))
+        try await client.feed(.timer(.reconnect))
+        #expect(client.take().contains(.fetchToken))
+
+        try await client.feed(.token("unreadable"))
+        try await client.feed(.transport(client.sync.connection, .opened))
+        try await client.feed(.transport(client.sync.connection, .closed(code: 1009, reason: "too big")))
+        #expect(client.sync.status == .refused(RoostError(.unauthenticated, "The server couldn't read the token: 1009 too big")))
+        try await client.feed(.timer(.reconnect))
+        #expect(client.take().contains(.fetchToken))
+
+        try await client.feed(.token("another"))
+        try await client.feed(.transport(client.sync.connection, .opened))
+        try await client.receive(text: #"{"error":{"code":"invalid_argument","message":"No."}}"#)
+        try await client.feed(.timer(.reconnect))
+        #expect(client.take().contains(.fetchToken))
+    }
+
+    @Test(
+        "A good token stays when a server restarts, is busy or away before its welcome",
+        arguments: [1001, 1006, 1011, 1012, 4003, 4029, nil])
+    func keptToken(code: UInt16?) async throws {
+        var client = try await Harness()
+        try await client.feed(.start)
+        try await client.feed(.token("token"))
+        try await client.feed(.transport(client.sync.connection, .opened))
+        if code == 4029 { try await client.receive(text: #"{"error":{"code":"overloaded","message":"Later."}}"#) }
+        try await client.feed(.transport(client.sync.connection, .closed(code: code, reason: "")))
+        _ = client.take()
+        try await client.feed(.timer(.reconnect))
+        #expect(client.sync.token == "token" && client.sync.phase == .opening)
+    }
+
     @Test("An error that is no answer ends a connection before its welcome, and none after it")
     func errorFrame() async throws {
         var client = try await Harness()

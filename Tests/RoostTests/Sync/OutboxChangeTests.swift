@@ -15,7 +15,7 @@ struct OutboxChangeTests {
         .deleteForMe(DeleteMessagesForMe(channel: channel, messages: [last])),
         .undelete(UndeleteMessage(channel: channel, message: last)),
         .metaArrays(UpdateMetaArrays(channel: channel, message: last, create: ["k"], add: ["k": ["v"]])),
-        .reset(ResetHistory(channel: channel)),
+        .reset(ResetHistory(channel: channel, upTo: 3)),
     ]
 
     private func name(_ operation: OutboxOperation) -> String { type(of: operation.operation).name }

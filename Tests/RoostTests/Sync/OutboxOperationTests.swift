@@ -140,7 +140,8 @@ struct OutboxOperationTests {
         ] as [OutboxOperation] { try await client.enqueue(operation) }
         #expect(
             try await client.outbox.items().map(\.operation) == [
-                .read(MarkRead(channel: Self.channel, seq: 3)), hide, .leave(LeaveChannel(channel: Self.channel)),
+                .read(MarkRead(channel: Self.channel, seq: 3)), .hide(HideChannel(channel: Self.channel, upTo: 3)),
+                .leave(LeaveChannel(channel: Self.channel)),
             ])
         #expect(try await client.listed() == [])
     }

@@ -52,6 +52,25 @@ struct OutboxWaitTests {
         #expect(pauses(&client) == [.seconds(60)])
     }
 
+    @Test("R08 without the setting, a refusal that has an end counts as one that has none: the next operation goes at once")
+    func notWaiting() async throws {
+        var settings = Sync.Settings()
+        settings.waitsForEndOfRefusal = false
+        var client = try await Harness(settings: settings)
+        try await client.connectWithChannel()
+        for id in ["c1", "c2"] as [ClientID] { try await client.send("hi", clientId: id) }
+        _ = client.take()
+        let refusal = RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 60_000))
+        try await client.refuse("message.send", with: refusal)
+        #expect(client.inFlight == "c2" && pauses(&client).isEmpty)
+        #expect(try await client.outbox.items().map(\.failure) == [refusal, nil])
+        #expect(try await client.outbox.items().map(\.isRefused) == [true, false])
+        let key = MessageKey(channel: Self.channel, clientId: "c1")
+        try await client.feed(.retry(.message(key)))
+        try await client.answer("message.send", with: message(4, "hi", by: "ann", clientId: "c2"))
+        #expect(client.inFlight == "c1")
+    }
+
     @Test(
         "R08 AM-43 while a message waits for the end of a silence, reading, drafts, muting and leaving don't wait with it, but edits do"
     )

@@ -97,7 +97,8 @@ struct PendingChangeTests {
         #expect(try await client.texts() == [])
         #expect(try await client.outbox.count() == 2)
         try await client.enqueue(hide)
-        #expect(try await client.outbox.items().map(\.operation) == [hide])
+        let seen = HideChannel(channel: Self.channel, hidePreviousMessages: true, upTo: 3)
+        #expect(try await client.outbox.items().map(\.operation) == [.hide(seen)])
         #expect(try await client.outbox.items().map(\.concealedSeq) == [3])
     }
 

@@ -143,6 +143,50 @@ struct UserQuestionTests {
         #expect(questions(in: client.take()) == [["bob": 3, "cat": 1]])
     }
 
+    @Test(
+        "SB-61 ST-01 whoever opens a channel of many members, or of others, sees new names of before; however many are opened, all are asked for every ten seconds at most"
+    )
+    func watching() async throws {
+        var client = try await connected()
+        try await client.feed(.show(["bob": 1]))
+        try await client.feed(.timer(.users))
+        try await client.answer("user.listChanged", with: ChangedUsers(users: [], hasMore: false))
+        _ = client.take()
+        /// Watches a channel, and returns the timers that begin with that.
+        func watch(memberCount: Int, isMember: Bool = true) async throws -> [Sync.Output] {
+            var channel = channel(counters(3, messages: 2))
+            channel.counters.memberCount = memberCount
+            let state = WatchedChannel(
+                config: ChannelPolicy.presets[0], channel: channel,
+                membership: isMember ? membership(readSeq: 1, readCount: 0) : nil,
+                online: 1, watcherCount: 1, watchers: [:], members: [:], read: [:],
+                messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 3), ownCapabilities: [])
+            try await client.feed(.call(1, WatchChannel(channel: Harness.channel, limit: 0)))
+            _ = client.take()
+            try await client.answer("channel.watch", with: state)
+            return client.take().filter {
+                if case .startTimer(let timer, _) = $0 { [.users, .userPause].contains(timer) } else { false }
+            }
+        }
+        let asks: [Sync.Output] = [.startTimer(.userPause, .seconds(10)), .startTimer(.users, .milliseconds(20))]
+        // Members of a small channel were told.
+        #expect(try await watch(memberCount: Limits.receiptMembers) == [])
+        #expect(try await watch(memberCount: Limits.receiptMembers + 1) == asks)
+        try await client.feed(.timer(.users))
+        #expect(questions(in: client.take()) == [["bob": 1]])
+        try await client.answer("user.listChanged", with: ChangedUsers(users: [user("bob", "Robert", version: 2)], hasMore: false))
+        #expect(try await name(of: "bob", in: client) == "Robert")
+        #expect(try await watch(memberCount: 1, isMember: false) == [])
+        #expect(try await watch(memberCount: 50) == [])
+        _ = client.take()
+        try await client.feed(.timer(.userPause))
+        #expect(client.take() == asks)
+        try await client.feed(.timer(.users))
+        #expect(questions(in: client.take()) == [["bob": 2]])
+        try await client.feed(.timer(.userPause))
+        #expect(client.take() == [])
+    }
+
     @Test("A server that is busy is asked again after longer and longer pauses, one that refuses for good isn't")
     func refused() async throws {
         var client = try await connected()

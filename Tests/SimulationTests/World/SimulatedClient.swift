@@ -221,7 +221,7 @@ final class SimulatedClient {
         case .event, .signal, .watching, .unwatched, .arrived: break
         case .status(let status): scheduler.note("\(name) is \(status.summary)")
         case .log(let level, let line): if level >= .error { logged(self, line) }
-        case .cancelToken, .store, .settled: break
+        case .cancelToken, .store, .settled, .repeated: break
         }
     }
 
