@@ -24,8 +24,8 @@ public final class NATSServer: Sendable {
 
     /// Starts a server and waits until it takes connections. Further arguments are the server's own: `["--user", "ann"]`.
     public static func start(arguments: [String] = []) async throws -> NATSServer {
-        // The server draws free ports itself, and says in its log which.
-        NATSServer(try await launch(port: -1, monitorPort: -1, arguments: arguments), arguments: arguments)
+        let (port, monitorPort) = (try LoopbackPort.free(), try LoopbackPort.free())
+        return NATSServer(try await launch(port: port, monitorPort: monitorPort, arguments: arguments), arguments: arguments)
     }
 
     private init(_ run: Run, arguments: [String]) {

@@ -33,7 +33,7 @@ public final class PostgreSQLServer: Sendable {
         programs = try Self.findPrograms()
         account = getuid() == 0 ? (getpwnam("postgres") == nil ? "nobody" : "postgres") : nil
         directory = Self.makePlace()
-        port = try Self.freePort()
+        port = try LoopbackPort.free()
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         if let account {
             try FileManager.default.setAttributes([.ownerAccountName: account], ofItemAtPath: directory.path)
@@ -205,22 +205,6 @@ extension PostgreSQLServer {
         let isRoomy = (free?.int64Value ?? 0) > 2 << 30 && FileManager.default.isWritableFile(atPath: memory.path)
         let root = isRoomy ? memory : FileManager.default.temporaryDirectory
         return root.appending(path: "roost-postgresql-\(UUID().uuidString)", directoryHint: .isDirectory)
-    }
-
-    private static func freePort() throws -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(descriptor, pointer, size) == 0 && getsockname(descriptor, pointer, &size) == 0
-            }
-        }
-        guard isBound else { throw Missed("a free port") }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 
     /// Starts the shell that ends the server with this process.

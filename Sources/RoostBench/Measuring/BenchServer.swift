@@ -91,11 +91,12 @@ enum LoopbackSocket {
         return socket
     }
 
-    /// A socket that listens on a free port.
-    static func listen() throws -> (socket: Int32, port: UInt16) {
+    /// A socket that listens on a port; on one that the system chooses if that is 0.
+    static func listen(port: UInt16 = 0) throws -> (socket: Int32, port: UInt16) {
         let socket = make()
-        var address = self.address(port: 0)
+        var address = self.address(port: port)
         guard withSockaddr(&address, { bind(socket, $0, $1) }) == 0, Foundation.listen(socket, 4096) == 0 else {
+            close(socket)
             throw BenchFailure("can't listen on 127.0.0.1")
         }
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -105,10 +106,14 @@ enum LoopbackSocket {
         return (socket, UInt16(bigEndian: address.sin_port))
     }
 
+    /// A port that nothing has, below those that the system gives to connections: thousands of them are made before and while a server is away.
     static func freePort() throws -> UInt16 {
-        let (socket, port) = try listen()
-        close(socket)
-        return port
+        for _ in 0..<100 {
+            guard let (socket, port) = try? listen(port: .random(in: 10_000..<32_768)) else { continue }
+            close(socket)
+            return port
+        }
+        throw BenchFailure("no port of 127.0.0.1 is free")
     }
 
     /// A whole answer to a GET, head and body; nil when nobody answers.

@@ -1,0 +1,28 @@
+import Foundation
+
+/// Ports of loopback for servers that are killed and started again.
+enum LoopbackPort {
+    /// Returns a port that nothing has, below those that the system gives to connections: one of these could be taken by any client while the server is being
+    /// made, or is away.
+    static func free() throws -> Int {
+        for _ in 0..<100 {
+            let port = UInt16.random(in: 10_000..<32_768)
+            if isFree(port) { return Int(port) }
+        }
+        throw Missed("a free port")
+    }
+
+    private static func isFree(_ port: UInt16) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+    }
+}
