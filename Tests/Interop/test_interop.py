@@ -909,6 +909,10 @@ async def unread(world):
         (ann, "message.send", lambda: sending("6")),
         # Silent ones are unread for nobody, and don't count as read either.
         (ann, "message.send", lambda: {**sending("7"), "isSilent": True}), (bob, "message.send", lambda: sending("8")),
+        # Emptying and hiding up to a seq leave what came after it unread.
+        (ann, "message.send", lambda: sending("9")), (ann, "message.send", lambda: sending("10")),
+        (bob, "channel.resetHistory", lambda: {"upTo": seqs[-2]}),
+        (ann, "channel.hide", lambda: {"upTo": seqs[0], "hidePreviousMessages": True}),
     ]
     for client, operation, fields in steps:
         result = await client.call(operation, channel=room, **fields())
