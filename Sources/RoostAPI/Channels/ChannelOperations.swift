@@ -170,7 +170,9 @@ public struct UpdateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     public static let summary = "Update a channel's attributes. For its owner and operators."
 
     public var channel: ChannelID
+    /// Replaces those that are given.
     public var attributes: ChannelAttributes  // inline
+    /// Replaces all of the channel's tags.
     public var tags: [String]?
     /// Replaces the whole object: the last writer wins (AM-36).
     public var metadata: JSONValue?

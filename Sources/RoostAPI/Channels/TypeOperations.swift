@@ -24,9 +24,11 @@ public struct PutChannelType: Operation {
     public static let permission = Permission.configManage
     public static let summary = "Create or replace a channel type of one's own. For admins."
 
+    /// The name of the type.
     public var type: ChannelType
     /// The preset that provides the rules absent from `policy`; `community` when left out.
     public var basedOn: ChannelType?
+    /// The rules that differ from the preset's.
     public var policy: PolicyChanges?
 
     // derived: init

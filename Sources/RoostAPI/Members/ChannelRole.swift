@@ -19,6 +19,7 @@ public struct ChannelRole: WireString {
 
 /// A role's permissions in a channel beyond those that the channel's type gives to all members.
 public struct RoleDefinition: Codable, Hashable, Sendable {
+    /// The role that is defined.
     public var role: ChannelRole
     /// A member may remove members of a lower rank, and give roles up to their own: 0 for members, 50 for operators, 100 for owners.
     public var rank: Int
@@ -39,5 +40,6 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
         RoleDefinition(role: .member, rank: 0, permissions: []),
     ]
 
+    /// Returns one of those by its name; nil for a role of the app's own.
     public static func builtIn(_ role: ChannelRole) -> RoleDefinition? { builtIn.first { $0.role == role } }
 }

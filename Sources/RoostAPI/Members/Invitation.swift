@@ -57,7 +57,9 @@ public enum InvitationState: String, Codable, CaseIterable, Sendable, WireEnumer
 
 /// An invitation with its channel, as far as the invited user may see it: a summary without messages.
 public struct InvitationEntry: Codable, Hashable, Sendable {
+    /// The invitation, with its state.
     public var invitation: Invitation
+    /// The channel that it is to.
     public var channel: Channel
 
     // derived: init

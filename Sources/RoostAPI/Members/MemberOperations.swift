@@ -107,6 +107,7 @@ public struct SetMemberRole: Operation {
     public var channel: ChannelID
     /// 1 to 100, each once; exactly one where the role is `owner`.
     public var users: [UserID]
+    /// What they become.
     public var role: ChannelRole
 
     // derived: init
@@ -128,6 +129,7 @@ public struct SetMemberRole: Operation {
 
 /// The results of an operation on several users, in the order given.
 public struct MemberResults: Codable, Hashable, Sendable {
+    /// One for each user, in the order of the call.
     public var results: [MemberResult]
     // derived: init
     public init(results: [MemberResult]) { self.results = results }

@@ -23,6 +23,7 @@ public struct PutRole: Operation {
     public static let permission = Permission.configManage
     public static let summary = "Create or replace a role of one's own. For admins."
 
+    /// The name of the role.
     public var role: ChannelRole
     /// 0 to 99; higher ranks are above lower ones. An operator has 50.
     public var rank: Int

@@ -24,8 +24,9 @@ public struct ListMessages: Operation {
     public var around: Seq?
     /// The same around a message, which is the last one of the first half.
     public var aroundMessage: MessageID?
-    /// Messages before this one, and after this one (SB-56).
+    /// Messages before this one (SB-56).
     public var beforeMessage: MessageID?
+    /// Messages after this one (SB-56).
     public var afterMessage: MessageID?
     /// Messages sent before this time (SB-51).
     public var beforeTime: Timestamp?

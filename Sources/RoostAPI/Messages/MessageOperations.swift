@@ -13,7 +13,9 @@ public struct SendMessage: Operation, MessageCarrying {
     public static let repeatField: String? = "clientId"
 
     public var channel: ChannelID
+    /// Chosen by the sender's client, and unique among the user's messages in the channel: with it, sending again does nothing.
     public var clientId: ClientID
+    /// What the message says.
     public var content: MessageContent  // inline
 
     // derived: init
@@ -170,10 +172,15 @@ public struct EditMessage: Operation {
 
     public var channel: ChannelID
     public var message: MessageID
+    /// The new text; left as it is when left out.
     public var text: String?
+    /// The same of the app's own type.
     public var customType: String?
+    /// The same of the app's own data.
     public var data: String?
+    /// Replaces the whole value.
     public var metadata: JSONValue?
+    /// Replaces all tags.
     public var tags: [String]?
     /// In the place of the former ones; an empty list mentions nobody (MN-11).
     public var mentionees: [Mentionee]?

@@ -15,6 +15,7 @@ public struct SendAdminMessage: Operation, MessageCarrying {
 
     /// 1 to 100, each once.
     public var channels: [ChannelID]
+    /// Chosen by the caller; with it, sending again does nothing.
     public var clientId: ClientID
     /// Its kind is `admin`, whatever is given.
     public var content: MessageContent  // inline

@@ -8,6 +8,7 @@ public struct GetChannelChanges: Operation {
     public static let summary = "The rows of a channel that changed after a position of its stream, paged."
 
     public var channel: ChannelID
+    /// The position of the channel's stream that the caller has; 0 for none.
     public var after: Seq
     /// 1 to 1000 changed rows, 500 when left out.
     public var limit: Int?
@@ -35,6 +36,7 @@ public struct GetMyChanges: Operation {
     public static let permission = Permission.streamRead
     public static let summary = "The caller's own rows that changed after a position of the caller's stream, paged."
 
+    /// The position of the caller's stream that they have; 0 for none.
     public var after: Seq
     /// 1 to 1000 changed rows, 500 when left out.
     public var limit: Int?
@@ -53,7 +55,9 @@ public struct GetMyChanges: Operation {
 
 /// Rows of one stream that changed after a position, and the position that they bring a client to.
 public struct Changes: Codable, Hashable, Sendable {
+    /// The stream that they are of.
     public var stream: StreamID
+    /// The rows as they are now.
     public var rows: Rows
     /// The client's position after the rows are applied.
     public var seq: Seq

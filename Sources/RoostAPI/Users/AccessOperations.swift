@@ -70,6 +70,7 @@ public struct RevokeUserTokens: Operation {
 
 /// A single token that is refused.
 public struct RevokedToken: Codable, Hashable, Sendable {
+    /// The token's claim `jti`.
     public var tokenId: String
     /// Until when the revocation is kept: the token's own end, or the longest that it can be valid.
     public var expiresAt: Timestamp
@@ -90,6 +91,7 @@ public struct RevokeToken: Operation {
     public static let permission = Permission.userManage
     public static let summary = "Revoke one token by its jti. For admins."
 
+    /// The token's claim `jti`.
     public var tokenId: String
     /// When the token ends, its claim `exp`; the longest lifetime of a token from now when left out. The server deletes the revocation
     /// then.

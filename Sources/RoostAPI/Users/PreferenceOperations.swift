@@ -98,10 +98,15 @@ public struct UpdatePreferences: Operation {
     public static let permission = Permission.userUpdateMe
     public static let summary = "Update the calling user's own preferences."
 
+    /// Whether invitations make the user a member at once (SB-15).
     public var autoAcceptInvitations: Bool?
+    /// Whether others are told that the user types.
     public var sharesTyping: Bool?
+    /// Whether others are told how far the user has read.
     public var sharesReading: Bool?
+    /// Whether others are told what has arrived on the user's devices.
     public var sharesDelivery: Bool?
+    /// Whether others see the user online; false makes them invisible.
     public var sharesPresence: Bool?
     // derived: init
     public init(

@@ -8,6 +8,7 @@ public struct UpsertUser: Operation, UserProfileCarrying {
     public static let summary = "Create a user, or update one that exists. For admins."
 
     public var user: UserID
+    /// Replaces the fields that are given.
     public var profile: UserProfile  // inline
 
     // derived: package init
@@ -58,6 +59,9 @@ extension UpsertUser {
     }
 }
 
+/// Returns a user's profile.
+///
+/// - Throws: `not_found` for a user who doesn't exist.
 public struct GetUser: Operation {
     public typealias Response = User
     public static let name = "user.get"
@@ -81,6 +85,7 @@ public struct GetUsers: Operation {
     public static let permission = Permission.userRead
     public static let summary = "Several users by their ids, at most 100. Unknown ids are left out."
 
+    /// Up to 100 users.
     public var users: [UserID]
     /// Whether the profiles come without their metadata, which may be large; false when left out.
     public var omitMetadata: Bool?
@@ -165,6 +170,7 @@ public struct UpdateMe: Operation, UserProfileCarrying {
     public static let permission = Permission.userUpdateMe
     public static let summary = "Update the calling user's profile."
 
+    /// Replaces the fields that are given.
     public var profile: UserProfile  // inline
 
     // derived: package init

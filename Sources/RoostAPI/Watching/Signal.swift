@@ -28,7 +28,9 @@ public struct Signal: Codable, Hashable, Sendable {
 
     /// What a newer signal replaces an older one by.
     public struct Key: Hashable, Sendable {
+        /// What the signals are about.
         public let kind: Kind
+        /// The channel that they are of.
         public let channel: ChannelID
         /// Nil for what the server tells of a whole channel.
         public let sender: UserID?
@@ -36,15 +38,23 @@ public struct Signal: Codable, Hashable, Sendable {
         public let type: String?
     }
 
+    /// What it is about, and which of the members below it has.
     public var kind: Kind  // wire: "signal"
+    /// The channel that it is of.
     public var channel: ChannelID
     /// Who sent a custom signal.
     public var sender: UserID?
+    /// Who types now; of ``Kind/typingChanged``.
     public var typing: TypingUsers?
+    /// Who came and went; of ``Kind/watchingChanged``.
     public var watching: WatcherChange?
+    /// How far members have read; of ``Kind/readUpdated``.
     public var read: ReadUpdate?
+    /// Who is online now, and who isn't any more; of ``Kind/presenceChanged``.
     public var presence: PresenceChange?
+    /// Users with their new names; of ``Kind/usersChanged``.
     public var users: UsersChange?
+    /// What the app says; of ``Kind/custom``.
     public var custom: CustomSignal?
 
     // derived: init
@@ -63,6 +73,7 @@ public struct Signal: Codable, Hashable, Sendable {
         self.custom = custom
     }
 
+    /// What the signal replaces an older one by.
     public var key: Key { Key(kind: kind, channel: channel, sender: sender, type: custom?.type) }
 }
 

@@ -109,6 +109,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
 
 /// The limits and options that a client should know before it composes anything (ledger §8.7).
 public struct AppConfiguration: Codable, Hashable, Sendable {
+    /// The app's options.
     public var options: AppOptions
     /// Each limit by its name, in the unit given in docs/protocol.md.
     public var limits: [String: Int]

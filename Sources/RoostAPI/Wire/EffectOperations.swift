@@ -45,6 +45,7 @@ public struct ListDeadEffects: Operation {
 
     /// 1 to 100, 30 when left out.
     public var limit: Int?
+    /// Where the page begins: the `cursor` of the page before. The first page when left out.
     public var cursor: String?
 
     // derived: init
@@ -71,7 +72,9 @@ public struct RetryEffect: Operation {
     public static let permission = Permission.effectManage
     public static let summary = "Retry a dead effect. For admins."
 
+    /// Its kind, as `effect.listDead` names it.
     public var kind: String
+    /// Its key among those of its kind.
     public var key: String
 
     // derived: init

@@ -124,15 +124,20 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
 /// Applying an event is an upsert of its rows, so applying one twice changes nothing. On a stream an event follows the one before it
 /// without a hole; a client that finds one missing asks for the changes after its own position. There is no order between two streams.
 public struct Event: Codable, Hashable, Sendable {
+    /// What happened.
     public typealias Kind = EventKind
 
+    /// What happened.
     public var kind: Kind  // wire: "event"
+    /// The stream that it is of.
     public var stream: StreamID
+    /// Its position there.
     public var seq: Seq
     /// The position that the event follows, if that isn't the one before `seq`.
     public var after: Seq?
     /// The user who made the change. Nil for several changes in one event.
     public var actor: Optional<UserID>
+    /// The rows that changed, as they are afterwards.
     public var rows: Rows
 
     // derived: init

@@ -28,6 +28,7 @@ public struct ExplainPermission: Operation {
 
 /// An answer of the permission table.
 public struct PermissionExplanation: Codable, Hashable, Sendable {
+    /// What was asked about.
     public var permission: Permission
     /// Whether the user may do it at this moment.
     public var isAllowed: Bool

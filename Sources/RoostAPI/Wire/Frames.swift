@@ -15,7 +15,9 @@ public struct AuthenticateFrame: Codable, Hashable, Sendable {
             self.device = device
         }
     }
+    /// The credentials.
     public var authenticate: Credentials
+    /// Makes the frame of a token, the name of the client and the device that it runs on.
     public init(token: String, client: String? = nil, device: DeviceDescription? = nil) {
         authenticate = Credentials(token: token, client: client, device: device)
     }
@@ -25,6 +27,7 @@ public struct AuthenticateFrame: Codable, Hashable, Sendable {
 public struct WelcomeFrame: Codable, Hashable, Sendable {
     /// The content of a `welcome` frame.
     public struct Welcome: Codable, Hashable, Sendable {
+        /// Whom the token is for.
         public var user: UserID
         /// The user's role in the app.
         public var role: AppRole
@@ -59,6 +62,7 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
             self.pingIntervalSeconds = pingIntervalSeconds
         }
     }
+    /// What the server says of itself and of the connection.
     public var welcome: Welcome
     // derived: init
     public init(welcome: Welcome) { self.welcome = welcome }
@@ -70,6 +74,7 @@ public struct CallFrame<Call: Operation>: Encodable, Sendable {
     public var call: Int64
     /// Has the server do nothing again if it did this with the same key. For operations that take one.
     public var key: IdempotencyKey?
+    /// The operation with its fields.
     public var with: Call
 
     // derived: init
@@ -94,7 +99,9 @@ public struct CallFrame<Call: Operation>: Encodable, Sendable {
 public struct ClosingFrame: Codable, Hashable, Sendable {
     /// The content of a `closing` frame.
     public struct Closing: Codable, Hashable, Sendable {
+        /// Why, in English.
         public var reason: String
+        /// How long a client should wait before it connects again.
         public var retryAfterMilliseconds: Int64
         // derived: init
         public init(reason: String, retryAfterMilliseconds: Int64) {
@@ -102,6 +109,7 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
             self.retryAfterMilliseconds = retryAfterMilliseconds
         }
     }
+    /// When to come back.
     public var closing: Closing
     // derived: init
     public init(closing: Closing) { self.closing = closing }
@@ -111,10 +119,12 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
 public struct UnwatchedFrame: Codable, Hashable, Sendable {
     /// The content of an `unwatched` frame.
     public struct Unwatched: Codable, Hashable, Sendable {
+        /// The channel that isn't watched any more.
         public var channel: ChannelID
         // derived: init
         public init(channel: ChannelID) { self.channel = channel }
     }
+    /// Which watch it is.
     public var unwatched: Unwatched
     // derived: init
     public init(unwatched: Unwatched) { self.unwatched = unwatched }
@@ -143,10 +153,12 @@ extension UnwatchedFrame: WireWritable {
 public struct ReadingEndedFrame: Codable, Hashable, Sendable {
     /// The content of a `readingEnded` frame.
     public struct ReadingEnded: Codable, Hashable, Sendable {
+        /// The channel that isn't read any more.
         public var channel: ChannelID
         // derived: init
         public init(channel: ChannelID) { self.channel = channel }
     }
+    /// Which reading it is.
     public var readingEnded: ReadingEnded
     // derived: init
     public init(readingEnded: ReadingEnded) { self.readingEnded = readingEnded }
