@@ -13,8 +13,8 @@ public struct StorageProblem: Error, Hashable, Sendable, CustomStringConvertible
         case cacheSetAside
         /// The cache can't be opened, and is in memory instead: the next start fetches everything again.
         case cacheNotKept
-        /// The outbox couldn't be written, or its file was deleted while it was open. A new operation isn't kept, and its call throws. One that was carried out may be sent once more after a
-        /// restart, which changes nothing on the server.
+        /// The outbox couldn't be written, or its file was deleted while it was open. A new operation isn't kept, and its call throws. One that was carried
+        /// out may be sent once more after a restart, which changes nothing on the server.
         case outboxNotWritten
         /// This version can't read some operations in the outbox, such as those of a newer version. They stay in the file and aren't sent; everything
         /// else continues. A version that can read them will find them.

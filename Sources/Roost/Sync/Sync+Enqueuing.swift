@@ -57,9 +57,10 @@ extension Sync {
     /// How far the user has seen a channel, so that they hide and conceal nothing that comes until the server learns of it. Nil while messages of theirs are on
     /// their way, which they mean too: their places aren't known yet.
     private func seenSeq(in channel: ChannelID) -> Seq? {
-        let sent = queues[channel].map { queue in queue.messages.values.compactMap { queue.items[$0] } } ?? []
-        guard sent.allSatisfy(\.isRefused), !acknowledged.keys.contains(where: { $0.channel == channel }) else { return nil }
-        return saved.channels[channel]?.cursor
+        if let queue = queues[channel], queue.messages.values.contains(where: { queue.items[$0]?.isRefused == false }) {
+            return nil
+        }
+        return acknowledged.keys.contains { $0.channel == channel } ? nil : saved.channels[channel]?.cursor
     }
 
     private mutating func enqueue(_ item: OutboxItem, sending message: SendMessage, for token: CallToken) {
