@@ -11,7 +11,7 @@ extension HideChannel: Handled {
         var own = try access.requireOwn()
         own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
         // What the caller hadn't seen yet brings it back, as what comes from now on.
-        let seenSeq = upTo.map { min($0, access.counters.seq) } ?? access.counters.seq
+        let seenSeq = access.concealable(upTo: upTo)
         own.row.hiddenOrdinal =
             seenSeq < access.counters.seq
             ? try context.transaction.ordinal(upTo: seenSeq, in: access) : access.counters.ordinal
@@ -42,9 +42,7 @@ extension Context {
         _ before: ChannelAccess.OwnMember, upTo seq: Seq?, in access: inout ChannelAccess, _ kind: Event.Kind
     ) throws -> Membership {
         var own = before
-        let head = access.counters.seq
-        // An ephemeral channel keeps nothing that could be counted: reading it means reading all of it.
-        let target = access.isEphemeral ? head : min(seq ?? head, head)
+        let target = access.concealable(upTo: seq)
         own.row.historyFloor = max(own.row.historyFloor, target)
         var storedCount: Int?
         if target > own.row.readSeq {
@@ -57,6 +55,11 @@ extension Context {
         if membership.readSeq > before.row.readSeq { try tellReading(upTo: membership.readSeq, in: access) }
         return membership
     }
+}
+
+extension ChannelAccess {
+    /// How far a hiding goes that means what the caller had seen. An ephemeral channel keeps nothing that could be counted: there it means all of it.
+    fileprivate func concealable(upTo seq: Seq?) -> Seq { isEphemeral ? counters.seq : min(seq ?? counters.seq, counters.seq) }
 }
 
 extension UnhideChannel: Handled {

@@ -31,6 +31,21 @@ import Testing
         #expect(try state(of: "bob", in: world) == (allow ? .unhidden : hidden))
     }
 
+    @Test(
+        "SB-26 SB-04 R27 a hidden ephemeral channel, whose messages aren't counted by place, stays hidden whatever the user had seen of it"
+    )
+    func ephemeral() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        try world.perform(CreateChannel(channel: "talk", type: .group, users: ["bob"], isEphemeral: true), as: "ann")
+        try world.send("one", to: "talk", as: "ann")
+        try world.perform(UpdateChannel(channel: "talk", displayName: "x"), as: "ann")
+        try world.perform(HideChannel(channel: "talk", upTo: 2), as: "bob")
+        #expect(try world.perform(GetChannel(channel: "talk"), as: "bob").hiddenState == .hiddenAllowAutoUnhide)
+        try world.send("two", to: "talk", as: "ann")
+        #expect(try world.perform(GetChannel(channel: "talk"), as: "bob").hiddenState == .unhidden)
+    }
+
     @Test("SB-26 R27 by default earlier messages stay and the next message brings the channel back")
     func defaults() throws {
         let world = try world()
