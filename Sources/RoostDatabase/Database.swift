@@ -26,9 +26,12 @@ public protocol Database: Sendable {
     /// Work that a lane owes its engine between two transactions: with SQLite, a checkpoint if one is due.
     ///
     /// - Parameter isIdle: Whether nobody has waited for the lane for a while, so that work is better done now than later.
-    /// - Returns: The work done; nil if none was due.
+    /// - Returns: The work done; nil if none was due, or it goes on beside the lane.
     /// - Throws: ``DatabaseFailure`` of the kind `fatal` if it is no longer known what is on disk.
     func maintain(lane: Int, isIdle: Bool) throws -> Maintenance?
+
+    /// Whether maintenance goes on beside the lane, which then calls ``maintain(lane:isIdle:)`` again soon, also if nobody writes. Only on the lane.
+    func isMaintaining(lane: Int) -> Bool
 
     /// Ends it in good order, once nobody uses it any more. With SQLite the one file is then everything.
     func close() throws
@@ -59,6 +62,7 @@ extension Timestamp {
 
 extension Database {
     public func maintain(lane: Int, isIdle: Bool) throws -> Maintenance? { nil }
+    public func isMaintaining(lane: Int) -> Bool { false }
     public func close() throws {}
 }
 

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Writes most of a large log into the database file beside the lane, so that little is left for the checkpoint there.
 ///
-/// A checkpoint of 64 MB takes several milliseconds, and its fsync as many. While operations wait for the lane, it is made in these steps:
+/// A checkpoint of 64 MB takes several milliseconds, and its fsync as many, or far more on a slow disk. So it is made in these steps:
 /// 1. On the lane: a reader *pins* the log at its end.
 /// 2. On a thread of its own: a second connection writes the pages up to the pin into the file, and has them on disk.
 /// 3. On the lane: 1 and 2 are repeated while the log has grown by more than a few frames meanwhile.

@@ -287,10 +287,9 @@ public final class SQLiteDatabase: Database {
         if let failure = marks.failure { throw failure }
         let frames = logFrames.value
         guard copier.copies > 0 || checkpoints.withLock({ $0.isDue(frames: frames, isIdle: isIdle) }) else { return nil }
-        // Nobody is held up by what is left for the lane: all of the log, or the copy's end.
-        if isIdle { copier.wait() }
         guard try copier.hasEnded() else { return nil }
-        if !isIdle, Checkpoints.isCopiedFirst(frames: frames - copier.copiedFrames, copies: copier.copies) {
+        // In a pause too: who ends it isn't to wait for a disk that takes long.
+        if Checkpoints.isCopiedFirst(frames: frames - copier.copiedFrames, copies: copier.copies) {
             watch.withLock { $0.allowChanges(of: files.database) }
             try copier.begin(at: frames)
             return nil
@@ -299,6 +298,8 @@ public final class SQLiteDatabase: Database {
             try checkpoint(database, SQLITE_CHECKPOINT_PASSIVE)
         }
     }
+
+    public func isMaintaining(lane: Int) -> Bool { copier.copies > 0 }
 
     /// Writes the log into the database file, as far as no reader is in the way, and has the file on disk.
     ///
@@ -362,10 +363,11 @@ public final class SQLiteDatabase: Database {
     /// Waits for the copy of the log that is being made, if there is one.
     package func waitForCopy() { copier.wait() }
 
-    /// Runs a checkpoint now, as ``maintain(lane:isIdle:)`` does if one is due.
-    package func checkpointNow() throws {
+    /// Runs a checkpoint now, all of it on the calling thread.
+    @discardableResult
+    package func checkpointNow() throws -> Maintenance {
         copier.wait()
-        try writer.writeWithoutTransaction { _ = try checkpoint($0, SQLITE_CHECKPOINT_PASSIVE) }
+        return try writer.writeWithoutTransaction { try checkpoint($0, SQLITE_CHECKPOINT_PASSIVE) }
     }
 
     // MARK: Closing
