@@ -87,6 +87,20 @@ public struct UpdateMetaArrays: Operation {
     }
 }
 
+extension UpdateMetaArrays: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("channel", channel)
+        json.member("message", message)
+        json.member("create", create)
+        json.member("add", add)
+        json.member("removeValues", removeValues)
+        json.member("remove", remove)
+        json.endObject()
+    }
+}
+
 extension MessageContent {
     /// Applies an update of the lists.
     ///

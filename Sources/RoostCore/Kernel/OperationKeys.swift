@@ -58,11 +58,11 @@ extension Context {
         }
     }
 
-    /// Throws if a user has as many keys as are kept of one. An app's backend may have any number.
+    /// Throws if a user has as many keys as are kept of one. An app's backend may have any number. One that has expired, and waits to be deleted, doesn't count.
     fileprivate func requireRoom(for key: IdempotencyKey) throws {
         guard !caller.isAdmin else { return }
         let last: SQL = """
-            SELECT made_at FROM operation_keys WHERE user_id = \(caller.user)
+            SELECT made_at FROM operation_keys WHERE user_id = \(caller.user) AND made_at > \(oldestKey)
             ORDER BY operation_key LIMIT 1 OFFSET \(Int64(Limits.idempotencyKeysPerUser) - 1)
             """
         guard try transaction.besideBatchMemory({ try transaction.first(last) { $0.int64() } }) == nil else {
@@ -95,9 +95,10 @@ extension EffectKind.Name {
 extension EffectKind {
     /// Deletes idempotency keys that were kept for ``Limits/idempotencyKeyHours``, those of creations too, and runs again when the next one is
     /// old enough.
-    static let expireIdempotencyKeys = EffectKind(.expireIdempotencyKeys) { effect, _, context in
-        try context.expireKeys(effect)
-    }
+    ///
+    /// It is never given up: one row stands for all keys, and nobody would ask for it again.
+    static let expireIdempotencyKeys = EffectKind(
+        .expireIdempotencyKeys, attemptsMax: .max, run: { effect, _, context in try context.expireKeys(effect) })
 }
 
 extension Context {

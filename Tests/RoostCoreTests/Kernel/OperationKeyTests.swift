@@ -74,6 +74,24 @@ import Testing
         #expect(try world.dump() == before)
     }
 
+    @Test("SB-12 SB-37 a call is known again in whatever order its lists of texts lie in memory")
+    func dictionaries() throws {
+        let world = try world()
+        let sent = try world.send("hi", to: "general", as: "ann")
+        let names = (0..<10).map { "list \($0)" }
+        func update(_ order: some Collection<String>, capacity: Int) -> UpdateMetaArrays {
+            var lists = Dictionary<String, [String]>(minimumCapacity: capacity)
+            for name in order { lists[name] = ["b", "a"] }
+            return UpdateMetaArrays(
+                channel: "general", message: sent.messageId, create: names, add: lists, removeValues: lists)
+        }
+        let key = key(world)
+        #expect(try world.perform(update(names, capacity: 10), key: key, as: "ann") != nil)
+        for capacity in [10, 100, 1000, 10_000] {
+            #expect(try world.perform(update(names.reversed(), capacity: capacity), key: key, as: "ann") == nil)
+        }
+    }
+
     @Test("SB-12 a refused call keeps no key: the same one may succeed later")
     func refusedCall() throws {
         let world = try world()
@@ -92,6 +110,8 @@ import Testing
         world.advance(milliseconds: Int64(Limits.idempotencyKeyHours) * 3_600_000)
         let due = try world.database.read { try $0.effectsDue(of: [.expireIdempotencyKeys], at: world.now, limit: 10).due }
         #expect(due.count == 1)
+        // It stands for all keys, and so is tried for ever.
+        #expect(EffectKind.expireIdempotencyKeys.attemptsMax == .max)
         for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .expireIdempotencyKeys) }) }
         #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
         #expect(try code { _ = try world.perform(HideChannel(channel: "general"), key: key, as: "ann") } == .keyExpired)
@@ -111,6 +131,9 @@ import Testing
         #expect(try code { _ = try world.perform(hide, key: key(world), as: "ann") } == .limitExceeded)
         let update = UpdateChannel(channel: "general", displayName: "G")
         #expect(try world.perform(update, key: key(world), as: "ann", role: .admin) != nil)
+        // Those that have expired don't count any more, also before they are deleted.
+        world.advance(milliseconds: Int64(Limits.idempotencyKeyHours) * 3_600_000)
+        #expect(try world.perform(hide, key: key(world), as: "ann") != nil)
     }
 
     @Test("A key is a UUID of version 7, in letters of either case")
