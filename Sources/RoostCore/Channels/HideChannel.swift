@@ -45,14 +45,18 @@ extension Context {
         let target = access.concealable(upTo: seq)
         own.row.historyFloor = max(own.row.historyFloor, target)
         var storedCount: Int?
+        var isNews = false
         if target > own.row.readSeq {
             let counts = try transaction.readCounts(upTo: target, of: caller.user, in: access)
-            (own.row.readSeq, own.row.readCount, own.row.lastReadAt) = (target, counts.now, now)
+            (own.row.readSeq, own.row.readCount) = (target, counts.now)
             storedCount = counts.stored
+            // What was read, and marked as unread since, is nothing new to the others.
+            isNews = try target > transaction.receiptSeq(of: caller.user, in: access.channelId)
+            if isNews { own.row.lastReadAt = now }
         }
         try renewMention(of: &own.row)
         let membership = try write(own, readCount: storedCount, of: caller.user, in: &access, kind)
-        if membership.readSeq > before.row.readSeq { try tellReading(upTo: membership.readSeq, in: access) }
+        if isNews { try tellReading(upTo: target, in: access) }
         return membership
     }
 }

@@ -52,6 +52,13 @@ extension Transaction {
             """, toMember: user, of: channel)
     }
 
+    /// Returns how far a member had read for others before they marked something as unread; 0 if they never did.
+    func receiptSeq(of user: UserID, in channel: ChannelID) throws -> Seq {
+        try besideBatchMemory {
+            try first("SELECT receipt_seq FROM members WHERE channel_id = \(channel) AND user_id = \(user)") { $0.int64() } ?? 0
+        }
+    }
+
     /// Writes the newest mention of a member.
     ///
     /// - Parameter own: The member's whole row, with it.

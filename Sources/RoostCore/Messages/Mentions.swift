@@ -238,24 +238,26 @@ extension Transaction {
     /// Whose row has that count: an id that no user can have.
     private var nobody: UserID { "" }
 
-    /// Returns whom a message mentions since a position, by sending or by an edit: those by name, in the order of the message, and whether the whole
-    /// channel.
-    func mentioned(in message: Message, since seq: Seq) throws -> (users: [UserID], isOfChannel: Bool) {
-        guard let mentionees = message.mentionees else { return ([], false) }
-        var found: Set<UserID> = []
+    /// Returns whom a message mentions since a position, by sending or by an edit: those by name, in the order of the message, and the whole channel, each
+    /// with the position of the mention.
+    func mentioned(in message: Message, since seq: Seq) throws -> (users: [(user: UserID, seq: Seq)], channel: Seq?) {
+        guard let mentionees = message.mentionees else { return ([], nil) }
+        var found: [UserID: Seq] = [:]
         if !mentionees.mentionedUsers.isEmpty {
             let sql: SQL = """
-                SELECT user_id FROM mentions
+                SELECT user_id, mention_seq FROM mentions
                 WHERE user_id IN (\(list: mentionees.mentionedUsers.map(\.rawValue).sorted())) AND message_id = \(message.messageId)
                       AND channel_id = \(message.channelId) AND mention_seq > \(seq)
                 """
-            found = Set(try rows(sql) { try $0.value() as UserID })
+            try each(sql) { row in found[try row.value()] = row.int64() }
         }
         let ofChannel: SQL = """
             SELECT mention_seq FROM channel_mentions WHERE channel_id = \(message.channelId) AND seq = \(message.seq)
             """
-        let isOfChannel = try mentionees.mentionsChannel && first(ofChannel) { $0.optionalInt64() ?? 0 } ?? 0 > seq
-        return (mentionees.mentionedUsers.filter(found.contains), isOfChannel)
+        let channelSeq = try mentionees.mentionsChannel ? first(ofChannel) { $0.optionalInt64() ?? 0 } ?? 0 : 0
+        return (
+            mentionees.mentionedUsers.compactMap { user in found[user].map { (user, $0) } }, channelSeq > seq ? channelSeq : nil
+        )
     }
 
     /// Returns whether a channel has messages after a position.

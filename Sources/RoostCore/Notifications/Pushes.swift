@@ -96,8 +96,8 @@ extension Context {
         else { return }
         if let edited = request.edited {
             guard let message = try transaction.message(edited, in: access.channelId), message.isPushed else { return }
-            let (users, isOfChannel) = try transaction.mentioned(in: message, since: done)
-            guard !users.isEmpty || isOfChannel else { return }
+            let (users, channelSeq) = try transaction.mentioned(in: message, since: done)
+            guard !users.isEmpty || channelSeq != nil else { return }
         } else {
             let isLarge = access.counters.memberCount > Limits.largeChannelMembers
             guard try transaction.hasMessages(after: done, withMentionsOnly: isLarge, in: access.channelId) else { return }
@@ -162,10 +162,10 @@ extension Context {
             guard let message = try transaction.message(edited, in: channel), message.isPushed else {
                 return ([], access.counters.seq)
             }
-            let (users, isOfChannel) = try transaction.mentioned(in: message, since: request.after)
-            let told = Array(users.prefix(try toldMax(of: users, newIn: message)))
-            let pushed = PushedMessage(edited: message, after: request.after, mentioning: told, channel: isOfChannel)
-            return (users.isEmpty && !isOfChannel ? [] : [pushed], access.counters.seq)
+            let (users, channelSeq) = try transaction.mentioned(in: message, since: request.after)
+            let told = users.prefix(try toldMax(of: users.map(\.user), newIn: message))
+            let pushed = PushedMessage(edited: message, mentioning: told, channel: channelSeq)
+            return (users.isEmpty && channelSeq == nil ? [] : [pushed], access.counters.seq)
         }
         let born = try transaction.messages(after: request.after, in: channel, limit: Pushes.messagesMax)
         let upTo = born.hasMore ? born.messages.last?.seq ?? access.counters.seq : access.counters.seq
@@ -184,8 +184,9 @@ private struct PushedRoom {
     func isPushed(_ pushed: PushedMessage, to member: PushedMember) -> Bool {
         let message = pushed.message
         let isForAll = pushed.isForAll && !isLarge && message.isPushedToAll(at: level, mentioningChannel: pushed.mentionsChannel)
-        return member.user != message.sender && message.seq > member.historyFloor && pushed.seq > member.joinedSeq
-            && pushed.seq > member.readSeq && (!member.isMuted || message.content.pushOption == .force)
+        let seq = pushed.seq(for: member.user)
+        return member.user != message.sender && message.seq > member.historyFloor && seq > member.joinedSeq
+            && seq > member.readSeq && (!member.isMuted || message.content.pushOption == .force)
             && (isForAll || pushed.names.contains(member.user))
             && readers.contain(.user, as: member.role) && !(deletions[message.seq]?.contains(member.user) ?? false)
     }
@@ -200,8 +201,9 @@ private struct PushedMessage {
     var mentionsChannel: Bool
     /// Whether everybody is pushed, and not only those whom it mentions.
     var isForAll: Bool
-    /// The position from which on it is unread for those who are pushed.
-    var seq: Seq
+    /// From which position on it is unread for those who are pushed: of an edited one, that of the channel's mention, and those of the users mentioned by name.
+    private let seq: Seq
+    private var seqs: [UserID: Seq] = [:]
 
     init(new message: Message, namesMax: Int) {
         let mentionees = message.content.mentionees
@@ -212,13 +214,19 @@ private struct PushedMessage {
         seq = message.seq
     }
 
-    init(edited message: Message, after: Seq, mentioning names: [UserID], channel: Bool) {
+    /// - Parameters:
+    ///   - names: Those mentioned by name, each with the position of the edit that did.
+    ///   - channel: The position of the edit that mentioned the whole channel.
+    init(edited message: Message, mentioning names: ArraySlice<(user: UserID, seq: Seq)>, channel: Seq?) {
         self.message = message
-        self.names = names
-        mentionsChannel = channel
-        isForAll = channel
-        seq = after + 1
+        self.names = names.map(\.user)
+        mentionsChannel = channel != nil
+        isForAll = channel != nil
+        seq = channel ?? 0
+        for (user, seq) in names { seqs[user] = max(seq, self.seq) }
     }
+
+    func seq(for user: UserID) -> Seq { seqs[user] ?? seq }
 
     func mentions(_ user: UserID) -> Bool { mentionsChannel || names.contains(user) }
 }

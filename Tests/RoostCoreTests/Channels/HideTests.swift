@@ -145,6 +145,26 @@ import Testing
         #expect(!notices.contains { if case .read = $0 { true } else { false } })
     }
 
+    @Test(
+        "R25 SB-26 SB-60 what was read and marked as unread since is nothing new to the others when it is concealed, nor read just then"
+    )
+    func readBefore() throws {
+        let conceals: [any Handled] = [
+            HideChannel(channel: "general", hidePreviousMessages: true), ResetHistory(channel: "general"),
+        ]
+        for conceal in conceals {
+            let world = try world()
+            try world.perform(MarkRead(channel: "general"), as: "bob")
+            let position = try world.perform(ListReaders(channel: "general"), as: "ann").items
+            world.advance(milliseconds: 5)
+            try world.perform(MarkUnread(channel: "general", seq: 2), as: "bob")
+            let notices = try world.notices { _ = try world.code(conceal, as: "bob") }
+            #expect(!notices.contains { if case .read = $0 { true } else { false } })
+            #expect(try world.perform(ListReaders(channel: "general"), as: "ann").items == position)
+            #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 0)
+        }
+    }
+
     @Test("SB-28 showing a channel again is told to one's own devices; showing a visible one changes nothing")
     func unhides() throws {
         let world = try world()

@@ -222,6 +222,24 @@ struct PushTests {
         #expect(try Self.handOff(in: world).isEmpty)
     }
 
+    @Test("MN-19 whom a second edit mentions is pushed, who had read the first, also if both are handed off together")
+    func secondEdit() throws {
+        let world = try Self.world()
+        let sent = try send(SendMessage(channel: "room", clientId: "1", text: "hi"), in: world)
+        _ = try Self.handOff(in: world)
+        func mention(_ mentionees: [Mentionee]) throws {
+            try world.perform(EditMessage(channel: "room", message: sent.messageId, mentionees: mentionees), as: "ann")
+        }
+        try mention([.users(["ben"])])
+        for user: UserID in ["ben", "cid"] { try world.perform(MarkRead(channel: "room"), as: user) }
+        try mention([.users(["ben", "cid"])])
+        #expect(users(try Self.handOff(in: world)) == [["cid"]])
+        // The channel is mentioned after all had read it, ben by name before.
+        for user: UserID in ["ben", "cid"] { try world.perform(MarkRead(channel: "room"), as: user) }
+        try mention([.users(["ben", "cid"]), .channel])
+        #expect(users(try Self.handOff(in: world)) == [["ben", "cid"]])
+    }
+
     @Test("One row waits for each channel; what comes while it is handed off is the next one's, and what was deleted is nobody's")
     func merging() throws {
         let world = try Self.world()
