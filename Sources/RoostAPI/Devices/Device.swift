@@ -86,8 +86,8 @@ public struct ListDevices: Operation {
 /// listed any more. The caller's own device may be the one.
 ///
 /// A token without a `jti` can't be revoked alone: it stays valid, and the device is listed again when it connects with it. The answer says so.
-/// - Throws: `not_found` with the field `device` for one that isn't listed; `limit_exceeded` if no more single tokens can be revoked;
-///   `rate_limited` for more than ``Limits/signalsPerSecond`` a second of one user.
+/// - Throws: `not_found` with the field `device` for one that isn't listed; `rate_limited` for more than ``Limits/signOutsPerMinute`` a minute of one
+///   user.
 public struct SignOutDevice: Operation {
     public typealias Response = SignedOutDevice
     public static let name = "device.signOut"
@@ -109,7 +109,7 @@ public struct SignedOutDevice: Codable, Hashable, Sendable {
     /// The device.
     public var deviceId: DeviceID
     /// Whether its token is of no use any more: it was revoked, or has ended by itself. False for a token without a `jti`, which stays valid until it
-    /// ends.
+    /// ends, and for any if nine tenths of the single tokens that can be revoked at one time are (``Limits/revokedTokens``).
     public var isTokenRevoked: Bool
 
     // derived: init

@@ -159,9 +159,10 @@ public enum Limits {
     public static let typingSeconds = 10
     /// Bytes of what an app tells in a signal.
     public static let signalSizeBytes = 4000
-    /// Calls in a second of one user, of each of the operations that cost others something and keep nothing: an app's own signals, typing, presence, preferences,
-    /// and signing devices out.
+    /// Calls in a second of one user, of each of the operations that cost others something and keep nothing: an app's own signals, typing, presence and preferences.
     public static let signalsPerSecond = 10
+    /// Calls of ``SignOutDevice`` in a minute of one user.
+    public static let signOutsPerMinute = 20
     /// Characters of an effect's kind and key.
     public static let effectKindLength = 64
     /// Characters of an effect's key.
@@ -331,7 +332,8 @@ extension Limits {
         "pendingInvitationsPerChannel": pendingInvitationsPerChannel, "pendingInvitationsPerUser": pendingInvitationsPerUser,
         "channelTypes": channelTypes, "channelRoles": channelRoles, "filterValues": filterValues, "rolesPerQuery": rolesPerQuery,
         "watcherPage": watcherPage.max, "watcherOffset": watcherOffset, "typingSeconds": typingSeconds,
-        "signalSizeBytes": signalSizeBytes, "signalsPerSecond": signalsPerSecond, "receiptMembers": receiptMembers,
+        "signalSizeBytes": signalSizeBytes, "signalsPerSecond": signalsPerSecond, "signOutsPerMinute": signOutsPerMinute,
+        "receiptMembers": receiptMembers,
         "manyWatchers": manyWatchers, "manyReaders": manyReaders,
         "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,
         "messageSizeBytes": messageSizeBytes, "unauthenticatedSizeBytes": unauthenticatedSizeBytes,

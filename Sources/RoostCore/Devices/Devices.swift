@@ -21,7 +21,7 @@ extension ListDevices: Handled {
 
 extension SignOutDevice: Handled {
     /// It takes the lock of those who shut others out.
-    public static var isLimitedByUser: Bool { true }
+    public static var userRate: UserRate? { .ofSignOuts }
 
     public func scope(for caller: Caller) -> Scope {
         var scope = Scope.user(caller.user)
@@ -36,9 +36,15 @@ extension SignOutDevice: Handled {
             throw RoostError.notFound("device")
         }
         var changes = [AccessChange.signedOut(user, device: device, upTo: row.signIn)]
+        var isTokenRevoked = row.tokenId != nil
         // A token that has ended needs no revocation.
         if let token = row.tokenId, let end = row.tokenExpiresAt, end > context.now {
-            if let change = try context.revoke(token: token, until: end, field: "device").change { changes.append(change) }
+            // Users may fill the list of revoked tokens, but not so far that an administrator can't revoke one, and their devices are signed out all the same.
+            if let (_, change) = try context.revoke(token: token, until: end, countMax: Limits.revokedTokens / 10 * 9) {
+                if let change { changes.append(change) }
+            } else {
+                isTokenRevoked = false
+            }
         }
         let revision = try context.transaction.nextAccessRevision()
         try context.transaction.perform(
@@ -47,7 +53,7 @@ extension SignOutDevice: Handled {
             WHERE user_id = \(user) AND device_id = \(device)
             """)
         context.tell(.accessChanged(changes))
-        return SignedOutDevice(deviceId: device, isTokenRevoked: row.tokenId != nil)
+        return SignedOutDevice(deviceId: device, isTokenRevoked: isTokenRevoked)
     }
 }
 

@@ -18,8 +18,8 @@ public protocol Handled: Operation {
     /// Whether it tells what happens at this moment: such operations run one after another, so that nobody stops before they began.
     static var isTold: Bool { get }
 
-    /// Whether each user may do it only so often in a second (``Limits/signalsPerSecond``): what costs its caller nothing, and others something.
-    static var isLimitedByUser: Bool { get }
+    /// How often each user may do what costs its caller nothing, and others something; nil for most operations.
+    static var userRate: UserRate? { get }
 
     func handle(in context: inout Context) throws -> Response
 }
@@ -29,7 +29,31 @@ extension Handled {
     public var presenceQuestion: PresenceQuestion { .none }
     public var channelQuestion: QueryChannels? { nil }
     public static var isTold: Bool { false }
-    public static var isLimitedByUser: Bool { false }
+    public static var userRate: UserRate? { nil }
+}
+
+/// How often one user may do something, on one node.
+public enum UserRate: Hashable, Sendable {
+    /// ``Limits/signalsPerSecond``: what is told to many.
+    case ofSignals
+    /// ``Limits/signOutsPerMinute``: what all others wait for, who write at the same time.
+    case ofSignOuts
+
+    /// How many times.
+    public var count: Int {
+        switch self {
+        case .ofSignals: Limits.signalsPerSecond
+        case .ofSignOuts: Limits.signOutsPerMinute
+        }
+    }
+
+    /// Within how many seconds.
+    public var seconds: Int {
+        switch self {
+        case .ofSignals: 1
+        case .ofSignOuts: 60
+        }
+    }
 }
 
 /// What an operation's answer says of who is connected or watches: collected over all nodes before the rule runs.

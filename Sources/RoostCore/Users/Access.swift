@@ -172,7 +172,12 @@ extension RevokeToken: Handled {
         let longest = context.now.after(seconds: context.options.tokenLifetimeSecondsMax + TokenLeeway.seconds)
         let end = expiresAt ?? longest
         guard end > context.now else { throw RoostError.invalidArgument("expiresAt", "must be later than now") }
-        let (until, change) = try context.revoke(token: tokenId, until: end, field: "tokenId")
+        guard let (until, change) = try context.revoke(token: tokenId, until: end) else {
+            throw RoostError(
+                .limitExceeded,
+                "At most \(Limits.revokedTokens) single tokens can be revoked at one time. Revoke all tokens of a user instead.",
+                field: "tokenId", limit: Int64(Limits.revokedTokens))
+        }
         if let change { context.tell(.accessChanged([change])) }
         return RevokedToken(tokenId: tokenId, expiresAt: until)
     }
@@ -197,20 +202,17 @@ extension Context {
         if let refusal = try transaction.besideBatchMemory({ try transaction.accessRefusal(of: caller) }) { throw refusal }
     }
 
-    /// Revokes a single token.
+    /// Revokes a single token, unless others fill the list.
     ///
-    /// - Parameter field: The field that the refusal names if no more can be revoked.
-    /// - Returns: Until when it is revoked, and the change to be told; nil if it was revoked already, for as long.
-    func revoke(token: String, until end: Timestamp, field: String) throws -> (until: Timestamp, change: AccessChange?) {
+    /// - Parameter countMax: How many may be revoked at one time.
+    /// - Returns: Until when it is revoked, and the change to be told: none if it was revoked already, for as long. Nil if there is no room.
+    func revoke(
+        token: String, until end: Timestamp, countMax: Int = Limits.revokedTokens
+    ) throws -> (until: Timestamp, change: AccessChange?)? {
         if case .revoked(_, let until) = try transaction.access(of: .token(token)), until >= end { return (until, nil) }
         try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(now)")
         let count = try transaction.first("SELECT COUNT(*) FROM revoked_tokens WHERE token_id <> \(token)", { $0.int() }) ?? 0
-        guard count < Limits.revokedTokens else {
-            throw RoostError(
-                .limitExceeded,
-                "At most \(Limits.revokedTokens) single tokens can be revoked at one time. Revoke all tokens of a user instead.",
-                field: field, limit: Int64(Limits.revokedTokens))
-        }
+        guard count < countMax else { return nil }
         try transaction.perform(
             """
             INSERT INTO revoked_tokens (token_id, expires_at, revision)

@@ -86,7 +86,7 @@ extension GetPreferences: Handled {
 
 extension UpdatePreferences: Handled {
     /// Whether somebody is seen to be online concerns each of their connections, in each of their channels.
-    public static var isLimitedByUser: Bool { true }
+    public static var userRate: UserRate? { .ofSignals }
 
     public func scope(for caller: Caller) -> Scope { .user(caller.user) }
 

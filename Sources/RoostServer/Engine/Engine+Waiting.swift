@@ -7,7 +7,7 @@ extension Engine {
         try await perform(
             type(of: operation).name, for: caller, scope: operation.scope(for: caller),
             presenceQuestion: operation.presenceQuestion, isReadOnly: type(of: operation).isReadOnly,
-            isTold: type(of: operation).isTold, isLimitedByUser: type(of: operation).isLimitedByUser
+            isTold: type(of: operation).isTold, userRate: type(of: operation).userRate
         ) { context in
             guard let response = try operation.handle(once: key, in: &context) else { return [] }
             return try JSONWriter.bytes(of: response)
@@ -18,11 +18,11 @@ extension Engine {
     func perform(
         _ operation: String, for caller: Caller, scope: Scope, presenceQuestion: PresenceQuestion = .none,
         isReadOnly: Bool,
-        isTold: Bool = false, isLimitedByUser: Bool = false, _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
+        isTold: Bool = false, userRate: UserRate? = nil, _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
     ) async throws -> [UInt8] {
         try await withCheckedThrowingContinuation { continuation in
             let job = Job(
-                operation: operation, caller: caller, scope: scope, isTold: isTold, isLimitedByUser: isLimitedByUser,
+                operation: operation, caller: caller, scope: scope, isTold: isTold, userRate: userRate,
                 presenceQuestion: presenceQuestion, run: run,
                 destination: .waiting { continuation.resume(with: $0) })
             do {

@@ -13,8 +13,8 @@ final class Job: Sendable {
     let scope: Scope
     /// Whether it runs in one order with others that tell what happens now.
     let isTold: Bool
-    /// Whether its caller may do it only so often.
-    let isLimitedByUser: Bool
+    /// How often its caller may do it.
+    let userRate: UserRate?
     /// What its answer says of who is connected and watches.
     let presenceQuestion: PresenceQuestion
     /// The query that finds the channels that it is about.
@@ -42,7 +42,7 @@ final class Job: Sendable {
 
     init(
         operation: String = OperationName.none, caller: Caller, scope: Scope = Scope(), isTold: Bool = false,
-        isLimitedByUser: Bool = false,
+        userRate: UserRate? = nil,
         presenceQuestion: PresenceQuestion = .none, channelQuestion: QueryChannels? = nil, callerMemory: ByteLedger? = nil,
         isForAllNodes: Bool = false, run: @escaping @Sendable (inout Context) throws -> [UInt8], destination: Destination,
         found: Found = Found()
@@ -51,7 +51,7 @@ final class Job: Sendable {
         self.caller = caller
         self.scope = scope
         self.isTold = isTold
-        self.isLimitedByUser = isLimitedByUser
+        self.userRate = userRate
         self.presenceQuestion = presenceQuestion
         self.channelQuestion = channelQuestion
         self.callerMemory = callerMemory
@@ -66,7 +66,7 @@ final class Job: Sendable {
         var found = found
         change(&found)
         return Job(
-            operation: operation, caller: caller, scope: scope, isTold: isTold, isLimitedByUser: isLimitedByUser,
+            operation: operation, caller: caller, scope: scope, isTold: isTold, userRate: userRate,
             presenceQuestion: presenceQuestion, channelQuestion: channelQuestion, callerMemory: callerMemory,
             isForAllNodes: isForAllNodes, run: run, destination: destination, found: found)
     }

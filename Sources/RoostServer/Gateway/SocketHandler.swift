@@ -339,7 +339,7 @@ extension Job {
     ) {
         self.init(
             operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
-            isLimitedByUser: O.isLimitedByUser,
+            userRate: O.userRate,
             presenceQuestion: operation.presenceQuestion,
             // One with a key is refused, or was carried out before.
             channelQuestion: key == nil ? operation.channelQuestion : nil, callerMemory: callerMemory,

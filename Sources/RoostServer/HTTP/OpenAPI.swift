@@ -97,7 +97,7 @@ enum OpenAPI {
         if entry.fields.contains("ifMetadataVersion") { statuses.append(412) }
         if hasBody { statuses.append(415) }
         if headerNames(of: entry).contains(RequestHeaders.idempotencyKey) { statuses.append(422) }
-        if entry.type.isLimitedByUser { statuses.append(429) }
+        if entry.type.userRate != nil { statuses.append(429) }
         return statuses.sorted()
     }
 

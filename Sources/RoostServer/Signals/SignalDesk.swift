@@ -92,11 +92,13 @@ final class SignalDesk: Sendable {
     /// Counts one more thing that a user may do only so often.
     ///
     /// - Throws: `rate_limited`.
-    func admit(_ user: UserID, _ operation: String) throws(RoostError) {
-        guard state.withLock({ $0.rates.admit(user, operation, at: Self.now) }) else {
+    func admit(_ user: UserID, _ operation: String, at rate: UserRate) throws(RoostError) {
+        let (now, stretch) = (Self.now, Int64(rate.seconds) * 1000)
+        guard state.withLock({ $0.rates.admit(user, operation, at: rate, now: now) }) else {
             throw RoostError(
-                .rateLimited, "A user may do this at most \(Limits.signalsPerSecond) times a second.",
-                limit: Int64(Limits.signalsPerSecond), retryAfterMilliseconds: 1000)
+                .rateLimited,
+                "A user may do this at most \(rate.count) times \(rate.seconds == 1 ? "a second" : "in \(rate.seconds) seconds").",
+                limit: Int64(rate.count), retryAfterMilliseconds: stretch - now % stretch)
         }
     }
 

@@ -117,6 +117,28 @@ struct DeviceTests {
         #expect(notices == [.accessChanged([.signedOut("ann", device: "phone", upTo: 2)])])
     }
 
+    @Test(
+        "X-01 a device is signed out though users have filled their share of the revoked tokens, and administrators can revoke some still"
+    )
+    func manyRevoked() throws {
+        let world = try world()
+        let share = Int64(Limits.revokedTokens / 10 * 9)
+        try world.execute(
+            """
+            INSERT INTO revoked_tokens (token_id, expires_at, revision)
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(share - 1))
+            SELECT 'old-' || n, \(world.now.after(seconds: 60)), n FROM numbers
+            """)
+        for name in ["1", "2"] { try world.device(DeviceID(name), of: "ann", token: TokenIdentity(user: "ann", id: name)) }
+        #expect(try world.perform(SignOutDevice(device: "1"), as: "ann").isTokenRevoked)
+        var answer: SignedOutDevice?
+        let notices = try world.notices { answer = try world.perform(SignOutDevice(device: "2"), as: "ann") }
+        #expect(answer == SignedOutDevice(deviceId: "2", isTokenRevoked: false))
+        #expect(notices == [.accessChanged([.signedOut("ann", device: "2", upTo: 1)])])
+        #expect(try world.perform(ListDevices(), as: "ann") == [])
+        #expect(try world.perform(RevokeToken(tokenId: "2"), as: "root", role: .admin).tokenId == "2")
+    }
+
     @Test("X-01 another node finds a sign-out by its number")
     func revisions() throws {
         let world = try world()
