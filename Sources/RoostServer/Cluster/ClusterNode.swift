@@ -70,6 +70,8 @@ final class ClusterNode: Delivery {
 
     // MARK: Out
 
+    func waitForLoops(atMost time: Duration) -> Bool { hub.waitForLoops(atMost: time) }
+
     func deliver(_ committed: [Committed]) {
         let operations = committed.map { operation in
             let (items, attachments) = StreamItem.items(of: operation.notices)

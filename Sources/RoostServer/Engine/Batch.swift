@@ -139,7 +139,7 @@ enum WriteBatch {
         do {
             let held = ids
             // The body can run more than once, and begins with the same generator each time.
-            let (outcomes, generator) = try database.write(lane: lane) { transaction in
+            let (outcomes, generator, noted) = try database.write(lane: lane) { transaction in
                 // With another connection the lane may have another number, and somebody else the former one.
                 let number = transaction.idGenerator
                 let current = held.flatMap { $0.isOf(node: number) ? $0 : nil }
@@ -152,13 +152,15 @@ enum WriteBatch {
                 let now = try transaction.now()
                 try transaction.readAhead(callers(of: batch))
                 var answers = BatchAnswers()
+                // What is counted or logged is of the run that is stored, and so of each once.
+                var noted: [BatchAction] = []
                 let outcomes = try batch.map { job in
                     running = job
                     guard settings.memory?.hasRoom(forWriteAfter: answers.sizeBytes) != false else {
-                        return job.refusedForRoom(perform)
+                        return job.refusedForRoom { noted.append($0) }
                     }
-                    guard answers.haveRoom(for: job) else { return job.refusedForRoom(isUsers: true, perform) }
-                    let outcome = try job.outcome(ids: &ids, now: now, settings, perform) { rule in
+                    guard answers.haveRoom(for: job) else { return job.refusedForRoom(isUsers: true) { noted.append($0) } }
+                    let outcome = try job.outcome(ids: &ids, now: now, settings, { noted.append($0) }) { rule in
                         try transaction.attempt { try rule(transaction) }
                     }
                     if case .success(let payload) = outcome.result { answers.add(payload.count, of: job) }
@@ -167,9 +169,10 @@ enum WriteBatch {
                     return outcome
                 }
                 try ids.save(in: transaction)
-                return (outcomes, ids)
+                return (outcomes, ids, noted)
             }
             ids = generator
+            for action in noted { perform(action) }
             perform(.committed(zip(batch, outcomes).map { (job: $0, outcome: $1) }))
         } catch let failure as DatabaseFailure where failure.kind == .damage && batch.count > 1 {
             // One of them needs a damaged page. The others may not need it: each gets a transaction of its own.

@@ -135,7 +135,7 @@ final class Engine: Sendable {
 
     /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
     func submit(write job: Job) throws(RoostError) {
-        if job.isLimitedByUser { try signals.admit(job.caller.user, job.operation) }
+        if let rate = job.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
         let mustWait = waitingTurns.withLock { waiting in
             guard !waiting.isEmpty || job.presenceChannel != nil, let turn = job.turn else { return false }
             guard waiting[turn] == nil else {
@@ -171,7 +171,7 @@ final class Engine: Sendable {
 
     /// Queues a read-only operation. Throws as ``submit(write:)`` does.
     func submit(read job: Job) throws(RoostError) {
-        if job.isLimitedByUser { try signals.admit(job.caller.user, job.operation) }
+        if let rate = job.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
         if job.isTold { return try append(job, to: telling) }
         switch job.presenceQuestion {
         case .none: try append(job, to: reads)
@@ -294,14 +294,14 @@ final class Engine: Sendable {
         let number = lane.number
         var started = DispatchTime.now()
         // After a pause the lane does what it would else have to do before somebody's batch, once.
-        var isSettled = false
-        while let batch = queue.next(within: lane.isWaiting ? .milliseconds(50) : isSettled ? nil : Self.pauseBeforeIdleWork) {
+        var pause: Duration? = Self.pauseBeforeIdleWork
+        while let batch = queue.next(within: lane.isWaiting ? .milliseconds(50) : pause) {
             if batch.isEmpty, !lane.isWaiting {
                 maintain(lane: number, isIdle: true)
-                isSettled = true
+                pause = database.isMaintaining(lane: number) ? .milliseconds(20) : nil
             } else {
                 lane.run(batch, in: database, settings) { perform($0, lane: number, &started) }
-                isSettled = false
+                pause = Self.pauseBeforeIdleWork
             }
         }
         lane.end { perform($0, lane: number, &started) }
@@ -319,6 +319,7 @@ final class Engine: Sendable {
                 if outcome.refusal == nil { security.done(job.operation, by: job.caller) }
             }
             publish(operations)
+            delivery.waitForLoops(atMost: .seconds(1))
         case .refused(let jobs, let refusal): refuse(jobs, refusal)
         case .lost(let jobs, let error, let refusal):
             metrics.lost(jobs.count)

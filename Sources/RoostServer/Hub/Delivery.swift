@@ -12,6 +12,13 @@ protocol Delivery: Sendable {
     /// A socket sees a stream in the order of its seq, and an answer after the events of its operation.
     func deliver(_ committed: [Committed])
 
+    /// Waits while event loops have very much left to deliver: whoever is answered past them, over HTTP or by another loop, would send on meanwhile, and what is
+    /// handed to a loop that lags would grow without a bound. Blocks, and is never called on a loop.
+    ///
+    /// - Returns: Whether they have caught up.
+    @discardableResult
+    func waitForLoops(atMost time: Duration) -> Bool
+
     /// Tells what an operation has told that stores nothing: signals.
     func tell(_ notices: [Notice])
 

@@ -49,6 +49,8 @@ struct EventFrames {
         /// The seq of the newest of them in its stream.
         var newestSeq: Seq = 0
 
+        var sizeBytes: Int { watching.readableBytes + notification.readableBytes }
+
         func bytes(isWatching: Bool) -> ByteBuffer { isWatching ? watching : notification }
     }
 
@@ -215,6 +217,19 @@ extension EventFrames.Frames {
         notification.writeTextFrame(Event.notificationStart, members, "}")
         eventCount += 1
         newestSeq = max(newestSeq, seq)
+    }
+}
+
+extension EventFrames.Step {
+    /// The size of its frames: of what has none here nothing counts.
+    var sizeBytes: Int {
+        switch self {
+        case .send(_, let frames), .catchUp(_, _, _, let frames): frames.sizeBytes
+        case .sendConcealable(_, let event), .catchUpConcealable(_, let event): event.frames.sizeBytes + event.members.count
+        case .signal(let signal, _): signal.bytes.readableBytes
+        case .reply(_, let payload): payload.count
+        case .tell, .change, .watches, .attach, .attachWatcher: 0
+        }
     }
 }
 

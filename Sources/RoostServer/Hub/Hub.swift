@@ -2,6 +2,7 @@ import Metrics
 import NIOCore
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import Synchronization
 
 /// Delivers committed events to the sockets of their audience, and replies to their callers.
@@ -17,6 +18,8 @@ final class Hub: Delivery {
     private let shards: [NIOLoopBound<HubShard>]
     /// For each loop, how many deliveries it has been handed and not finished.
     private let backlogs: [Backlog]
+    /// The bytes of deliveries that not all loops have finished.
+    private let undelivered = ByteLedger(sizeBytesMax: 32 << 20)
     /// Held while a delivery is handed to the loops; none begins it before all have it.
     private let handing = Mutex(())
     private let lastConnection = Atomic<Int64>(0)
@@ -71,16 +74,24 @@ final class Hub: Delivery {
     /// there, since no loop begins it before all have it. Else a thread that is interrupted between two loops would let it overtake.
     func deliver(_ steps: [EventFrames.Step]) {
         guard !steps.isEmpty else { return }
+        let held = HeldBytes(steps.reduce(0) { $0 + $1.sizeBytes }, in: [undelivered])
         handing.withLock { _ in
             for (loop, (shard, backlog)) in zip(loops, zip(shards, backlogs)) {
                 backlog.count.add(1, ordering: .relaxed)
                 loop.execute { [self] in
                     handing.withLock { _ in }
-                    shard.value.deliver(steps)
+                    withExtendedLifetime(held) { shard.value.deliver(steps) }
                     backlog.count.subtract(1, ordering: .releasing)
                 }
             }
         }
+    }
+
+    func waitForLoops(atMost time: Duration) -> Bool {
+        guard undelivered.isFull else { return true }
+        let done = MonotonicSemaphore()
+        waitForBacklogs { done.signal() }
+        return done.wait(atMost: time)
     }
 
     func tell(_ notices: [Notice]) {

@@ -3,6 +3,7 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 import RoostTestSupport
+import Synchronization
 import Testing
 
 @testable import RoostServer
@@ -38,5 +39,37 @@ struct BatchAnswersTests {
         #expect(refusals.count == 65 && refusals.last == .some(nil))
         #expect(refusals.filter { $0 == nil }.count == 12 && users == 53)
         #expect(refusals.compactMap { $0 }.allSatisfy { $0.code == .overloaded && $0.retryAfterMilliseconds != nil })
+    }
+
+    @Test("I14 a failure is noted once, though the engine takes back what was written before it and runs the batch again")
+    func noted() throws {
+        struct Fault: Error {}
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let database = try SimulatedDatabase(directory: directory)
+        let settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
+        var runs = 0
+        let counts = Mutex(0)
+        let batch = [true, false].map { fails in
+            Job(
+                caller: Caller(user: "ann"), scope: .channel("general"),
+                run: { context in
+                    counts.withLock { $0 += 1 }
+                    _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\("\(fails)"), '')")
+                    if fails { throw Fault() }
+                    return []
+                }, destination: .waiting { _ in })
+        }
+        var ids: IDGenerator?
+        var failures = 0
+        _ = WriteBatch.run(batch, in: database, lane: 0, &ids, settings) { action in
+            if case .failed = action { failures += 1 }
+        }
+        runs = counts.withLock { $0 }
+        #expect(failures == 1 && runs > 2, "\(failures) of \(runs)")
+        #expect(
+            try database.read { try $0.rows("SELECT name FROM settings WHERE name IN ('true', 'false')") { $0.string() } } == [
+                "false"
+            ])
     }
 }
