@@ -33,8 +33,11 @@ import Testing
         let answer = try await ControlSocket.ask(request(16_384), in: server.directory)
         #expect(answer.backup == nil && answer.error != nil)
         let long = try request(16_385)
-        await #expect(throws: (any Error).self) { try await ControlSocket.ask(long, in: server.directory) }
+        // The caller tells a server that ended without an answer from one that isn't there.
+        await #expect(throws: ControlSocket.Unanswered.self) { try await ControlSocket.ask(long, in: server.directory) }
         try await server.stop()
+        let failure = await #expect(throws: (any Error).self) { try await ControlSocket.ask(long, in: server.directory) }
+        #expect(!(failure is ControlSocket.Unanswered))
     }
 
     @Test("I24 a backup made while people write holds a whole state, and a server restored from it has exactly that")

@@ -30,6 +30,11 @@ struct BackupCommand: AsyncParsableCommand {
         do {
             answer = try await ControlSocket.ask(
                 .init(backup: target.path, withSecret: withSecret), in: data)
+        } catch is ControlSocket.Unanswered {
+            let partial = target.deletingLastPathComponent().appending(path: Backup.partialPrefix(of: target)).path
+            throw Failure(
+                "The server ended before the backup was complete: see its log. Delete what it had copied, \(partial)…, and make another."
+                    .safe())
         } catch {
             throw Failure(
                 "No running server found for data directory \(data.relativePath). Start it, run this as its user, or name its directory with --data."

@@ -83,6 +83,9 @@ public struct Backup: Codable, Sendable {
 
     // MARK: Making
 
+    /// What the name of the directory beside it begins with, in which a backup is made. It stays if the server is killed meanwhile.
+    public static func partialPrefix(of directory: URL) -> String { ".\(directory.lastPathComponent).partial-" }
+
     /// Makes a backup in a new directory, reads it back, and only then gives the directory its name.
     ///
     /// - Parameters:
@@ -96,7 +99,7 @@ public struct Backup: Codable, Sendable {
             throw Unusable("\(directory.path) already exists. A backup never overwrites anything: name another directory.")
         }
         let partial = directory.deletingLastPathComponent().appending(
-            path: ".\(directory.lastPathComponent).partial-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
+            path: partialPrefix(of: directory) + UUID().uuidString.prefix(8), directoryHint: .isDirectory)
         do {
             try manager.createDirectory(
                 at: partial, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -44,6 +44,9 @@ public enum ControlSocket {
         #endif
     }
 
+    /// A server took a request, and ended before it had answered.
+    public struct Unanswered: Error {}
+
     /// Listens until the channel is closed.
     static func listen(
         in directory: URL, group: any EventLoopGroup, _ handle: @escaping @Sendable (Request) -> Answer
@@ -62,6 +65,8 @@ public enum ControlSocket {
     }
 
     /// Sends a request to the server that runs on a data directory.
+    ///
+    /// - Throws: ``Unanswered`` if the server took the request and ended without an answer; another error if no server can be asked.
     public static func ask(_ request: Request, in directory: URL) async throws -> Answer {
         let channel = try await withAddress(in: directory) { address in
             try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
@@ -73,11 +78,16 @@ public enum ControlSocket {
         }
         let line = try JSONEncoder().encode(request) + Data("\n".utf8)
         var answer = ByteBuffer()
-        try await channel.executeThenClose { inbound, outbound in
-            try await outbound.write(ByteBuffer(bytes: line))
-            for try await piece in inbound { answer.writeImmutableBuffer(piece) }
+        do {
+            try await channel.executeThenClose { inbound, outbound in
+                try await outbound.write(ByteBuffer(bytes: line))
+                for try await piece in inbound { answer.writeImmutableBuffer(piece) }
+            }
+            return try JSONDecoder().decode(Answer.self, from: Data(answer.readableBytesView))
+        } catch {
+            // One that is killed resets the connection, and one of another version may answer in other words.
+            throw Unanswered()
         }
-        return try JSONDecoder().decode(Answer.self, from: Data(answer.readableBytesView))
     }
 
     private final class Handler: ChannelInboundHandler {
