@@ -1,10 +1,13 @@
 import Foundation
+import RoostAPI
+import RoostTestSupport
 import Testing
 
 @testable import RoostBench
+@testable import RoostCore
 @testable import RoostDatabase
 
-/// The floor of sends compares equal terms.
+/// The floors compare equal terms: they make the server's own statements, with its pragmas.
 @Suite struct FloorTests {
     @Test("SQLite alone has the pragmas of the server's writer, and writes its log into the database at the same size")
     func pragmas() throws {
@@ -16,5 +19,111 @@ import Testing
         let cacheKibibytes = SQLiteDatabase.writerCacheBytes(of: SQLiteDatabase.standardPageCacheBytes) / 1024
         let others = ["wal_autocheckpoint = \(Checkpoints.logFrames)", "cache_size = -\(cacheKibibytes)"]
         #expect(Set(FloorDatabase.pragmas) == Set(servers + others))
+    }
+
+    @Test("SQLite alone writes for a send what the server writes, and reads of a page what the server reads")
+    func floors() throws {
+        let writes = try StatementRecorder.ofSend(dialect: nil).filter { !$0.hasPrefix("SELECT") }
+        #expect(FloorInserts.sql.map(StatementRecorder.withoutValues) == writes)
+        #expect(FloorPages.columns.split(separator: ", ") == Message.columns.text.split(whereSeparator: { ", \n".contains($0) }))
+    }
+
+    #if Cluster
+    @Test("pgbench runs the statements of a batch of one send")
+    func peer() throws {
+        let script = PeerScript(firstChannel: 1, batchSize: 1, channelsPerConnection: 1).text
+        let statements = script.split(separator: "\n").filter { !$0.hasPrefix(#"\"#) }
+            .map { StatementRecorder.withoutValues(String($0)) }
+        #expect(statements.first == "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" && statements.last == "COMMIT")
+        #expect(try Array(statements.dropFirst().dropLast()) == StatementRecorder.ofSend(dialect: .postgreSQL))
+    }
+    #endif
+}
+
+/// A transaction that notes the statements that pass through it.
+private final class StatementRecorder: Transaction {
+    private let inner: any Transaction
+    let dialect: Dialect
+    let batchMemory: BatchMemory? = BatchMemory(readsAhead: true)
+    private var statements: [String] = []
+
+    private init(_ inner: any Transaction, _ dialect: Dialect) {
+        self.inner = inner
+        self.dialect = dialect
+    }
+
+    func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
+        note(sql)
+        try inner.each(sql, body)
+    }
+
+    func execute(_ sql: SQL) throws -> Int {
+        note(sql)
+        return try inner.execute(sql)
+    }
+
+    func perform(_ sql: SQL) throws {
+        note(sql)
+        // SQLite has no locks of rows.
+        if !sql.text.hasSuffix("FOR UPDATE") { try inner.perform(sql) }
+    }
+
+    func insert(_ row: NewRow) throws -> Bool {
+        // With several writers a key is assumed to be free.
+        note(NewRow.inserting([row], failing: dialect.rowLock != nil))
+        return try inner.insert(row)
+    }
+
+    private func note(_ sql: SQL) { statements.append(Self.withoutValues(sql.text)) }
+
+    /// The statements of a batch that consists of one send, as a lane makes them.
+    ///
+    /// - Parameter dialect: Nil for SQLite's.
+    static func ofSend(dialect: Dialect?) throws -> [String] {
+        let directory = TemporaryPlace.make()
+        let (channel, user) = (ChannelID("channel"), UserID("ann"))
+        try Seed.fill(directory) { seed in
+            try seed.addUsers([user])
+            try seed.forEach([channel]) { try $0.perform(CreateChannel(channel: $1), as: user) }
+        }
+        return try SQLiteDatabase(directory: directory).write(lane: 0) { transaction in
+            let recorder = StatementRecorder(transaction, dialect ?? transaction.dialect)
+            let caller = Caller(user: user)
+            let send = SendMessage(channel: channel, clientId: "1", text: SampleText.message)
+            var ids = IDGenerator()
+            if let lock = recorder.dialect.accessLock {
+                lock.shared.forEach(recorder.note)
+                _ = try recorder.accessRevisionAndEpoch()
+            }
+            try send.scope(for: caller).lock(in: recorder)
+            #if Cluster
+            if dialect != nil { recorder.note(PostgreSQLClock.question) }
+            #endif
+            var context = Context(
+                transaction: recorder, caller: caller, now: try transaction.now(), ids: ids, scope: send.scope(for: caller))
+            _ = try send.handle(in: &context)
+            ids = context.ids
+            for sql in try recorder.batchMemory?.takeDue(isInside: false) ?? [] { try recorder.perform(sql) }
+            // SQLite's floor leaves out what is written once for a batch.
+            if dialect != nil { try ids.save(in: recorder) }
+            return recorder.statements
+        }
+    }
+
+    /// A statement with a question mark for each value, however it is given.
+    static func withoutValues(_ statement: String) -> String {
+        let text = statement.replacing("::", with: "@@")
+            .replacing(#/'[^']*'/#, with: "?").replacing(#/:[a-z]\w*/#, with: "?").replacing(#/\?\d*/#, with: "?")
+            .replacing(#/\bNULL\b/#, with: "?").replacing(#/\b\d+\b/#, with: "?").replacing(#/\s+/#, with: " ")
+            .replacing("@@", with: "::")
+        return String(text.trimmingSuffix { $0 == ";" || $0 == " " })
+    }
+}
+
+extension String {
+    fileprivate func trimmingSuffix(while isRemoved: (Character) -> Bool) -> Substring {
+        var text = self[...]
+        while let last = text.last, isRemoved(last) { text.removeLast() }
+        return text
     }
 }

@@ -45,7 +45,7 @@ struct FanoutBenchmark: Benchmark {
         server.end()
 
         let seconds = scale.pick(4.0, quick: 2, smoke: 0.2)
-        let peers = hasPeers ? try peers(in: directory, bytes: Int(single.bytesPerDelivery), scale) : []
+        let peers = hasPeers ? try peers(in: directory, beside: some, bytes: Int(single.bytesPerDelivery), scale) : []
         let singleFloor = try FloorSockets.measure(
             sockets: socketCount, bytes: Int(single.bytesPerDelivery), roundsAhead: 1, seconds: seconds)
         return [
@@ -69,20 +69,32 @@ struct FanoutBenchmark: Benchmark {
     }
 
     /// The same load on other servers, those that are installed, with as many bytes for a delivery.
-    private func peers(in directory: URL, bytes: Int, _ scale: BenchScale) throws -> [Figure] {
+    ///
+    /// - Parameter some: This server with the small window, of which Redis is a floor.
+    private func peers(
+        in directory: URL, beside some: FanoutLoad.Measurement, bytes: Int, _ scale: BenchScale
+    ) throws -> [Figure] {
         let socketCount = scale.pick(socketCount, quick: socketCount, smoke: 50)
         let windows = [("saturated", window), ("\(smallWindow) under way", smallWindow), ("single", 1)]
-        return try Peer.all.flatMap { peer -> [Figure] in
+        var figures: [Figure] = []
+        for peer in Peer.all {
             let measured = try PeerFanout.measure(
                 peer, in: directory, sockets: socketCount, bytes: bytes, windows: windows.map(\.1),
                 seconds: scale.pick(6, quick: 2, smoke: 0.2))
-            return zip(windows, measured ?? []).flatMap { window, measured in
-                [
-                    Figure("\(peer.name): CPU per delivery, \(window.0)", measured.cpuMicroseconds, "µs"),
-                    Figure("\(peer.name): messages in one write, \(window.0)", measured.messagesPerWrite, ""),
-                ]
+            for (window, measured) in zip(windows, measured ?? []) {
+                figures.append(Figure("\(peer.name): CPU per delivery, \(window.0)", measured.cpuMicroseconds, "µs"))
+                if let messages = measured.messagesPerWrite {
+                    figures.append(Figure("\(peer.name): messages in one write, \(window.0)", messages, ""))
+                }
+                if peer.name == Peer.redis.name, window.1 == smallWindow {
+                    figures.append(
+                        Figure(
+                            "server CPU per delivery, \(window.0), beside Redis", some.cpuMicroseconds, "µs",
+                            floor: measured.cpuMicroseconds, goals: [.ratioAtMost(1.2)]))
+                }
             }
         }
+        return figures
     }
 
     /// The floor with as many messages in a write as the server had.

@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures a page of history, and a call that reads next to nothing, which costs what every call does. The floor of a page is SQLite
+/// Measures a page anywhere in a long history, and a call that reads next to nothing, which costs what every call does. The floor of a page is SQLite
 /// alone, which steps through the same rows and reads their columns.
 struct HistoryBenchmark: Benchmark {
     static let name = "history"
@@ -11,7 +11,7 @@ struct HistoryBenchmark: Benchmark {
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
         let user = UserID("ann")
-        let messageCount = scale.pick(100_000, quick: 100_000, smoke: 1000)
+        let messageCount = scale.pick(1_000_000, quick: 100_000, smoke: 1000)
         try Seed.fill(directory) { seed in
             try seed.addUsers([user])
             try seed.forEach([channel]) { try $0.perform(CreateChannel(channel: $1), as: user) }

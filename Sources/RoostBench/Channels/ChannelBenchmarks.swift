@@ -80,37 +80,3 @@ struct LargeChannelBenchmark: Benchmark {
         }.cpuPerCall
     }
 }
-
-/// Measures the server's list of 10,000 channels: its first page, and the sum of their unread messages.
-struct ChannelListBenchmark: Benchmark {
-    static let name = "channel list"
-    private let user = UserID("reader")
-    private let writer = UserID("writer")
-
-    func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
-        let channelCount = scale.pick(10_000, quick: 2000, smoke: 60)
-        _ = try ChannelListWorld.fill(directory, user: user, writer: writer, count: channelCount)
-        let tokens = try await BenchTokens(directory: directory).tokens(for: [user])
-        let server = try BenchServer(directory: directory, settings: ChannelListWorld.settings)
-        defer { server.end() }
-        let loop = LoadLoop()
-        try loop.connect(port: server.port, tokens: tokens)
-        let load = CallLoad(loop: loop, server: server, socket: 0)
-        let rounds = scale.pick(500, quick: 200, smoke: 10)
-        func cost(_ operation: some RoostAPI.Operation) throws -> Double {
-            _ = try load.repeating(operation, 20)
-            return try load.repeating(operation, rounds).cpuPerCall / 1000
-        }
-        let page = try cost(QueryChannels(limit: 20))
-        let unreadFirst = try cost(QueryChannels(sort: .unreadFirst, limit: 20))
-        let named = try cost(QueryChannels(sort: .name, limit: 20))
-        let total = try cost(GetTotalUnread())
-        loop.closeAll()
-        return [
-            Figure("server CPU per first page of \(channelCount) channels", page, "ms", goals: [.atMost(3)]),
-            Figure("the same, unread first", unreadFirst, "ms"),
-            Figure("the same, by name", named, "ms"),
-            Figure("server CPU per total unread count", total, "ms", goals: [.atMost(1)]),
-        ]
-    }
-}

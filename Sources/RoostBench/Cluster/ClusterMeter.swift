@@ -45,17 +45,23 @@ extension ClusterMeter.Usage {
     ///   - name: The subject of the operations, before the colon.
     ///   - count: How many there were.
     ///   - peer: The cost of one of them without Roost.
-    func figures(_ name: String, per operation: String, count: Int, peer: PeerSends.Result? = nil) -> [Figure] {
+    ///   - nodeGoals: Of each node's.
+    ///   - databaseGoals: Of PostgreSQL's.
+    func figures(
+        _ name: String, per operation: String, count: Int, peer: PeerSends.Result? = nil, nodeGoals: [Figure.Goal] = [],
+        databaseGoals: [Figure.Goal] = []
+    ) -> [Figure] {
         let count = Double(max(1, count))
         var figures: [Figure] = []
         for (number, microseconds) in nodes.enumerated() {
             let node = nodes.count == 1 ? "node's CPU" : "CPU of node \(number + 1)"
             let floor = peer?.clientMicroseconds
-            figures.append(Figure("\(name): \(node) per \(operation)", microseconds / count, "µs", floor: floor))
+            figures.append(Figure("\(name): \(node) per \(operation)", microseconds / count, "µs", floor: floor, goals: nodeGoals))
         }
         if let database {
             let floor = peer?.databaseMicroseconds
-            figures.append(Figure("\(name): PostgreSQL's CPU per \(operation)", database / count, "µs", floor: floor))
+            figures.append(
+                Figure("\(name): PostgreSQL's CPU per \(operation)", database / count, "µs", floor: floor, goals: databaseGoals))
         }
         if let bus { figures.append(Figure("\(name): NATS's CPU per \(operation)", bus / count, "µs")) }
         figures.append(Figure("\(name): load generator's CPU per \(operation)", load / count, "µs"))

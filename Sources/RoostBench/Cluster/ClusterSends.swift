@@ -12,6 +12,8 @@ extension ClusterRun {
         var lanes: Int { self == .many ? 4 : 1 }
         var channelsPerLane: Int { self == .many ? ClusterWorld.channelCount / 4 : 1 }
         var leastPerSecond: Double { self == .many ? 3000 : 2000 }
+        var nodeGoals: [Figure.Goal] { self == .many ? [.atMost(45)] : [] }
+        var databaseGoals: [Figure.Goal] { self == .many ? [.atMost(70)] : [] }
     }
 
     private struct Sends {
@@ -72,7 +74,8 @@ extension ClusterRun {
                 goals: [.atLeast(kind.leastPerSecond), .ratioAtLeast(0.5)])
         ]
         if let batchSize = sends.batchSize { figures.append(Figure("\(name): sends in one commit", batchSize, "")) }
-        figures += sends.usage.figures(name, per: "send", count: sends.load.sent, peer: peer)
+        figures += sends.usage.figures(
+            name, per: "send", count: sends.load.sent, peer: peer, nodeGoals: kind.nodeGoals, databaseGoals: kind.databaseGoals)
         figures += [
             Figure("\(name): acknowledgement p50", sends.load.acknowledgements.median / 1000, "ms"),
             Figure("\(name): acknowledgement p99", sends.load.acknowledgements.p99 / 1000, "ms"),

@@ -22,7 +22,7 @@ struct ClusterWorld {
     var hot: String { "\(run)-hot" }
     /// All users are its members.
     var wide: String { "\(run)-wide" }
-    /// Returns another channel for each count of nodes, since a client's own ids start over with each connection.
+    /// Returns another channel for each count of nodes, so that each count begins with empty ones.
     func shared(_ number: Int, nodeCount: Int) -> String { "\(run)-shared-\(nodeCount)-\(number)" }
     func memberOfShared(_ number: Int, _ place: Int) -> Int { number * Self.membersOfShared + place }
     /// The channel in which arrival is timed, and the number of its members.

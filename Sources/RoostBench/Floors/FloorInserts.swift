@@ -10,6 +10,24 @@ struct FloorResult {
 
 /// The floor of sending: SQLite alone writes the same rows into the same tables, as durably, in batches of the same size.
 struct FloorInserts {
+    /// The writes of a send, without its reads: the server's own. `FloorTests` compares them.
+    static let sql = [
+        """
+        INSERT INTO messages (message_id, channel_id, seq, change_seq, sender_id, client_id, text, kind, custom_type, data, metadata, tags, \
+        parent_id, mentionees, meta_arrays, push_option, target_languages, is_silent, created_at, edited_at, deleted_at, ordinal, counts) \
+        VALUES (?3, ?1, ?2, ?2, ?4, ?5, ?6, 'text', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'default', NULL, 0, ?7, NULL, NULL, ?2, 1) \
+        ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
+        """,
+        """
+        UPDATE channel_heads SET (seq, member_count, message_count, ordinal, last_activity, last_message_at) = (?2, 1, ?2, ?2, ?3, ?3), \
+        list_at = COALESCE(?3, list_at) WHERE channel_id = ?1
+        """,
+        """
+        UPDATE members SET read_count = read_count + 1, receipt_count = receipt_count + 1, last_sent_seq = ?2 \
+        WHERE channel_id = ?1 AND user_id = ?3
+        """,
+    ]
+
     private let database: FloorDatabase
     private let statements: [FloorDatabase.Statement]
 
@@ -58,22 +76,7 @@ struct FloorInserts {
 
     private init(_ database: FloorDatabase) throws {
         self.database = database
-        // The writes of a send, without its reads.
-        statements = try [
-            """
-            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, text, created_at)
-            VALUES (?1, ?2, ?3, ?2, ?2, 1, ?4, ?5, ?6, ?7) ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
-            """,
-            """
-            UPDATE channel_heads
-            SET seq = ?2, member_count = 1, message_count = ?2, ordinal = ?2, last_activity = ?3, last_message_at = ?3, list_at = COALESCE(?3, list_at)
-            WHERE channel_id = ?1
-            """,
-            """
-            UPDATE members SET read_count = read_count + 1, receipt_count = receipt_count + 1, last_sent_seq = ?2
-            WHERE channel_id = ?1 AND user_id = ?3
-            """,
-        ].map(database.prepare)
+        statements = try Self.sql.map(database.prepare)
     }
 
     private func insert(_ row: Int, channel: Int, user: Int, seq: Int64) throws {

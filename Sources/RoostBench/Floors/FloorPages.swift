@@ -3,6 +3,12 @@ import GRDBSQLite
 
 /// The floor of history: SQLite alone steps through the rows of a page and takes their columns.
 enum FloorPages {
+    /// The columns that the server reads of a message. `FloorTests` compares them.
+    static let columns = """
+        message_id, channel_id, seq, change_seq, sender_id, client_id, text, kind, custom_type, data, metadata, tags, parent_id, \
+        mentionees, meta_arrays, push_option, target_languages, is_silent, created_at, edited_at, deleted_at
+        """
+
     /// CPU microseconds of a page.
     static func measure(
         in directory: URL, channel: String, pageSize: Int, positions: ClosedRange<Int>, seconds: Double
@@ -16,9 +22,7 @@ enum FloorPages {
             sqlite3_close(connection)
         }
         let sql = """
-            SELECT channel_id, seq, message_id, change_seq, sender_id, client_id, text, custom_type, data, metadata, tags, parent_id,
-                   created_at, edited_at, deleted_at
-            FROM messages WHERE channel_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT \(pageSize)
+            SELECT \(columns) FROM messages WHERE channel_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT \(pageSize)
             """
         guard sqlite3_open(directory.appending(path: "roost.sqlite").path, &connection) == SQLITE_OK,
             sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK
@@ -32,7 +36,7 @@ enum FloorPages {
             sqlite3_bind_text(statement, 1, channel, -1, unsafeBitCast(-1, to: sqlite3_destructor_type.self))
             sqlite3_bind_int64(statement, 2, Int64(Int.random(in: positions)))
             while sqlite3_step(statement) == SQLITE_ROW {
-                for column in 0..<Int32(15) where sqlite3_column_text(statement, column) != nil {
+                for column in 0..<sqlite3_column_count(statement) where sqlite3_column_text(statement, column) != nil {
                     bytes &+= sqlite3_column_bytes(statement, column)
                 }
             }

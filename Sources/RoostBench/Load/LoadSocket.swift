@@ -1,5 +1,6 @@
 import Foundation
 import RoostAPI
+import Synchronization
 
 /// A server's frame as the load generator sees it: it counts and doesn't decode.
 enum LoadFrame {
@@ -80,6 +81,10 @@ final class LoadSocket {
     let descriptor: Int32
     /// Which of the benchmark's sockets it is.
     let number: Int
+    /// Which of all sockets of this process it is: with it the ids of messages begin, so that a user who connects again doesn't send those of
+    /// before, which would be acknowledged without being stored.
+    private let serial = LoadSocket.madeCount.wrappingAdd(1, ordering: .relaxed).oldValue
+    private static let madeCount = Atomic(0)
     fileprivate(set) var stage: Stage
     /// Changes in events, since the benchmark set it to 0.
     var eventCount = 0
@@ -146,7 +151,7 @@ final class LoadSocket {
         send(
             frame: Array(
                 """
-                {"call":\(callCount),"operation":"message.send","with":{"channel":"\(channel)","clientId":"\(number)-\(callCount)",\
+                {"call":\(callCount),"operation":"message.send","with":{"channel":"\(channel)","clientId":"\(serial)-\(callCount)",\
                 "text":"\(text)"}}
                 """.utf8))
         return callCount
