@@ -3,6 +3,8 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
+@testable import RoostBench
+
 /// Every part of `roost bench` runs, and tells all of its figures. How large they are isn't looked at here.
 @Suite struct BenchTests {
     private struct Report: Decodable {
@@ -38,7 +40,7 @@ import Testing
             ("fanout", 11, 3), ("send", 11, 4), ("latency", 7, 0), ("spread", 8, 4), ("mixed", 12, 0), ("storm", 5, 0),
             ("idle", 6, 0), ("start", 3, 0),
             ("history", 9, 2), ("messages", 11, 6), ("live", 18, 7), ("resume", 5, 0),
-            ("channels", 11, 4), ("sdk", 16, 2), ("effects", 10, 3), ("hostile", 36, 0), ("backup", 7, 2),
+            ("channels", 17, 4), ("sdk", 16, 2), ("effects", 10, 3), ("hostile", 36, 0), ("backup", 7, 2),
         ])
     func parts(part: String, count: Int, floors: Int) async throws {
         let figures = try await figures(part)
@@ -58,23 +60,48 @@ import Testing
     }
     #endif
 
-    @Test("other servers deliver the same messages beside it, those that are installed")
+    @Test("other servers deliver the same messages beside it, all that Debian has and elsewhere those that are installed")
     func peers() async throws {
-        let names = Set(try await figures("fanout --peers").map(\.name))
-        let servers = ["Redis": "redis-server", "NATS": "nats-server", "mosquitto": "mosquitto"]
-        for (name, program) in servers {
-            let isInstalled = ["/usr/bin", "/usr/sbin", "/usr/local/bin"].contains {
-                FileManager.default.isExecutableFile(atPath: "\($0)/\(program)")
-            }
-            let told = ["saturated", "16 under way", "single"].map { names.contains("\(name): CPU per delivery, \($0)") }
-            #expect(told == Array(repeating: isInstalled, count: 3), "\(name)")
+        let figures = try await figures("fanout --peers")
+        let names = Set(figures.map(\.name))
+        for peer in Peer.all {
+            let isInstalled = Programs.find(peer.program) != nil
+            #expect(isInstalled || !Self.installsPeers, "scripts/install-dependencies --cluster installs \(peer.package)")
+            let told = ["saturated", "16 under way", "single"].map { names.contains("\(peer.name): CPU per delivery, \($0)") }
+            #expect(told == Array(repeating: isInstalled, count: 3), "\(peer.name)")
         }
+        let beside = figures.first { $0.name == "server CPU per delivery, 16 under way, beside Redis" }
+        #expect(beside?.floor == figures.first { $0.name == "Redis: CPU per delivery, 16 under way" }?.value)
     }
+
+    /// Whether `make test` installs the peers here.
+    private static var installsPeers: Bool {
+        #if Cluster && os(Linux)
+        Programs.find("dpkg-query") != nil
+        #else
+        false
+        #endif
+    }
+
+    @Test("make bench measures all that roost bench all does")
+    func allParts() throws {
+        let source = try String(contentsOf: Self.root.appending(path: "scripts/bench-table"), encoding: .utf8)
+        let list = try #require(source.firstMatch(of: #/\nALL = \[(.*)\]\n/#)).1
+        let named: [String: BenchPart] = [
+            "fanout": .fanout(), "send": .send, "latency": .latency, "idle": .idle(), "start": .start(), "history": .history,
+            "messages": .messages, "live": .live(), "resume": .resume, "channels": .channels, "sdk": .sdk, "effects": .effects(),
+        ]
+        let parts = list.split(separator: ", ").map { named[$0.trimmingCharacters(in: ["\""])] }
+        let names = parts.flatMap { $0?.benchmarks.map { type(of: $0).name } ?? ["unknown"] }
+        #expect(names == BenchPart.all.benchmarks.map { type(of: $0).name })
+    }
+
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
 
     @Test("make bench writes the medians of its runs into the page, and keeps the rows of parts that weren't measured")
     func table() async throws {
-        let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-            .appending(path: "scripts/bench-table").path
+        let script = Self.root.appending(path: "scripts/bench-table").path
         let examples = try await CommandRun.program(script, arguments: ["--check"])
         #expect(examples.status == 0, "\(examples.output)")
         let directory = TemporaryDirectory.make()
@@ -137,8 +164,8 @@ import Testing
         let costs = try JSONDecoder().decode(Report.self, from: Data(run.output.utf8)).costs
         #expect(
             costs.map(\.name) == [
-                "server CPU per delivery, 8 under way", "server CPU per delivery, single", "server CPU per send",
-                "RSS per idle connection",
+                "server CPU per delivery, 8 under way", "server CPU per delivery, single", "delivery p50, single",
+                "server CPU per send", "RSS per idle connection",
                 "server CPU per connection made", "server CPU per page of 50", "server CPU per page of 50, 8 under way",
                 "server CPU per call that reads next to nothing", "server CPU per resume of 500 channels",
                 "server CPU per first page of 500 channels", "server CPU per total unread count",
