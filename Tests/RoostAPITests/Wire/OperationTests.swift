@@ -83,6 +83,7 @@ struct OperationTests {
         try roundTrip(ChannelMention.self)
         try roundTrip(Mentionee.self)
         try roundTrip(OwnDeletion.self)
+        try roundTrip(UpdateMetaArrays.self)
         try roundTrip(ChannelDraft.self)
         try roundTrip(MessageVersion.self)
         try roundTrip(MessageVersions.self)
