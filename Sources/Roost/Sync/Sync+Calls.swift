@@ -50,11 +50,16 @@ extension Sync {
         guard isAuthenticated else {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
-        if let operation = operation as? UnwatchChannel { unwatch(operation.channel) }
+        if let operation = operation as? UnwatchChannel, unwatch(operation.channel) {
+            return emit(.reply(token, .success(Self.done)))
+        }
         if let channel = CacheEffect.channelJoined(by: operation) { giveUpLeaving(channel) }
         let effect = CacheEffect(operation)
         send(operation, for: .app(token, effect, mayChange: !type(of: operation).isReadOnly && effect != .arrival))
     }
+
+    /// The answer to a call that is done without the server.
+    private static let done = Array(#"{"result":{}}"#.utf8)
 
     mutating func cancel(_ token: CallToken) {
         for (place, load) in loads where load.waiting.contains(token) {
@@ -68,6 +73,7 @@ extension Sync {
             if purpose.mayChange { hasLostCalls = true }
             emit(.cancelTimer(.call(number)))
         }
+        endUnwantedWatches()
         earlyAnswers[token] = nil
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
     }
@@ -85,7 +91,7 @@ extension Sync {
             }
             calls[lastCall] = purpose
             emit(ahead ? .sendAhead(frame) : .send(frame))
-            emit(.startTimer(.call(lastCall), settings.callTimeout))
+            emit(.startTimer(.call(lastCall), timeout(of: purpose)))
         } catch {
             let refusal = RoostError(.invalidArgument, "The call can't be written as JSON: \(error)")
             finish(purpose, with: .failure(refusal))
@@ -115,7 +121,13 @@ extension Sync {
     mutating func callTimedOut(_ number: Int64) {
         guard let purpose = calls.removeValue(forKey: number) else { return }
         if purpose.mayChange { hasLostCalls = true }
-        finish(purpose, with: .failure(RoostError(.unavailable, "The server gave no answer within \(settings.callTimeout).")))
+        let timeout = timeout(of: purpose)
+        if purpose == .resume { slowResumes = min(slowResumes + 1, 3) }
+        finish(purpose, with: .failure(RoostError(.unavailable, "The server gave no answer within \(timeout).")))
+    }
+
+    private func timeout(of purpose: Purpose) -> Duration {
+        purpose == .resume ? settings.callTimeout * (1 << slowResumes) : settings.callTimeout
     }
 
     private mutating func finish(_ purpose: Purpose, with result: Result<[UInt8], RoostError>) {
@@ -127,9 +139,11 @@ extension Sync {
             }
             arrived(effect, bytes)
             emit(.reply(token, result))
+            endUnwantedWatches()
         case (.app(let token, let effect, _), .failure):
             if case .hold(let holder) = effect { watchHolders[holder] = nil }
             emit(.reply(token, result))
+            endUnwantedWatches()
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
         case (.watch(let channel), .success): watchRenewed(channel)
         case (.unwatch, _): break

@@ -221,7 +221,11 @@ extension Sync {
         serverTime = serverTime.adding(livenessPause)
         guard !isBeingProbed else { return lose(.network, "nothing was heard for \(settings.nudgeTimeout) after a ping") }
         silentTicks += 1
-        guard silentTicks <= 4 else { return lose(.network, "nothing was heard for \(pingInterval * 2)") }
+        // Until a long page has arrived as a whole, nothing is heard, not even the answer to a ping.
+        let silentTicksMax = phase == .catchingUp ? 4 << slowResumes : 4
+        guard silentTicks <= silentTicksMax else {
+            return lose(.network, "nothing was heard for \(pingInterval * silentTicksMax / 2)")
+        }
         if silentTicks == 1 {
             // A connection that has lived this long earns a fresh start of the backoff.
             attempts = 0

@@ -108,7 +108,27 @@ extension Sync {
         (refreshing, fetchedAfresh) = ([], refreshing)
         // While a page is stored, the server makes the next one.
         send(
-            Resume(after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions)), for: .resume, ahead: true)
+            Resume(after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: fitting(positions))), for: .resume,
+            ahead: true)
+    }
+
+    /// Returns the positions that a message to the server has room for. A longer message would end this connection, and each one after it. The channels that are
+    /// left out, those with the longest ids, come afresh.
+    private func fitting(_ positions: [(String, Seq)]) -> [(String, Seq)] {
+        // The call has a number, a name and the position in the user's own stream.
+        let room = settings.outgoingSizeBytesMax - 200
+        let sizes = positions.map { channel, seq in
+            // Two bytes for a character that JSON escapes; quotes, a colon and a comma.
+            let escapedCount = channel.utf8.count { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }
+            return channel.utf8.count + escapedCount + "\(seq)".utf8.count + 4
+        }
+        guard sizes.reduce(0, +) > room else { return positions }
+        var left = room
+        let kept = positions.indices.sorted { (sizes[$0], positions[$0].0) < (sizes[$1], positions[$1].0) }.prefix { index in
+            left -= sizes[index]
+            return left >= 0
+        }
+        return kept.map { positions[$0] }
     }
 
     mutating func resumed(_ bytes: [UInt8]) {
@@ -167,6 +187,7 @@ extension Sync {
 
     private mutating func caughtUp() {
         phase = .online
+        slowResumes = 0
         tellMissed()
         let events = held
         held = []

@@ -48,6 +48,7 @@ extension Sync {
     mutating func endRetryingWatches() {
         for channel in watchRetries.keys.sorted() { emit(.cancelTimer(.watch(channel))) }
         watchRetries = [:]
+        endingWatches = []
     }
 
     /// Watches a channel as long as a live object is there.
@@ -59,25 +60,58 @@ extension Sync {
         send(WatchChannel(channel: channel, limit: 0), for: .app(token, .hold(holder), mayChange: false))
     }
 
-    /// A live object is gone: the last one that watched a channel ends that, unless the app watches it too.
+    /// A live object is gone: the last one that watched a channel ends that, unless the app watches it too, or has just asked to.
     mutating func release(_ holder: Int64) {
-        guard let channel = watchHolders.removeValue(forKey: holder), !wantsWatch(of: channel) else { return }
-        if isAuthenticated { send(UnwatchChannel(channel: channel), for: .unwatch) }
+        guard let channel = watchHolders.removeValue(forKey: holder) else { return }
+        endingWatches.insert(channel)
+        endUnwantedWatches()
     }
 
-    /// Whether the app or a live object wants to watch a channel.
-    func wantsWatch(of channel: ChannelID) -> Bool { watched.contains(channel) || watchHolders.values.contains(channel) }
+    /// Tells the server of watches that nothing here wants any more. Looked at again when a call ends that would have watched one.
+    mutating func endUnwantedWatches() {
+        for channel in endingWatches.sorted() where !wantsWatch(of: channel) {
+            endingWatches.remove(channel)
+            if isAuthenticated { send(UnwatchChannel(channel: channel), for: .unwatch) }
+        }
+    }
+
+    /// Whether the app or a live object watches a channel, or the app has asked to.
+    func wantsWatch(of channel: ChannelID) -> Bool {
+        watched.contains(channel) || watchHolders.values.contains(channel) || isAskedToWatch(channel)
+    }
+
+    /// Whether a call of the app's is under way that may have the channel watched.
+    private func isAskedToWatch(_ channel: ChannelID) -> Bool {
+        calls.values.contains { purpose in
+            guard case .app(_, let effect, _) = purpose else { return false }
+            return switch effect {
+            case .watch(let asked): asked == channel || withoutType(asked) == channel
+            case .watchAll(let ended): !ended.contains(channel)
+            default: false
+            }
+        }
+    }
 
     /// The channel isn't watched any more, by the app or by live objects.
     mutating func endWatch(of channel: ChannelID) {
         watched.remove(channel)
+        endingWatches.remove(channel)
         watchHolders = watchHolders.filter { $0.value != channel }
     }
 
     /// The app doesn't want to watch a channel any more. One that it names `type:id` is known by its id alone.
-    mutating func unwatch(_ channel: ChannelID) {
+    ///
+    /// - Returns: Whether live objects watch it still. Then the server isn't to be told.
+    mutating func unwatch(_ channel: ChannelID) -> Bool {
         endWatchCalls(of: channel)
-        endWatch(of: wantsWatch(of: channel) ? channel : withoutType(channel))
+        let id = wantsWatch(of: channel) ? channel : withoutType(channel)
+        watched.remove(id)
+        guard watchHolders.values.contains(id) else {
+            endingWatches.remove(id)
+            return false
+        }
+        endingWatches.insert(id)
+        return true
     }
 
     /// An answer that is still to come must not have a channel watched again that the app doesn't want to watch any more.

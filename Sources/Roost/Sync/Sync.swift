@@ -26,6 +26,7 @@ struct Sync: Sendable {
     struct Settings: Sendable {
         /// The first and the longest wait between two attempts to connect. Each is drawn evenly from 0 to a bound that doubles.
         var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
+        /// A resume has more time after one that took too long: twice as much each time, up to eight times.
         var callTimeout: Duration = .seconds(30)
         /// The most bytes of one message that the transport can send.
         var outgoingSizeBytesMax = Limits.messageSizeBytes
@@ -92,6 +93,8 @@ struct Sync: Sendable {
     var catchUpsInARow = 0
     /// Answers to a resume, one after another, that have moved nothing.
     var idleResumes = 0
+    /// How often in a row, 3 at most, a resume had no answer in time: its page is long for a slow network, and a shorter one can't be asked for.
+    var slowResumes = 0
     /// Channels with a hole that can be fetched now: the next resume leaves their positions out, so that they come as to a fresh client.
     var refreshing: Set<ChannelID> = []
     /// Those that the resume under way fetches afresh. They still are to be fetched if the connection ends before its answer.
@@ -120,6 +123,8 @@ struct Sync: Sendable {
     var watched: Set<ChannelID> = []
     /// What live objects watch as long as they are there, by their numbers. They ask anew with each connection.
     var watchHolders: [Int64: ChannelID] = [:]
+    /// Channels that something here watches no longer, while something else did or had asked to: once nothing does, the server is told.
+    var endingWatches: Set<ChannelID> = []
     /// Whether this connection watches none of them yet.
     var mustRenewWatches = false
     /// Watches that the server couldn't begin now, with how often it said so.

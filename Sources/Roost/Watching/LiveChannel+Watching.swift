@@ -12,7 +12,9 @@ extension LiveChannel {
         try await chat.call(WatchChannel(channel: id, limit: limit, watchersLimit: watchersLimit))
     }
 
-    /// Stops watching the channel, for ``presence()`` too. Does nothing if it isn't watched (ST-10).
+    /// Ends what ``watch(limit:watchersLimit:)`` and ``Chat/watch(_:)`` began. Does nothing if they haven't (ST-10).
+    ///
+    /// A ``LivePresence`` of the channel has a watch of its own: as long as one is kept, the channel stays watched, and what it tells goes on.
     ///
     /// - Throws: `RoostError` as ``Chat/call(_:)`` does.
     public func unwatch() async throws { _ = try await chat.call(UnwatchChannel(channel: id)) }

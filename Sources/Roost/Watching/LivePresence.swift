@@ -4,7 +4,7 @@ import RoostAPI
 /// How many of a channel's members are online, as a live object (SB-63, D-38).
 ///
 /// It watches the channel as long as it is kept, again after each reconnect and when the user comes back to the channel or may read it again, because the server tells only
-/// watchers who comes and goes. A list of members shows who they are (``MemberList``, ``MemberItem/isOnline``). Members who don't share it always appear offline to others.
+/// watchers who comes and goes. ``LiveChannel/unwatch()`` doesn't end that. A list of members shows who they are (``MemberList``, ``MemberItem/isOnline``). Members who don't share it always appear offline to others.
 @MainActor @Observable
 public final class LivePresence {
     /// The number of members who are online, including the user. 0 until it is loaded.

@@ -1,0 +1,98 @@
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// A channel that the app and live objects watch at the same time: each ends its own watch alone.
+@Suite("Sync: several watches of a channel")
+struct WatchHolderTests {
+    private static let general = Harness.channel
+
+    private let state = WatchedChannel(
+        config: ChannelPolicy.presets[0], channel: channel(counters(3, messages: 2)), online: 1, watcherCount: 1, watchers: [:],
+        members: [:], read: [:], messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 3),
+        ownCapabilities: [.channelRead, .channelWatch])
+
+    /// A client with a live object, number 5, that watches the channel.
+    private func holding() async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.hold(1, Self.general, by: 5))
+        try await client.answer("channel.watch", with: state)
+        _ = client.take()
+        return client
+    }
+
+    private func unwatchCount(_ client: Harness) -> Int { client.calls.values.count { $0 == "channel.unwatch" } }
+
+    @Test("ST-10 SB-63 a live object that is gone while the app begins to watch the channel ends nothing")
+    func releasedMeanwhile() async throws {
+        var client = try await holding()
+        try await client.feed(.call(2, WatchChannel(channel: "community:general")))
+        try await client.feed(.release(5))
+        #expect(unwatchCount(client) == 0 && client.sync.wantsWatch(of: Self.general))
+        try await client.answer("channel.watch", with: state)
+        #expect(client.sync.watched == [Self.general] && unwatchCount(client) == 0)
+        // The app ends it, once.
+        try await client.feed(.call(3, UnwatchChannel(channel: Self.general)))
+        #expect(unwatchCount(client) == 1 && client.sync.endingWatches.isEmpty)
+    }
+
+    @Test("ST-09 ST-10 SB-63 nor does one that is gone while a query is under way, unless that doesn't bring the channel")
+    func releasedDuringQuery() async throws {
+        for isFound in [true, false] {
+            var client = try await holding()
+            try await client.feed(.call(2, QueryAndWatchChannels(query: QueryChannels(membership: .all))))
+            try await client.feed(.release(5))
+            #expect(unwatchCount(client) == 0)
+            let view = ChannelView(channel: state.channel, ownCapabilities: [.channelRead, .channelWatch])
+            try await client.answer("channel.queryAndWatch", with: Page(items: isFound ? [view] : []))
+            #expect(client.sync.watched == (isFound ? [Self.general] : []))
+            #expect(unwatchCount(client) == (isFound ? 0 : 1))
+        }
+    }
+
+    /// How a call ends that watches nothing.
+    enum Failure: CaseIterable, Sendable { case refused, unanswered, cancelled }
+
+    @Test("ST-10 SB-63 if the app's watch fails, that of the live object which is gone ends", arguments: Failure.allCases)
+    func failed(failure: Failure) async throws {
+        var client = try await holding()
+        try await client.feed(.call(2, WatchChannel(channel: Self.general)))
+        try await client.feed(.release(5))
+        #expect(unwatchCount(client) == 0)
+        switch failure {
+        case .refused: try await client.refuse("channel.watch", with: RoostError(.overloaded, "Later."))
+        case .unanswered: try await client.feed(.timer(.call(client.sync.lastCall)))
+        case .cancelled: try await client.feed(.cancel(2))
+        }
+        #expect(unwatchCount(client) == 1 && !client.sync.wantsWatch(of: Self.general))
+    }
+
+    @Test("ST-10 SB-63 when the app stops watching, a live object goes on, and the server isn't told until it is gone")
+    func unwatched() async throws {
+        var client = try await holding()
+        try await client.feed(.call(2, WatchChannel(channel: Self.general)))
+        try await client.answer("channel.watch", with: state)
+        _ = client.take()
+        try await client.feed(.call(3, UnwatchChannel(channel: "community:general")))
+        let replies = client.take().compactMap { if case .reply(3, .success(let bytes)) = $0 { bytes } else { nil } }
+        #expect(try replies.map { try ReplyResult<Done>.decode($0) } == [Done()])
+        #expect(unwatchCount(client) == 0 && client.sync.watched.isEmpty && client.sync.wantsWatch(of: Self.general))
+        try await client.feed(.release(5))
+        #expect(unwatchCount(client) == 1 && !client.sync.wantsWatch(of: Self.general))
+    }
+
+    @Test("ST-10 SB-63 if the live object's watch is refused after the app stopped watching, the server is told then")
+    func refusedHold() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.call(2, WatchChannel(channel: Self.general)))
+        try await client.answer("channel.watch", with: state)
+        try await client.feed(.hold(1, Self.general, by: 5))
+        try await client.feed(.call(3, UnwatchChannel(channel: Self.general)))
+        #expect(unwatchCount(client) == 0)
+        try await client.refuse("channel.watch", with: RoostError(.overloaded, "Later."))
+        #expect(unwatchCount(client) == 1)
+    }
+}
