@@ -13,7 +13,8 @@ extension Chat {
         case directory(URL)
         /// The same, for a directory that an app shares with its extensions, such as an App Group's. iOS terminates an app that holds a lock there in
         /// the background (`0xdead10cc`), so the client releases the files: until the app is back, the client is offline, other processes may
-        /// take the files, and sending throws `unavailable`.
+        /// take the files, and sending throws `unavailable`. An app that connects in the background has the files again, and releases them with
+        /// ``Chat/disconnect()``.
         case shared(URL)
         /// Nothing is written: queued messages are lost with the process, and each start fetches everything.
         case inMemory
@@ -62,7 +63,7 @@ extension Chat {
         /// The bounds of the wait between attempts to connect. Each wait is random, from 0 to a time that doubles with each attempt, from the
         /// lower bound to the upper one.
         public var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
-        /// How long a call waits for its answer.
+        /// How long a call waits for its answer. For what was missed the client waits longer after it waited in vain, up to eight times as long.
         public var callTimeout: Duration = .seconds(30)
         /// Whether an operation that is refused for a time, as in a channel that is silenced for an hour, holds up its channel's queue and is
         /// sent again afterwards, which keeps the order. Otherwise it counts as refused, and the next one is sent.

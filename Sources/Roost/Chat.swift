@@ -4,7 +4,8 @@ public import RoostAPI
 
 /// A user's chat: channels, messages and unread counts that follow the server and are there offline too.
 ///
-/// Make one for each signed-in user and keep it. It connects, fetches tokens, reconnects, catches up and sends again by itself; an
+/// Make one for each signed-in user and keep it: it disconnects when nobody has it any more. Live objects keep it, but for ``connection``, ``preferences``,
+/// ``unread`` and ``outbox``, which are its own. It connects, fetches tokens, reconnects, catches up and sends again by itself; an
 /// app shows live objects and awaits calls.
 ///
 ///     let chat = Chat(url: server, user: "ann") { try await backend.chatToken() }
@@ -83,7 +84,8 @@ public final class Chat: Sendable {
     /// While there is no network, or while the token provider throws, it keeps trying; ``LiveConnection/status`` says why. An app that starts
     /// offline calls ``start()`` instead.
     /// - Parameter timeout: How long to wait; nil for ever. The client goes on trying after it.
-    /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, and if ``disconnect()`` is called meanwhile; the server's
+    /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, if ``disconnect()`` is called meanwhile, and with
+    ///   ``Storage/shared(_:)`` if the app goes to the background (the client connects by itself when the app is back); the server's
     ///   refusal, such as `unauthenticated` or `token_expired` (the client keeps trying, see ``ConnectionStatus/refused(_:)``);
     ///   `invalid_argument`, immediately, if the URL isn't a server address; `unavailable` if this device's files can't be opened;
     ///   `unauthenticated` after ``logOut(discardingUnsent:)``; `CancellationError`.

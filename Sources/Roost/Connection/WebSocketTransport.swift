@@ -107,10 +107,16 @@ public struct WebSocketTransport: Transport {
                 }
             }
         // What accepts connections and says nothing may do so for ever.
-        return try await withTaskCancellationHandler {
-            try await upgrade.get()
-        } onCancel: {
+        do {
+            return try await withTaskCancellationHandler {
+                try await upgrade.get()
+            } onCancel: {
+                made.withLockedValue { $0 }?.close(promise: nil)
+            }
+        } catch {
+            // Nobody else has it: it would stay open until the server ends it, one more with each attempt.
             made.withLockedValue { $0 }?.close(promise: nil)
+            throw error
         }
     }
 

@@ -9,8 +9,8 @@ extension SyncDriver {
     }
 
     func toldReadSeq(of channel: ChannelID) async -> Seq {
-        guard let store = try? await files().store else { return 0 }
-        return (try? await store.read { try $0.toldReadSeq(of: channel) }) ?? 0
+        // Not in the caller's task: if that is cancelled, nothing can be read in it, and a mark that isn't needed might undo one of another device.
+        (try? await Task { try await files().store.read { try $0.toldReadSeq(of: channel) } }.value) ?? 0
     }
 }
 

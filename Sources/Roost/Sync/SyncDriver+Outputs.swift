@@ -178,14 +178,14 @@ extension SyncDriver {
             finishConnecting(.failure(error))
         case .offline:
             statuses.send(.offline)
-            finishConnecting(.failure(RoostError(.notConnected, "The client was disconnected.")))
+            finishConnecting(.failure(RoostError(.notConnected, "\(disconnected).")))
         case .connecting: statuses.send(.connecting)
         case .waiting(let delay, let reason):
             statuses.send(.waiting(until: environment.now().adding(delay), because: reason))
         }
     }
 
-    private func finishConnecting(_ result: Result<Void, any Error>) {
+    func finishConnecting(_ result: Result<Void, any Error>) {
         for waiting in connecting.values { waiting.resume(with: result) }
         connecting = [:]
     }
@@ -193,6 +193,8 @@ extension SyncDriver {
     /// Ends whatever still waits.
     func failEverything(_ error: RoostError) {
         finishConnecting(.failure(error))
+        for waiting in openingConnections.values { waiting.resume(throwing: error) }
+        openingConnections = [:]
         for waiting in replies.values { waiting.resume(throwing: error) }
         replies = [:]
         for waiting in confirmations.values.flatMap(\.values) { waiting.resume(throwing: error) }

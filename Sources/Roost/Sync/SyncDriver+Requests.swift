@@ -8,17 +8,9 @@ extension SyncDriver {
     /// - Parameter timeout: How long to wait for that; nil for ever. The client goes on connecting after it.
     func connect(timeout: Duration? = nil) async throws {
         startsUnderWay += 1
-        var isSubmitted = false
-        defer { if !isSubmitted { startsUnderWay -= 1 } }
-        guard try await prepareToConnect(since: stopCount) else {
-            throw RoostError(.notConnected, "The client was disconnected while it began to connect.")
-        }
-        // An end that was asked for before would take this for connected, or end it.
-        while stopsUnderWay > 0 { await rest() }
-        try await requireSession()
-        guard statuses.current != .online else { return }
-        let token = nextToken()
+        let (token, stops) = (nextToken(), stopCount)
         let clock = environment.clock
+        // Opening the files takes a while too.
         let alarm = timeout.map { timeout in
             Task {
                 try await clock.sleep(for: timeout)
@@ -28,15 +20,44 @@ extension SyncDriver {
         defer { alarm?.cancel() }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                connecting[token] = continuation
-                submit(.start)
-                isSubmitted = true
+                openingConnections[token] = continuation
+                // It goes on even if nobody waits for it any more.
+                Task { await beginConnecting(token, since: stops) }
                 // It may have been cancelled on its way here, before there was something to cancel. So below.
                 if Task.isCancelled { stopWaiting(for: token) }
             }
         } onCancel: {
             Task { await self.stopWaiting(for: token) }
         }
+    }
+
+    /// Opens the files, and has the machine connect.
+    private func beginConnecting(_ token: CallToken, since stops: Int) async {
+        var isSubmitted = false
+        defer { if !isSubmitted { startsUnderWay -= 1 } }
+        do {
+            guard try await prepareToConnect(since: stops) else {
+                throw RoostError(.notConnected, "\(disconnected) while it began to connect.")
+            }
+            // An end that was asked for before would take this for connected, or end it.
+            while stopsUnderWay > 0 { await rest() }
+            try await requireSession()
+        } catch {
+            takeWaiting(for: token)?.resume(throwing: error)
+            return
+        }
+        let waiting = takeWaiting(for: token)
+        guard statuses.current != .online else {
+            waiting?.resume()
+            return
+        }
+        connecting[token] = waiting
+        submit(.start)
+        isSubmitted = true
+    }
+
+    private func takeWaiting(for token: CallToken) -> CheckedContinuation<Void, any Error>? {
+        openingConnections.removeValue(forKey: token) ?? connecting.removeValue(forKey: token)
     }
 
     /// Begins to connect, unless the app has disconnected since.
@@ -59,11 +80,17 @@ extension SyncDriver {
     /// Ends the connection, and returns when it has ended.
     func stop() async {
         noteStop()
-        guard machine != nil else { return statuses.send(.offline) }
-        stopsUnderWay += 1
-        await post(.stop)
-        // Someone else may be at it.
-        while stopsUnderWay > 0 { await rest() }
+        // The machine knows nothing of files that couldn't be opened or taken back.
+        if case .failed = statuses.current { statuses.send(.offline) }
+        if machine == nil {
+            statuses.send(.offline)
+        } else {
+            stopsUnderWay += 1
+            await post(.stop)
+            // Someone else may be at it.
+            while stopsUnderWay > 0 { await rest() }
+        }
+        await releaseFilesInBackground()
     }
 
     /// The chat is gone: ends the connection, and what the app is asked for.
@@ -94,7 +121,7 @@ extension SyncDriver {
         let last = statuses.changes(since: 0).values.suffix(2)
         let reason = last.compactMap { if case .waiting(_, let reason) = $0 { reason } else { nil } }.last
         let message = "There was no connection within \(timeout)\(reason.map { ": \($0)" } ?? "")."
-        connecting.removeValue(forKey: token)?.resume(throwing: RoostError(.notConnected, message))
+        takeWaiting(for: token)?.resume(throwing: RoostError(.notConnected, message))
     }
 
     /// Calls an operation that is within its limits. Returns the frame of the reply.
@@ -117,7 +144,13 @@ extension SyncDriver {
     ///
     /// - Throws: `RoostError` that the server refuses it with. Without a connection it isn't asked.
     nonisolated(nonsending) func startReading(_ channel: ChannelID) async throws {
-        _ = try await answer(order.take()) { .startReading($0, channel) }
+        try await startReading(channel, order.take())
+    }
+
+    private func startReading(_ channel: ChannelID, _ turn: CallOrder.Turn) async throws {
+        // What begins and ends with a screen is told even if the screen is gone before its turn. Cancelling ends the wait alone.
+        await turn.comesInAnyCase()
+        _ = try await answer(turn) { .startReading($0, channel) }
     }
 
     nonisolated(nonsending) func stopReading(_ channel: ChannelID) async throws {
@@ -125,6 +158,7 @@ extension SyncDriver {
     }
 
     private func stopReading(_ channel: ChannelID, _ turn: CallOrder.Turn) async throws {
+        await turn.comesInAnyCase()
         let told = await toldReadSeq(of: channel)
         _ = try await answer(turn) {
             .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now(), told: told)
@@ -152,8 +186,7 @@ extension SyncDriver {
         do {
             return try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { continuation in
-                    replies[token] = continuation
-                    submit(input)
+                    ask(input, for: token, continuation)
                     turn.pass()
                     if Task.isCancelled { submit(.cancel(token)) }
                 }
@@ -164,6 +197,13 @@ extension SyncDriver {
             try Task.checkCancellation()
             throw error
         }
+    }
+
+    /// Gives the machine an input, and has its answer resume a caller: at once if the chat has ended, where nothing answers.
+    private func ask(_ input: Sync.Input, for token: CallToken, _ continuation: CheckedContinuation<[UInt8], any Error>) {
+        guard !hasEnded else { return continuation.resume(throwing: Self.loggedOut) }
+        replies[token] = continuation
+        submit(input)
     }
 
     /// Takes an operation into the outbox, and returns when it is on disk and shown. Operations are sent in the order of these calls.
@@ -183,7 +223,8 @@ extension SyncDriver {
         await next.comesInAnyCase()
         let channel = message.channel
         var draft = machine?.queuedDraft(in: channel)?.text
-        if draft == nil { draft = try? await files().store.read { try $0.draft(of: channel)?.text } }
+        // Whoever sends may be cancelled by now, and what is read in their task with them.
+        if draft == nil { draft = try? await Task { try await files().store.read { try $0.draft(of: channel)?.text } }.value }
         // The message is on its way, whether the draft can be removed or not.
         if draft == message.text, !message.text.isEmpty { try? await enqueue(.draft(SetDraft(channel: channel, text: "")), next) }
     }
@@ -193,13 +234,14 @@ extension SyncDriver {
         await turn.comesInAnyCase()
         defer { turn.pass() }
         _ = try await prepare()
-        try await requireSession()
         let told = await toldReadSeq(for: operation)
+        // The user may have logged out meanwhile.
+        try await requireSession()
         let token = nextToken()
         // It is kept whether the caller waits or not.
         _ = try await withCheckedThrowingContinuation { continuation in
-            replies[token] = continuation
-            submit(.enqueue(token, operation, id: .random(in: 1...Int64.max), at: environment.now(), told: told))
+            let id = Int64.random(in: 1...Int64.max)
+            ask(.enqueue(token, operation, id: id, at: environment.now(), told: told), for: token, continuation)
             turn.pass()
         }
     }
@@ -242,7 +284,7 @@ extension SyncDriver {
     }
 
     private func stopWaiting(for token: CallToken, of key: MessageKey? = nil) {
-        connecting.removeValue(forKey: token)?.resume(throwing: CancellationError())
+        takeWaiting(for: token)?.resume(throwing: CancellationError())
         if let key { confirmations[key]?.removeValue(forKey: token)?.resume(throwing: CancellationError()) }
     }
 
@@ -260,6 +302,13 @@ extension SyncDriver {
         environment.logger.error("The store couldn't be read.", metadata: ["error": "\(error)"])
         guard error is Store.DamagedCache else { return }
         Task { await replaceCache(after: error) }
+    }
+
+    /// What a caller of the app's is told of an error of something that reads the store: a refusal and a cancellation as they are, anything else as the store's.
+    nonisolated func thrown(_ error: any Error) -> any Error {
+        if error is RoostError || error is CancellationError { return error }
+        readFailed(error)
+        return RoostError(.unavailable, "The store of this device can't be read: \(error)")
     }
 }
 

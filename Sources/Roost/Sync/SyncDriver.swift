@@ -63,16 +63,18 @@ actor SyncDriver {
         var stopCount: Int
     }
     var suspended: Suspended?
+    /// Whether the app is in the background, as the system has said last.
+    var isInBackground = false
     /// Whether the machine has to read the files again: another process may have had them, or another chat of this one.
     var isReopened = false
     /// Whether another chat of this process is gone, which may have left something in the outbox.
     private var isLeftAlone = false
     /// Whether the user is logging out, or has: the app's requests are refused. Then, whether that is done: nothing is handled any more.
-    private var isLoggingOut = false
+    private(set) var isLoggingOut = false
     /// Whether it is found out whether the user can log out: the app's requests wait for that.
     private(set) var isCheckingLogOut = false
     private var waitingForCheck: [CheckedContinuation<Void, Never>] = []
-    private var hasEnded = false
+    private(set) var hasEnded = false
     private var lastLogOut: Task<Void, any Error>?
 
     /// The damage that a live object has met in the cache, until that is replaced.
@@ -100,6 +102,8 @@ actor SyncDriver {
     var lastToken: CallToken = 0
     var arrivalRules = ArrivalRules()
     var replies: [CallToken: CheckedContinuation<[UInt8], any Error>] = [:]
+    /// Those of a connection that begins once the files are open.
+    var openingConnections: [CallToken: CheckedContinuation<Void, any Error>] = [:]
     var connecting: [CallToken: CheckedContinuation<Void, any Error>] = [:]
     var confirmations: [MessageKey: [CallToken: CheckedContinuation<Message, any Error>]] = [:]
 
@@ -161,10 +165,12 @@ actor SyncDriver {
         }
     }
 
+    static let loggedOut = RoostError(.unauthenticated, "The user has logged out of this chat.")
+
     /// - Throws: `RoostError` with `unauthenticated` once the user logs out.
     func requireSession() async throws {
         while isCheckingLogOut { await withCheckedContinuation { waitingForCheck.append($0) } }
-        guard !isLoggingOut else { throw RoostError(.unauthenticated, "The user has logged out of this chat.") }
+        guard !isLoggingOut else { throw Self.loggedOut }
     }
 
     /// Has a cache replaced in which a live object met damage: before anything else is written, since that would be what follows on rows that are
@@ -189,18 +195,31 @@ actor SyncDriver {
         await storeFailed(files.store, "\(damage)")
     }
 
-    /// Has the machine go on from what the files hold, before it handles anything else, once they are open again.
-    private func readAgain() async {
+    /// Has the machine go on from what the files hold, before it handles anything else, once they are open again. If they can't be read, it doesn't connect.
+    private func readAgain() async throws {
         guard isReopened else { return }
         isReopened = false
-        guard let files = try? await files() else { return }
         do {
+            let files = try await files()
+            defer { files.store.signals.signal(.everything) }
             let saved = try await files.store.recoveredState().saved
             inputs.insert(.reopened(saved, try await files.outbox.saved()), at: 0)
         } catch {
+            isReopened = true
             environment.logger.error("The files couldn't be read again.", metadata: ["error": "\(error)"])
+            refuseStarts(RoostError(.unavailable, "The files of this device can't be read: \(error)"))
+            throw error
         }
-        files.store.signals.signal(.everything)
+    }
+
+    /// Doesn't begin the connections that are asked for: the machine doesn't know what the files hold. Another attempt reads them again.
+    private func refuseStarts(_ error: RoostError) {
+        let others = inputs.filter { if case .start = $0 { false } else { true } }
+        guard others.count < inputs.count else { return }
+        startsUnderWay -= inputs.count - others.count
+        inputs = others
+        statuses.send(.failed(error))
+        finishConnecting(.failure(error))
     }
 
     /// Has the machine send what another chat of the same files has left in the outbox.
@@ -211,16 +230,19 @@ actor SyncDriver {
         await drain()
     }
 
-    private func readLeftovers() async {
+    private func readLeftovers() async throws {
         guard isLeftAlone else { return }
         isLeftAlone = false
-        guard !hasEnded, let files = try? await files() else { return }
+        guard !hasEnded else { return }
         do {
+            let files = try await files()
+            defer { files.store.signals.signal(.everything) }
             inputs.insert(.left(try await files.outbox.saved()), at: 0)
         } catch {
+            isLeftAlone = true
             environment.logger.error("The outbox couldn't be read again.", metadata: ["error": "\(error)"])
+            throw error
         }
-        files.store.signals.signal(.everything)
     }
 
     /// Has the machine go on from what is stored, before it handles anything that came meanwhile.
@@ -272,10 +294,17 @@ actor SyncDriver {
     }
 
     private func handleInputs() async {
-        while !inputs.isEmpty || damage != nil || isReopened || isLeftAlone {
+        // What can't be read is read with the next occasion.
+        var canRead = true
+        while !inputs.isEmpty || damage != nil || canRead && (isReopened || isLeftAlone) {
             await replaceDamagedCache()
-            await readAgain()
-            await readLeftovers()
+            do {
+                try await readAgain()
+                try await readLeftovers()
+                canRead = true
+            } catch {
+                canRead = false
+            }
             let batch = inputs
             inputs = []
             inputBytes = 0
@@ -361,6 +390,6 @@ actor SyncDriver {
         statuses.send(.offline)
         events.end()
         signals.end()
-        failEverything(RoostError(.unauthenticated, "The user has logged out of this chat."))
+        failEverything(Self.loggedOut)
     }
 }

@@ -117,6 +117,27 @@ struct ConnectionStatusTests {
         await quick.disconnect()
     }
 
+    @Test("A timeout is also one of opening the files, and the client connects once they are open")
+    func timeoutOfFiles() async throws {
+        let clock = ManualClock()
+        let chat = try chat("http://127.0.0.1:1", TinyServer(), clock: clock)
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        try await chat.driver.openFiles(after: opened)
+        let connecting = Task { try await chat.connect(timeout: .seconds(2)) }
+        try await until { clock.ends.contains(.seconds(2)) }
+        clock.advance(by: .seconds(2))
+        let error = await #expect(throws: RoostError.self) { try await connecting.value }
+        #expect(error?.code == .notConnected && error?.message.contains("2.0 seconds") == true)
+        let cancelled = Task { try await chat.connect() }
+        await letOthersRun()
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        open.finish()
+        try await until { chat.driver.statuses.current == .online }
+        #expect(await chat.driver.startsUnderWay == 0)
+        await chat.disconnect()
+    }
+
     /// Lets each connection but the first one begin only when the test says so.
     private struct Gated: Transport {
         let server: ScriptedServer

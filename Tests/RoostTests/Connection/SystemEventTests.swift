@@ -210,6 +210,72 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
+    @Test(
+        "A connection that is made in the background takes the files, and its end lets go of them again", arguments: [true, false])
+    func connectedInBackground(isFirst: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        if !isFirst { try await chat.connect() }
+        await chat.driver.take(.background)
+        try await chat.connect()
+        #expect(try takeLock() == nil)
+        await chat.disconnect()
+        close(try #require(try takeLock()))
+        try await chat.connect()
+        try await chat.channel("general").sendConfirmed("in the background")
+        await chat.disconnect()
+        close(try #require(try takeLock()))
+        // The app has disconnected.
+        await chat.driver.take(.foreground)
+        #expect(chat.driver.statuses.current == .offline)
+        try await chat.connect()
+        await chat.disconnect()
+        #expect(try takeLock() == nil)
+    }
+
+    @Test("Who waits for a connection is told that the app went to the background; it is made when the app is back")
+    func waiting() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        var configuration = Chat.Configuration(
+            storage: .shared(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        let chat = Chat(url: url, user: "ann", configuration: configuration) {
+            for await _ in answers {}
+            return "token"
+        }
+        let connecting = Task { try await chat.connect() }
+        try await until { chat.driver.statuses.current == .connecting }
+        await chat.driver.take(.background)
+        let error = await #expect(throws: RoostError.self) { try await connecting.value }
+        #expect(error?.code == .notConnected && error?.message == "The app went to the background.")
+        await chat.driver.take(.foreground)
+        answer.finish()
+        try await until { chat.driver.statuses.current == .online }
+        await chat.disconnect()
+    }
+
+    @Test("Files that can't be read when the app is back are read with the next attempt to connect; until then that is the status")
+    func unreadable() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        await chat.driver.take(.background)
+        try await self.chat(.shared(directory)).channel("general").send("left here")
+        let outbox = try DatabaseQueue(path: folder.appending(component: "outbox.sqlite").path)
+        try await outbox.write { try $0.execute(sql: "ALTER TABLE operations RENAME TO hidden") }
+        await chat.driver.take(.foreground)
+        guard case .failed(let error) = chat.driver.statuses.current else { throw RoostError(.internalError, "It isn't told.") }
+        #expect(error.code == .unavailable)
+        let refusal = await #expect(throws: RoostError.self) { try await chat.connect() }
+        #expect(refusal?.code == .unavailable)
+        #expect(await chat.driver.startsUnderWay == 0)
+        try await outbox.write { try $0.execute(sql: "ALTER TABLE hidden RENAME TO operations") }
+        try await chat.connect()
+        try await until { try await chat.driver.files().outbox.count() == 0 }
+        await chat.disconnect()
+    }
+
     @Test("What another chat left in the files while the app was in the background is shown and sent when it comes back")
     func left() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -239,6 +305,9 @@ struct SystemEventTests {
         #expect(error.code == .unavailable)
         let refusal = await #expect(throws: RoostError.self) { try await chat.connect() }
         #expect(refusal?.code == .unavailable)
+        // Who disconnects then is offline, and has nothing that failed.
+        await chat.disconnect()
+        #expect(chat.driver.statuses.current == .offline)
         close(lock)
         try await chat.connect()
         try await chat.channel("general").sendConfirmed("hi")

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import GRDB
 import Logging
 import RoostAPI
 import Synchronization
@@ -50,6 +51,49 @@ struct LogOutCheckTests {
             let refusal = await #expect(throws: RoostError.self) { try await send.value }
             #expect(refusal?.code == .unauthenticated)
         }
+    }
+
+    @Test("A mark that reads the store while the user logs out is refused, and doesn't wait for ever")
+    func marking() async throws {
+        let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
+        let channel = chat.channel("general")
+        try await channel.loaded()
+        let store = try await chat.driver.prepare().store
+        // The store is busy: nobody can look up how far the channel is read.
+        let (isRead, isFree) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
+        let reading = Task.detached {
+            try await store.read { _ in
+                isRead.continuation.finish()
+                isFree.wait()
+            }
+        }
+        for await _ in isRead.stream {}
+        let mark = Task { try await chat.driver.enqueue(.read(MarkRead(channel: "general"))) }
+        await letOthersRun()
+        let logOut = Task { try await chat.logOut(discardingUnsent: true) }
+        try await until { await chat.driver.hasEnded }
+        isFree.signal()
+        try await reading.value
+        let refusal = await #expect(throws: RoostError.self) { try await mark.value }
+        #expect(refusal?.code == .unauthenticated)
+        try await logOut.value
+    }
+
+    @Test("After logging out all channels can't be marked as read, and signals end at once")
+    func over() async throws {
+        let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
+        try await chat.logOut()
+        let refusal = await #expect(throws: RoostError.self) { try await chat.markAllRead() }
+        #expect(refusal?.code == .unauthenticated)
+        for await _ in chat.channel("general").signals {}
+    }
+
+    @Test("A store that can't be read is told as such by marking all channels as read")
+    func unreadable() async throws {
+        let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
+        try await chat.driver.prepare().store.change { try $0.execute(sql: "DROP TABLE memberships") }
+        let refusal = await #expect(throws: RoostError.self) { try await chat.markAllRead() }
+        #expect(refusal?.code == .unavailable && refusal?.message.contains("can't be read") == true)
     }
 
     private final class Provider: Sendable {

@@ -1,6 +1,8 @@
 import Foundation
+import GRDB
 import Logging
 import RoostAPI
+import Synchronization
 import Testing
 
 @testable import Roost
@@ -10,9 +12,10 @@ import Testing
 struct TwoChatsTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
 
-    private func chat(_ server: any Transport) -> Chat {
-        let configuration = Chat.Configuration(
-            storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server)
+    private func chat(
+        _ server: any Transport, _ logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    ) -> Chat {
+        let configuration = Chat.Configuration(storage: .directory(directory), logger: logger, transport: server)
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
@@ -41,6 +44,45 @@ struct TwoChatsTests {
         try await until { list.items.last?.state == .sent }
         #expect(list.items.map(\.text) == ["welcome", "from the other", "later"])
         try await first.logOut()
+    }
+
+    /// Counts what is logged.
+    private struct LogCounter: LogHandler {
+        let count: Count
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.error
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { count.value.add(1, ordering: .relaxed) }
+    }
+
+    private final class Count: Sendable {
+        let value = Atomic(0)
+    }
+
+    @Test("R08 I1 What another chat has left is sent later if the outbox can't be read at that moment")
+    func unreadable() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let count = Count()
+        let first = chat(TinyServer(), Logger(label: "test") { _ in LogCounter(count: count) })
+        try await first.connect()
+        let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: URL(filePath: "/")))
+        let outbox = try DatabaseQueue(path: folder.appending(component: "outbox.sqlite").path)
+        let before = count.value.load(ordering: .relaxed)
+        do {
+            let other = chat(TinyServer())
+            try await other.channel("general").send("left")
+            try await outbox.write { try $0.execute(sql: "ALTER TABLE operations RENAME TO hidden") }
+        }
+        try await until { count.value.load(ordering: .relaxed) > before }
+        try await outbox.write { try $0.execute(sql: "ALTER TABLE hidden RENAME TO operations") }
+        // Whatever comes next is an occasion.
+        first.nudge()
+        try await until { try await first.driver.files().outbox.count() == 0 }
+        await first.disconnect()
     }
 
     @Test("I4 What a chat knows already isn't sent twice when another one is gone")

@@ -89,6 +89,45 @@ struct CallOrderTests {
         #expect(try await chat.driver.files().outbox.count() == 1)
     }
 
+    @MainActor @Test("AM-45 reading begins and ends with its screen, also if that is gone before their turn comes")
+    func cancelledReading() async throws {
+        let chat = try await ScriptedServer { _ in .error(.notFound("operation")) }.connectedInGeneral()
+        let channel = chat.channel("general")
+        try await until { channel.membership?.readSeq == 3 }
+        await chat.disconnect()
+        func isRead() async -> Bool { await chat.driver.machine?.reading.keys.contains("general") == true }
+        for begins in [true, false] {
+            let held = chat.driver.order.take()
+            let call = Task { if begins { try await channel.startReading() } else { try await channel.stopReading() } }
+            await letOthersRun()
+            call.cancel()
+            held.pass()
+            _ = await call.result
+            #expect(await isRead() == begins)
+        }
+    }
+
+    @Test("AM-45 EM-35 what is read of the store for a call is read even if the call is cancelled")
+    func cancelledReads() async throws {
+        let chat = try await ScriptedServer { _ in .nothing }.connectedInGeneral()
+        let store = try await chat.driver.files().store
+        try await until { try await store.read { try $0.membership(of: "general")?.readSeq } == 3 }
+        let draft = ChannelDraft(channelId: "general", text: "hi", updatedAt: Timestamp(milliseconds: 0), userSeq: 2)
+        try await store.write([.rows(Rows([draft]), of: .user("ann"))])
+        func cancelled<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) async -> Value {
+            await Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return await work()
+            }.value
+        }
+        let driver = chat.driver
+        #expect(await cancelled { await driver.toldReadSeq(of: "general") } == 3)
+        _ = await cancelled { try? await driver.enqueue(sending: SendMessage(channel: "general", clientId: "c1", text: "hi")) }
+        // The draft that was sent is removed.
+        #expect(try await store.read { try $0.draft(of: "general") } == nil)
+        await chat.disconnect()
+    }
+
     @MainActor @Test("where this device's files can't be opened, a list of messages doesn't hold up other calls: they say so")
     func filesAway() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
