@@ -83,16 +83,18 @@ final class StoredChannels: ChannelSource {
         // If this fails, nobody waits for an end: the next change has all rows read again.
         (isPartial, difference, nextEnd) = (false, nil, nil)
         number += 1
-        let shown = try await driver.files().store.read { database in
-            try self.list.withLockedValue { list in
-                do {
+        let shown: ListedChannels.Shown
+        do {
+            shown = try await driver.files().store.read { database in
+                try self.list.withLockedValue { list in
                     try step(&list, database, now())
-                } catch {
-                    list.reset()
-                    throw error
+                    return list.shown
                 }
-                return list.shown
             }
+        } catch {
+            // Also where the step didn't come to the store: what changed would be shown no more.
+            list.withLockedValue { $0.reset() }
+            throw error
         }
         (items, difference, nextEnd) = (shown.items, shown.difference, shown.nextEnd)
         (hasMore, unreadCount, isPartial, shownUsers) = (shown.hasMore, shown.unreadCount, shown.isPartial, shown.users)

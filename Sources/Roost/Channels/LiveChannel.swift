@@ -45,9 +45,10 @@ public final class LiveChannel: Identifiable {
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var row: ChannelRow?
     @ObservationIgnored private var expiry: ObservationToken?
-    /// The last end of a silence or mute after which the server was asked for the user's permissions.
-    @ObservationIgnored private var askedEnd = Timestamp(milliseconds: 0)
+    @ObservationIgnored private var returning = ReturningPermission()
     @ObservationIgnored private var isAskingWhatReturned = false
+    /// The pause before the server is asked once more.
+    @ObservationIgnored private var askingAgain: ObservationToken?
     @ObservationIgnored private let observers = Observers<ChannelView?>()
 
     init(_ id: ChannelID, of chat: Chat) {
@@ -137,19 +138,34 @@ public final class LiveChannel: Identifiable {
         observers.notify(view)
     }
 
-    /// Whether the permission to send may have come back unseen: what took it has ended by the clock since the server said so.
+    /// Asks for the user's permissions if that to send may have come back unseen: what took it has ended by the clock since the server said so.
     private func askWhatReturned(to view: ChannelView?, now: Timestamp) {
         guard let view, view.membership?.state == .member, !view.ownCapabilities.contains(.messageSend), !isAskingWhatReturned,
-            chat.driver.statuses.current == .online,
-            let end = Self.ends(in: view).filter({ $0 <= now }).max(), end > askedEnd
+            askingAgain == nil, chat.driver.statuses.current == .online,
+            let end = Self.ends(in: view).filter({ $0 <= now }).max(), returning.isToBeAsked(since: end)
         else { return }
         isAskingWhatReturned = true
         let (driver, id) = (chat.driver, id)
         Task { [weak self] in
             let answer = try? await driver.call(GetChannel(channel: id))
+            let view = answer.flatMap { try? ReplyResult<ChannelView>.decode($0) }
             self?.isAskingWhatReturned = false
-            if answer != nil { self?.askedEnd = end }
+            // Without an answer there is another occasion.
+            if let view { self?.heard(view, since: end) }
         }
+    }
+
+    /// The server has said what the user may do since an end.
+    private func heard(_ view: ChannelView, since end: Timestamp) {
+        guard let pause = returning.pause(hasReturned: view.ownCapabilities.contains(.messageSend), since: end) else { return }
+        let clock = chat.driver.environment.clock
+        askingAgain = ObservationToken(
+            task: Task { [weak self] in
+                do { try await clock.sleep(for: pause) } catch { return }
+                guard let self else { return }
+                askingAgain = nil
+                askWhatReturned(to: row?.view, now: chat.driver.environment.now())
+            })
     }
 
     private func connected() { askWhatReturned(to: row?.view, now: chat.driver.environment.now()) }

@@ -41,6 +41,8 @@ final class Follower {
     @ObservationIgnored private var askingAgain: Task<Void, Never>?
     /// How often in a row the server couldn't answer.
     @ObservationIgnored private var failures = 0
+    /// Whether a change couldn't be looked at.
+    @ObservationIgnored private var hasMissedChange = false
     /// Users whom the object shows, as it has said, each with the version that was known.
     @ObservationIgnored private var shown: [UserID: Int64] = [:]
 
@@ -89,12 +91,21 @@ final class Follower {
         if let forget { await work { forget() } }
     }
 
-    /// Follows a topic, and has a step take its turn for everything at once and then for each change.
+    /// Follows a topic, and has a step take its turn for everything at once and then for each change. What came with a change for which that failed is only found by
+    /// looking at everything: the next change is one of everything.
     func follow(
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
         reload: @escaping @MainActor (StoreChange) async throws -> Void
     ) {
-        follow(topic, connected: connected, changed: { [weak self] change in await self?.work { try await reload(change) } })
+        follow(
+            topic, connected: connected,
+            changed: { [weak self] change in
+                guard let self else { return }
+                var change = change
+                if hasMissedChange { change.isEverything = true }
+                hasMissedChange = true
+                if case .done = await work({ try await reload(change) }) { hasMissedChange = false }
+            })
     }
 
     /// Has a step take its turn.
@@ -127,10 +138,13 @@ final class Follower {
         } catch is CancellationError {
             return .failed
         } catch {
-            enter(.unavailable(unreadable(error)))
+            if let error = driver.thrown(error) as? RoostError { enter(.unavailable(error)) }
             return .failed
         }
     }
+
+    /// Whether the server is asked once more in a while.
+    var isAskingAgain: Bool { askingAgain != nil }
 
     /// Asks once more in a while what the server couldn't answer now, as long as the connection lasts: the next one asks by itself.
     private func askAgain(after error: RoostError) {
@@ -160,18 +174,9 @@ final class Follower {
     func take(asksServer: Bool, _ step: @escaping @MainActor () async throws -> Void) async throws {
         do {
             try await (asksServer ? questions : turns).take(step)
-        } catch let error as RoostError {
-            throw error
-        } catch is CancellationError {
-            throw CancellationError()
         } catch {
-            throw unreadable(error)
+            throw driver.thrown(error)
         }
-    }
-
-    private func unreadable(_ error: any Error) -> RoostError {
-        driver.readFailed(error)
-        return RoostError(.unavailable, "The store of this device can't be read: \(error)")
     }
 
     /// Calls back in a moment, once for all that ask until then: several events cost one question to the server.

@@ -23,6 +23,7 @@ final class SignalFeed: Sendable {
         /// The channels whose signals come on this connection.
         var watched: Set<ChannelID> = []
         var lastNumber = 0
+        var hasEnded = false
     }
 
     private let state = NIOLockedValueBox(State())
@@ -32,10 +33,15 @@ final class SignalFeed: Sendable {
     /// News of a channel from now on.
     func news(of channel: ChannelID) -> AsyncStream<News> {
         let (stream, continuation) = AsyncStream.makeStream(of: News.self, bufferingPolicy: .bufferingNewest(Self.waitingMax))
-        let number = state.withLockedValue { state in
+        let number = state.withLockedValue { state -> Int? in
+            guard !state.hasEnded else { return nil }
             state.lastNumber += 1
             state.followers[state.lastNumber] = (channel, continuation)
             return state.lastNumber
+        }
+        guard let number else {
+            continuation.finish()
+            return stream
         }
         // Cancelling a task holds a lock of it, which news need to wake it: this one can't be waited for there.
         continuation.onTermination = { [weak self] _ in
@@ -68,9 +74,10 @@ final class SignalFeed: Sendable {
         for channel in ended.sorted() { send(.stoppedWatching(channel)) }
     }
 
-    /// Ends all sequences, after what is in them.
+    /// Ends all sequences, after what is in them, and those of later at once.
     func end() {
         let followers = state.withLockedValue { state in
+            state.hasEnded = true
             defer { state.followers = [:] }
             return state.followers.values.map(\.self)
         }

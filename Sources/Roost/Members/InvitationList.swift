@@ -58,7 +58,7 @@ public final class InvitationList {
                 guard let self,
                     change.isEverything || change.isOwn || items.contains(where: { change.users.contains($0.inviter.userId) })
                 else { return }
-                await follower.work { [weak self] in try await self?.reload() }
+                await follower.work(isQuestion: false) { [weak self] in try await self?.reload() }
             })
     }
 
@@ -89,7 +89,7 @@ public final class InvitationList {
     }
 
     /// The answered invitation isn't one of the list's any more.
-    private func showNow() async { await follower.work { [weak self] in try await self?.reload() } }
+    private func showNow() async { await follower.work(isQuestion: false) { [weak self] in try await self?.reload() } }
 
     private func reload() async throws {
         let items = try await chat.driver.files().store.read { database in
@@ -106,18 +106,25 @@ public final class InvitationList {
     }
 
     /// Of an invitation that came while this device was away, the channel has to be fetched. The answer is stored, and read from
-    /// there.
+    /// there. What the server can't answer now, it is asked again a little later.
     private func fetchChannels() async {
-        guard !isAsking, chat.driver.statuses.current == .online else { return }
+        guard !isAsking, !follower.isAskingAgain, chat.driver.statuses.current == .online, !unknownChannels.isEmpty else { return }
         isAsking = true
         defer { isAsking = false }
+        await follower.work(asksServer: true) { [weak self] in try await self?.fetchUnknownChannels() }
+    }
+
+    /// - Throws: A refusal that passes. The list comes from the store, and isn't refused with its channels.
+    private func fetchUnknownChannels() async throws {
         // Others may come while it is asked.
         while case let unknown = unknownChannels, !unknown.isEmpty {
             var page = ListMyInvitations(limit: Limits.memberPage.max)
             for _ in 0..<PageCount.max(forRows: Limits.pendingInvitationsPerUser, of: Limits.memberPage.max) {
-                // Without a connection there will be another occasion.
-                guard let answer = try? await chat.call(page) else { return }
-                page.cursor = answer.nextCursor
+                do {
+                    page.cursor = try await chat.call(page).nextCursor
+                } catch let error as RoostError where !error.isRetryable {
+                    break
+                }
                 if page.cursor == nil { break }
             }
             asked.formUnion(unknown)

@@ -19,14 +19,14 @@ public final class DraftList {
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
-    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<ChannelDraft>()
     @ObservationIgnored private var drafts: [ChannelID: ChannelDraft] = [:]
 
-    init(_ driver: SyncDriver) {
-        self.driver = driver
-        follower = Follower(driver)
+    init(of chat: Chat) {
+        self.chat = chat
+        follower = Follower(chat.driver)
         follower.follow(.channels, reload: { [weak self] in try await self?.reload($0) })
     }
 
@@ -41,7 +41,7 @@ public final class DraftList {
     /// Reads the drafts of the channels that have changed.
     private func reload(_ change: StoreChange) async throws {
         let known = drafts
-        let read = try await driver.files().store.read { database in
+        let read = try await chat.driver.files().store.read { database in
             guard !change.isEverything else { return try database.drafts() }
             var drafts = known
             for channel in change.channels { drafts[channel] = try database.draft(of: channel) }
@@ -59,5 +59,5 @@ public final class DraftList {
 
 extension Chat {
     /// The user's drafts in all channels as a live collection. Each call makes a new list; keep it while it is shown.
-    @MainActor public func drafts() -> DraftList { DraftList(driver) }
+    @MainActor public func drafts() -> DraftList { DraftList(of: self) }
 }

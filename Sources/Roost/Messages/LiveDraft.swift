@@ -20,14 +20,14 @@ public final class LiveDraft {
     public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let channel: ChannelID
-    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<ChannelDraft?>()
 
-    init(of channel: ChannelID, _ driver: SyncDriver) {
+    init(of channel: ChannelID, in chat: Chat) {
         self.channel = channel
-        self.driver = driver
-        follower = Follower(driver)
+        self.chat = chat
+        follower = Follower(chat.driver)
         follower.follow(
             .channel(channel),
             reload: { [weak self] change in
@@ -48,7 +48,7 @@ public final class LiveDraft {
 
     private func reload() async throws {
         let channel = channel
-        let draft = try await driver.files().store.read { try $0.draft(of: channel) }
+        let draft = try await chat.driver.files().store.read { try $0.draft(of: channel) }
         defer { follower.answered() }
         guard !follower.hasAnswer || draft != self.draft else { return }
         self.draft = draft
@@ -58,7 +58,7 @@ public final class LiveDraft {
 
 extension LiveChannel {
     /// The user's draft in this channel, as a live object. Each call makes a new one; keep it while it is shown.
-    public func draft() -> LiveDraft { LiveDraft(of: id, chat.driver) }
+    public func draft() -> LiveDraft { LiveDraft(of: id, in: chat) }
 
     /// Replaces the user's draft in this channel, on all of their devices. An empty text removes it; so does sending a message with the same text.
     ///

@@ -47,6 +47,8 @@ public final class MessageList {
     /// The channel whose messages these are.
     @ObservationIgnored public nonisolated let channelId: ChannelID
     @ObservationIgnored private let user: UserID
+    /// The chat ends its connection when nobody has it any more.
+    @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private let pageSize: Int
     @ObservationIgnored private var window: MessageWindow
@@ -80,7 +82,7 @@ public final class MessageList {
     init(of channel: ChannelID, around anchor: MessageAnchor, pageSize: Int, in chat: Chat) {
         channelId = channel
         user = chat.user
-        driver = chat.driver
+        (self.chat, driver) = (chat, chat.driver)
         opening = MessageOpening(anchor)
         awaitsUnread = anchor == .firstUnread
         turn = chat.driver.order.take()

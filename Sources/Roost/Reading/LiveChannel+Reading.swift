@@ -32,8 +32,8 @@ extension LiveChannel {
     /// Marks the messages from a seq on as unread again, on all of the user's devices, for example to answer them later. Nothing else moves the position back.
     /// Other users aren't told.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as possible. A token from ``markReadWhileVisible(_:every:)`` marks later
-    /// messages, not these.
+    /// It is on this device's disk and shown when this returns, and is sent as soon as possible. Reading the channel ends with it, and so does a token from
+    /// ``markReadWhileVisible(_:every:)``: later messages stay unread too, until the app begins again.
     /// - Parameter seq: The seq of the first message that is to be unread.
     /// - Throws: `RoostError` with `invalid_argument` for a seq that can't be one, `unavailable` when this device can't store it.
     public func markUnread(from seq: Seq) async throws {
@@ -47,12 +47,18 @@ extension Chat {
     /// Marks as read all of the user's channels that have unread messages or mention the user, as far as this device knows. See
     /// ``LiveChannel/markRead(upTo:)``.
     ///
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `unavailable` when this device can't read or store it, `unauthenticated` after ``Chat/logOut(discardingUnsent:)``;
+    ///   `CancellationError`.
     public func markAllRead() async throws {
-        let unread = try await driver.files().store.read { database in
-            let places = try ChannelQuery(hidden: .all).places(in: database).filter { $0.unreadCount > 0 }
-            // A message that was read may mention the user since it was edited.
-            return try Set(places.map(\.id)).union(database.mentioningChannels())
+        let unread: Set<ChannelID>
+        do {
+            unread = try await driver.prepare().store.read { database in
+                let places = try ChannelQuery(hidden: .all).places(in: database).filter { $0.unreadCount > 0 }
+                // A message that was read may mention the user since it was edited.
+                return try Set(places.map(\.id)).union(database.mentioningChannels())
+            }
+        } catch {
+            throw driver.thrown(error)
         }
         for channel in unread.sorted() { try await driver.enqueue(.read(MarkRead(channel: channel))) }
     }

@@ -4,7 +4,8 @@ extension LiveChannel {
     /// Marks what is on the screen as read, and what is shown later, until the token is released or invalidated: at once, then at most once per
     /// interval. The newest messages are marked when it ends, at the latest.
     ///
-    /// Keep the token as long as the channel is on the screen and the app is in the foreground.
+    /// Keep the token as long as the channel is on the screen and the app is in the foreground. Once messages of the channel are marked as unread, on any of the
+    /// user's devices (``LiveChannel/markUnread(from:)``), the token marks nothing more: make a new one when the user opens the channel again.
     ///
     /// - Parameters:
     ///   - messages: The list that is on the screen: the messages that it holds are read. Nil for the newest messages of the channel.
@@ -24,6 +25,10 @@ private final class ReadMarker {
     private var observations: [ObservationToken] = []
     /// Up to where it was marked, or was read anyway.
     private var marked: Seq = 0
+    /// Up to where the channel was read when it was looked at last.
+    private var readSeq: Seq = 0
+    /// Whether messages were marked as unread, on whatever device: marking later ones as read would undo that, for there is one position.
+    private var isLeftUnread = false
     /// The mark on its way, and the wait after it.
     private var work: Task<Void, Never>?
     private var hasEnded = false
@@ -40,7 +45,10 @@ private final class ReadMarker {
     private func due() -> Seq? {
         guard let membership = channel.membership, membership.state == .member else { return nil }
         // The server has begun anew, from a backup or with other data. The newest message may be older for being deleted: the counters tell it.
-        if let seq = channel.channel?.counters.seq, seq < marked { marked = 0 }
+        if let seq = channel.channel?.counters.seq, seq < marked { (marked, readSeq, isLeftUnread) = (0, 0, false) }
+        if membership.readSeq < readSeq { isLeftUnread = true }
+        readSeq = membership.readSeq
+        guard !isLeftUnread else { return nil }
         guard channel.unreadCount > 0 else {
             // All of it was read, on whatever device, or is the user's own. What of it is marked as unread later stays so.
             marked = max(marked, channel.lastMessage?.seq ?? 0)

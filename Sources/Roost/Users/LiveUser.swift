@@ -18,15 +18,15 @@ public final class LiveUser: Identifiable {
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
-    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<UserSummary>()
 
-    init(_ id: UserID, _ driver: SyncDriver) {
+    init(_ id: UserID, in chat: Chat) {
         self.id = id
-        self.driver = driver
+        self.chat = chat
         user = UserSummary(userId: id)
-        follower = Follower(driver)
+        follower = Follower(chat.driver)
         follower.follow(
             .own,
             reload: { [weak self] change in
@@ -46,7 +46,7 @@ public final class LiveUser: Identifiable {
 
     private func reload() async throws {
         let id = id
-        let stored = try await driver.files().store.read { try $0.summary(of: id) }
+        let stored = try await chat.driver.files().store.read { try $0.summary(of: id) }
         follower.shows([stored])
         defer { follower.answered() }
         guard !follower.hasAnswer || stored != user else { return }
@@ -65,5 +65,5 @@ extension UserSummary: Identifiable {
 
 extension Chat {
     /// What lists show of a user, as a live object. Each call makes a new one; keep it while it is shown.
-    @MainActor public func user(_ id: UserID) -> LiveUser { LiveUser(id, driver) }
+    @MainActor public func user(_ id: UserID) -> LiveUser { LiveUser(id, in: self) }
 }

@@ -14,23 +14,23 @@ public final class LiveTyping {
 
     @ObservationIgnored private var ids: [UserID] = []
     @ObservationIgnored private let channel: ChannelID
-    @ObservationIgnored private let driver: SyncDriver
+    @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<[UserSummary]>()
     @ObservationIgnored private var following: ObservationToken?
     @ObservationIgnored private var expiry: ObservationToken?
 
-    init(_ channel: ChannelID, _ driver: SyncDriver) {
+    init(_ channel: ChannelID, in chat: Chat) {
         self.channel = channel
-        self.driver = driver
-        follower = Follower(driver)
+        self.chat = chat
+        follower = Follower(chat.driver)
         follower.follow(
             .own,
             reload: { [weak self] change in
                 guard let self, change.isEverything || !change.users.isDisjoint(with: ids) else { return }
                 try await introduce()
             })
-        let news = driver.signals.news(of: channel)
+        let news = chat.driver.signals.news(of: channel)
         following = ObservationToken(
             task: Task { [weak self] in
                 for await news in news {
@@ -52,7 +52,7 @@ public final class LiveTyping {
         switch news {
         case .signal(let signal):
             guard let typing = signal.typing else { return }
-            await show(typing.users.filter { $0 != driver.environment.user }, hasMore: typing.hasMore)
+            await show(typing.users.filter { $0 != chat.driver.environment.user }, hasMore: typing.hasMore)
         case .wrote(let user, _):
             guard ids.contains(user) else { return }
             await show(ids.filter { $0 != user }, hasMore: hasMore)
@@ -65,7 +65,7 @@ public final class LiveTyping {
         (ids, self.hasMore) = (users, hasMore)
         expiry = nil
         if !users.isEmpty || hasMore {
-            let clock = driver.environment.clock
+            let clock = chat.driver.environment.clock
             expiry = ObservationToken(
                 task: Task { [weak self] in
                     do { try await clock.sleep(for: .seconds(Limits.typingSeconds)) } catch { return }
@@ -78,7 +78,7 @@ public final class LiveTyping {
     /// Reads who they are.
     private func introduce() async throws {
         let ids = ids
-        let stored = try await driver.files().store.read { database in try ids.map { try database.summary(of: $0) } }
+        let stored = try await chat.driver.files().store.read { database in try ids.map { try database.summary(of: $0) } }
         // Others may type by now: they have a turn of their own.
         guard ids == self.ids else { return }
         follower.shows(stored)
@@ -90,7 +90,7 @@ public final class LiveTyping {
 
 extension LiveChannel {
     /// Who else is typing here at this moment, as a live object. Each call makes a new one; keep it while it is shown.
-    public func typing() -> LiveTyping { LiveTyping(id, chat.driver) }
+    public func typing() -> LiveTyping { LiveTyping(id, in: chat) }
 
     /// Tells the others that the user is typing. Call it on each change of the text: the server is told once a second at most. It is told that the user has
     /// stopped when ``stopTyping()`` is called, a message is sent, nothing is typed for 7 seconds, or this object is released.

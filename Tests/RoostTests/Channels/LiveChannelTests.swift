@@ -181,6 +181,34 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
+    @Test("SB-15 R14 The channels of invitations are asked for again if the server couldn't tell them", arguments: [true, false])
+    func invitationsAskedAgain(passes: Bool) async throws {
+        let turn = Turn()
+        let refusal = RoostError(passes ? .rateLimited : .notPermitted, "Not now.")
+        let server = ScriptedServer { call in
+            guard call.operation == "invitation.mine" else { return .error(.notFound("operation")) }
+            guard turn.next() > 0 else { return .error(refusal) }
+            return .result(
+                Page(items: [InvitationEntry(invitation: invitation(to: "general"), channel: channel(counters(1, messages: 0)))]))
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        let list = chat.invitations()
+        try await list.loaded()
+        try await chat.driver.prepare().store.write([.invitation(invitation(to: "general"))])
+        try await until { list.items.count == 1 }
+        if passes {
+            try await until { list.items.first?.channel != nil }
+        } else {
+            try await until { await server.operations().contains("invitation.mine") }
+            await letOthersRun()
+            // What the server refuses for good isn't asked again, and the list stays.
+            #expect(await server.operations().count { $0 == "invitation.mine" } == 1)
+        }
+        #expect(list.phase == .loaded)
+        await chat.disconnect()
+    }
+
     @Test("I20 After a server of another history, live objects show its rows, and none of before that have the same stamps")
     func otherHistory() async throws {
         let chat = chat()

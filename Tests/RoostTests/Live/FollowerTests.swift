@@ -92,6 +92,54 @@ struct FollowerTests {
         #expect(await changes.next() == nil)
     }
 
+    @Test("AM-29 R08 After a change that couldn't be looked at, the next one is of everything")
+    func missed() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        let follower = Follower(chat.driver)
+        var changes: [StoreChange] = []
+        follower.follow(
+            .channels,
+            reload: { change in
+                changes.append(change)
+                if changes.count == 2 { throw Unreadable() }
+            })
+        for (number, channel) in (["a", "b", "c"] as [ChannelID]).enumerated() {
+            try await until { changes.count == number + 1 }
+            await letOthersRun(10)
+            store.signals.signal(StoreChange(channels: [channel]))
+        }
+        try await until { changes.count == 4 }
+        #expect(changes.map(\.isEverything) == [true, false, true, false])
+        #expect(changes.map(\.channels) == [[], ["a"], ["b"], ["c"]])
+    }
+
+    @Test("AM-29 R08 A list of channels shows what came with a change for which the store couldn't be read")
+    func missedByChannels() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        var own = membership(readSeq: 1, readCount: 0, userSeq: 1)
+        func write(_ id: ChannelID) async throws {
+            own.channelId = id
+            var listed = channel(counters(1, messages: 0))
+            listed.channelId = id
+            try await store.write([.channel(listed), .membership(own)])
+        }
+        let source = StoredChannels(ChannelQuery(), pageSize: 10, driver: chat.driver)
+        try await source.follow(.everything)
+        // A list that isn't complete looks at all channels with each change.
+        if source.isPartial { try await source.complete() }
+        try await write("a")
+        let reading = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await source.follow(StoreChange(channels: ["a"]))
+        }
+        await #expect(throws: CancellationError.self) { try await reading.value }
+        try await write("b")
+        try await source.follow(StoreChange(channels: ["b"]))
+        #expect(Set(source.items?.map(\.id) ?? []) == ["a", "b"])
+    }
+
     @Test("Several who ask the server soon ask it once")
     func soon() async throws {
         let follower = Follower(chat().driver)

@@ -108,6 +108,26 @@ struct LeakTests {
         for one in watched { try await until { one.object == nil } }
     }
 
+    @Test("AM-29 An app that keeps a live object alone stays connected, unless the chat has it itself")
+    func kept() async throws {
+        let count = liveObjects(of: chat()).count
+        for number in 0..<count {
+            var chat: Chat? = chat()
+            try await chat?.connect()
+            let driver = try #require(chat?.driver)
+            let object = try #require(chat.map { liveObjects(of: $0)[number] })
+            let isOwned = object is LiveConnection || object is LivePreferences || object is LiveUnread || object is LiveOutbox
+            chat = nil
+            if isOwned {
+                try await until { driver.statuses.current == .offline }
+            } else {
+                await letOthersRun(200)
+                #expect(driver.statuses.current == .online, "\(type(of: object))")
+            }
+            withExtendedLifetime(object) {}
+        }
+    }
+
     @Test("Every public class of the SDK is among them, but the token that ends an observation")
     func complete() throws {
         let used = Set(liveObjects(of: chat()).map { "\(type(of: $0))" })

@@ -190,7 +190,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "AM-45 What is marked as unread on the screen stays so where nothing was unread before, and where the user's own message is the newest; what comes later is marked",
+        "AM-45 What is marked as unread on the screen stays so where nothing was unread before, where the user's own message is the newest, and when later ones come, until the screen is opened anew",
         arguments: [false, true])
     func unreadAfterReading(isOwnNewest: Bool) async throws {
         let clock = ManualClock()
@@ -216,10 +216,38 @@ struct MessageListTests {
 
         try await store.write(
             arrival(of: newest + 1...newest + 1) + [.counters(Harness.channel, counters(newest + 1, messages: Int(newest) + 1))])
+        try await until { shown.unreadCount == 3 && list.items.count == Int(newest) + 1 }
+        token.invalidate()
+        _ = try await enqueueLater(in: chat)
+        #expect(try await outbox.items().map(\.operation) == [unread, later])
+        let next = shown.markReadWhileVisible(list)
         try await until { try await outbox.count() == 3 }
         let mark = MarkRead(channel: Harness.channel, seq: newest + 1)
         #expect(try await outbox.items().map(\.operation) == [unread, later, .read(mark)])
+        next.invalidate()
+    }
+
+    @Test("AM-45 What another device marks as unread stays so on a screen that goes on, also when it closes")
+    func unreadElsewhere() async throws {
+        let (chat, store) = try await chat()
+        let outbox = try await chat.driver.files().outbox
+        func reads(to seq: Seq, userSeq: Seq, _ newest: Seq) -> [StoreWrite] {
+            [
+                .channel(channel(counters(newest, messages: Int(newest)))),
+                .membership(membership(readSeq: seq, readCount: Int(seq), channelSeq: newest, userSeq: userSeq)),
+            ]
+        }
+        try await store.write([.erase(epoch: "first")] + arrival(of: 1...3) + reads(to: 3, userSeq: 1, 3))
+        let shown = chat.channel(Harness.channel)
+        try await shown.loaded()
+        let token = shown.markReadWhileVisible()
+        try await store.write(reads(to: 1, userSeq: 2, 3))
+        try await until { shown.unreadCount == 2 }
+        try await store.write(arrival(of: 4...4) + reads(to: 1, userSeq: 2, 4))
+        try await until { shown.unreadCount == 3 }
         token.invalidate()
+        let later = try await enqueueLater(in: chat)
+        #expect(try await outbox.items().map(\.operation) == [later])
     }
 
     @Test(
