@@ -1,4 +1,5 @@
 #include "CFaultVFS.h"
+#include "PowerCut.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
@@ -84,7 +85,10 @@ static int file_read(sqlite3_file *file, void *buffer, int count, sqlite3_int64 
 }
 static int file_write(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
     int is_short = 0, code = failure(file, fault_write, &is_short);
-    if (code == SQLITE_OK) return below(file)->pMethods->xWrite(below(file), buffer, count, offset);
+    if (code == SQLITE_OK) {
+        power_will_write(((File *)file)->path, buffer, count, offset);
+        return below(file)->pMethods->xWrite(below(file), buffer, count, offset);
+    }
     if (is_short) below(file)->pMethods->xWrite(below(file), buffer, count / 2, offset);
     return code;
 }
@@ -108,11 +112,16 @@ static void keep_synced(sqlite3_file *file) {
 }
 static int file_sync(sqlite3_file *file, int flags) {
     int is_short = 0, code = failure(file, fault_sync, &is_short);
+    long last = power_will_sync(((File *)file)->path);
     if (code == SQLITE_OK) code = below(file)->pMethods->xSync(below(file), flags);
+    if (code == SQLITE_OK) power_did_sync(((File *)file)->path, last);
     if (code == SQLITE_OK && failure(file, keeps_synced, &is_short) != SQLITE_OK) keep_synced(file);
     return code;
 }
-static int file_truncate(sqlite3_file *file, sqlite3_int64 size) { return below(file)->pMethods->xTruncate(below(file), size); }
+static int file_truncate(sqlite3_file *file, sqlite3_int64 size) {
+    power_will_truncate(((File *)file)->path, size);
+    return below(file)->pMethods->xTruncate(below(file), size);
+}
 static int file_size(sqlite3_file *file, sqlite3_int64 *size) { return below(file)->pMethods->xFileSize(below(file), size); }
 static int file_lock(sqlite3_file *file, int level) { return below(file)->pMethods->xLock(below(file), level); }
 static int file_unlock(sqlite3_file *file, int level) { return below(file)->pMethods->xUnlock(below(file), level); }

@@ -108,6 +108,18 @@ public final class ServerProcess: Sendable {
 
     public var identifier: Int32 { process.withLock { $0.processIdentifier } }
 
+    #if os(Linux)
+    /// The names of the threads that it has at this moment, as `top` shows them.
+    public func threadNames() throws -> Set<String> {
+        let tasks = "/proc/\(identifier)/task"
+        // One that ends meanwhile has none.
+        let names = try FileManager.default.contentsOfDirectory(atPath: tasks).compactMap { task in
+            try? String(contentsOfFile: "\(tasks)/\(task)/comm", encoding: .utf8).trimmingCharacters(in: .newlines)
+        }
+        return Set(names)
+    }
+    #endif
+
     /// SIGSTOP or SIGCONT, say: the process stands still, with its connections open, or goes on.
     public func signal(_ number: Int32) { kill(identifier, number) }
 

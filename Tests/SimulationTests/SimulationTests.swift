@@ -33,14 +33,17 @@ struct SimulationTests {
         #expect(try Simulation(seed: seed).run().hash == Simulation(seed: seed).run().hash)
     }
 
-    @Test("The histories have invitations, roles, hiding, preferences, marks as unread, receipts and signed-out devices in them")
+    @Test(
+        "The histories have invitations, roles, hiding, preferences, marks as unread, receipts, signed-out devices and shared writes in them"
+    )
     func memberships() throws {
         var kinds: Set<Event.Kind> = []
-        var (receiptCount, signOutCount) = (0, 0)
+        var (receiptCount, signOutCount, waitedCount) = (0, 0, 0)
         for seed in 1...60 as ClosedRange<UInt64> {
             let simulation = try Simulation(seed: seed)
             _ = try simulation.run()
             kinds.formUnion(simulation.eventKinds)
+            waitedCount += simulation.server.waitedCount
             receiptCount += simulation.checker.takenReports.values.reduce(0) { $0 + $1.values.reduce(0) { $0 + $1.count } }
             signOutCount += simulation.checker.signOuts.values.reduce(0) { $0 + $1.count }
         }
@@ -50,5 +53,6 @@ struct SimulationTests {
         ]
         #expect(expected.subtracting(kinds) == [])
         #expect(receiptCount > 50 && signOutCount > 20, "\(receiptCount) receipts, \(signOutCount) devices signed out")
+        #expect(waitedCount > 50, "output waited \(waitedCount) times")
     }
 }

@@ -156,9 +156,15 @@ final class Connections: Sendable {
         }
     }
 
+    /// Told to a connection that ends now. A socket writes what waits, and says goodbye.
+    struct Ends {}
+
     /// Ends every connection, whatever it is doing.
     func closeAll() {
-        for channel in state.withLock({ Array($0.open.values) }) { channel.close(promise: nil) }
+        for channel in state.withLock({ Array($0.open.values) }) {
+            channel.pipeline.fireUserInboundEventTriggered(Ends())
+            channel.close(promise: nil)
+        }
     }
 
     func handlerBegan() { handlers.wrappingAdd(1, ordering: .acquiringAndReleasing) }

@@ -88,6 +88,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case is ChannelShouldQuiesceEvent: drain()
+        case is Connections.Ends: if self.context != nil { perform(session.restart()) }
         // HTTP may end in one direction first, a socket can't: its client is gone, and is offline from now on.
         case ChannelEvent.inputClosed: context.close(promise: nil)
         default: context.fireUserInboundEventTriggered(event)

@@ -94,6 +94,10 @@ final class NodeProcesses: Sendable {
         return node.port
     }
 
+    #if os(Linux)
+    func threadNames(of place: Int) throws -> Set<String> { try nodes.withLock { try $0[place]?.threadNames() } ?? [] }
+    #endif
+
     func livePort(by random: inout SeededGenerator) -> Int? {
         let ports = nodes.withLock { $0.compactMap { $0?.port } }
         return ports.isEmpty ? nil : random.pick(ports)

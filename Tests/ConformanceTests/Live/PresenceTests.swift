@@ -285,7 +285,7 @@ import Testing
             do {
                 try await ann.call(ListUserPresence(users: ["rate-bob"]))
             } catch let error as RoostError {
-                #expect(error.code == .rateLimited && error.retryAfterMilliseconds == 1000)
+                #expect(error.code == .rateLimited && (1...1000).contains(error.retryAfterMilliseconds ?? 0))
                 refusals += 1
             }
         }

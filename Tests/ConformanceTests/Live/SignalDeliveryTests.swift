@@ -165,7 +165,7 @@ import Testing
                 try await bob.call(SendSignal(channel: "general", type: "move", metadata: ["number": .integer(number)]))
                 accepted.append(number)
             } catch let error as RoostError {
-                #expect(error.code == .rateLimited && error.retryAfterMilliseconds == 1000 && error.limit == 10)
+                #expect(error.code == .rateLimited && (1...1000).contains(error.retryAfterMilliseconds ?? 0) && error.limit == 10)
             }
         }
         #expect(accepted.starts(with: 1...10) && accepted.count < 40)

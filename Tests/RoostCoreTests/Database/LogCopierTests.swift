@@ -28,6 +28,23 @@ struct LogCopierTests {
         }
     }
 
+    @Test("I1 in a pause too a log is copied beside the lane, which looks after it until it is complete")
+    func pause() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            // More than the megabyte that is due in a pause.
+            for number in 0..<30 { try insert("before \(number)", into: database) }
+            #expect(!database.isMaintaining(lane: 0))
+            #expect(try database.maintain(lane: 0, isIdle: true) == nil)
+            #expect(database.isMaintaining(lane: 0))
+            // Who writes just then doesn't wait for the copy, and needn't copy it anew.
+            try insert("meanwhile", into: database)
+            database.waitForCopy()
+            #expect(try database.maintain(lane: 0, isIdle: true)?.isComplete == true)
+            #expect(!database.isMaintaining(lane: 0))
+        }
+    }
+
     @Test("I1 a log that grew while it was copied is copied again, four times at most")
     func growingLog() throws {
         try inDirectory { directory in
@@ -61,6 +78,7 @@ struct LogCopierTests {
             #expect(try killed.losses == [] && rows(of: killed) == rows(of: database))
             for number in 0..<20 { try insert("again \(number)", into: database) }
             #expect(try database.maintain(lane: 0, isIdle: false) == nil)
+            database.waitForCopy()
             #expect(try database.maintain(lane: 0, isIdle: true)?.isComplete == true)
         }
     }

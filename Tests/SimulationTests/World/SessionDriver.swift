@@ -7,7 +7,7 @@ import RoostTestSupport
 @testable import RoostServer
 
 /// The server's end of a simulated connection: drives the `SocketSession` there, as `SocketHandler` does on a real one.
-final class SessionDriver {
+final class SessionDriver: QueuedOutput {
     let connection: Connection
     let id: ConnectionID
     private var session: SocketSession
@@ -19,6 +19,8 @@ final class SessionDriver {
     private var isReading = true
     /// The device of the connection on its way to the rules, until the welcome.
     private var registration: DeviceRegistration?
+    /// When the server flushes what was written.
+    var outputState = OutputState()
     /// The bytes that the session reports as held.
     private(set) var heldBytes = 0
     /// Has the server do what the session asks of it.
@@ -84,6 +86,8 @@ final class SessionDriver {
     /// Whether its caller is shut out by changes: then ``closeEnded()`` follows.
     func endIfRefused(by changes: [AccessSubject: AccessChange]) -> Bool { session.endIfRefused(by: changes) }
     func closeEnded() { perform(session.closeEnded()) }
+
+    var mustFlush: Bool { session.mustFlush }
 
     func flush() {
         if let bytes = session.takeUnflushed() {

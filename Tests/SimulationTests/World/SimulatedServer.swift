@@ -52,9 +52,16 @@ final class SimulatedServer {
         var isWriting = false
         /// Connections whose callers are shut out, to be closed once everything of a turn is written.
         private var ending: [SessionDriver] = []
+        /// Connections that got something in this turn.
+        private var written: [(socket: SessionDriver, isReply: Bool)] = []
+        private var output = OutputQueue<SessionDriver>()
+        private let scheduler: Scheduler
+        /// Told of connections whose output has waited for more.
+        var waited: (Int) -> Void = { _ in }
 
-        init(_ database: SimulatedDatabase) throws {
+        init(_ database: SimulatedDatabase, _ scheduler: Scheduler) throws {
             settings = BatchSettings(access: try AccessGate(database), presence: presence)
+            self.scheduler = scheduler
         }
 
         /// In the order in which they were opened: a dictionary's order is one that no seed repeats.
@@ -64,9 +71,15 @@ final class SimulatedServer {
 
         func perform(_ action: Subscriptions<SessionDriver>.Action) {
             switch action {
-            case .send(let bytes, _, let socket): socket.send(event: bytes)
-            case .signal(let signal, let socket): socket.send(signal: signal)
-            case .reply(let payload, let socket): socket.send(reply: payload)
+            case .send(let bytes, _, let socket):
+                socket.send(event: bytes)
+                written.append((socket, false))
+            case .signal(let signal, let socket):
+                socket.send(signal: signal)
+                written.append((socket, false))
+            case .reply(let payload, let socket):
+                socket.send(reply: payload)
+                written.append((socket, true))
             case .connected(let user): presence.connected(user)
             case .disconnected(let user): presence.disconnected(user)
             case .appeared(let user): presence.appeared(user)
@@ -88,12 +101,45 @@ final class SimulatedServer {
             ending = []
             for socket in ended { socket.closeEnded() }
         }
+
+        // MARK: The end of a turn
+
+        /// The queue's clock is this much slower than the scheduler's: batches are seldom within a millisecond of one another here.
+        private static let queueSlowness: Int64 = 250
+
+        private var queueTime: NIODeadline { .uptimeNanoseconds(UInt64(scheduler.now * 1_000_000 / Self.queueSlowness)) }
+
+        /// Flushes what a turn has written, or has it wait for more, as the queue says. It goes by the connections' numbers: the hub goes
+        /// through sets, whose order no seed repeats.
+        func endTurn() {
+            let turn = written.sorted { $0.socket.id.rawValue < $1.socket.id.rawValue }
+            written = []
+            for (socket, isReply) in turn {
+                let action = output.add(socket, isReply: isReply, mayWait: !socket.mustFlush, at: queueTime)
+                guard case .at(let time)? = action else { continue }
+                let delay = (time - queueTime).nanoseconds * Self.queueSlowness / 1_000_000
+                scheduler.after(Int(delay)) { [weak self] in
+                    guard let self else { return }
+                    let waiting = output.takeWaiting()
+                    waited(waiting.count)
+                    flush(waiting)
+                }
+            }
+            flush(output.takeDue())
+        }
+
+        private func flush(_ sockets: [SessionDriver]) {
+            for socket in sockets.sorted(by: { $0.id.rawValue < $1.id.rawValue }) { socket.flush() }
+            output.flushed(sockets, at: queueTime)
+        }
     }
 
     private let scheduler: Scheduler
     private let directory = TemporaryPlace.make()
     private let database: SimulatedDatabase
     private var run: Run?
+    /// How often a connection's output has waited to share a write.
+    private(set) var waitedCount = 0
     /// How far the clock of the server's machine is ahead. It steps.
     var clockSkew: Int64 = 0
     var fate: Fate?
@@ -114,10 +160,16 @@ final class SimulatedServer {
                 transaction: transaction, caller: root, now: Self.start, ids: IDGenerator(), scope: put.scope(for: root))
             _ = try put.handle(in: &context)
         }
-        run = try Run(database)
+        run = try makeRun()
     }
 
     deinit { try? FileManager.default.removeItem(at: directory) }
+
+    private func makeRun() throws -> Run {
+        let run = try Run(database, scheduler)
+        run.waited = { [weak self] in self?.waitedCount += $0 }
+        return run
+    }
 
     var isUp: Bool { run != nil }
     var isQuiet: Bool { run.map { $0.waiting.isEmpty && !$0.isWriting } ?? false }
@@ -144,7 +196,7 @@ final class SimulatedServer {
     func start() throws {
         guard run == nil else { return }
         scheduler.note("the server starts")
-        run = try Run(database)
+        run = try makeRun()
     }
 
     // MARK: Connections
@@ -332,7 +384,7 @@ final class SimulatedServer {
                 run.subscriptions.stopReading(channel, connection)
             }
         }
-        for socket in run.sockets { socket.flush() }
+        run.endTurn()
         run.closeEnded()
     }
 
