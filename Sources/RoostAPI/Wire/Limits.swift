@@ -161,7 +161,7 @@ public enum Limits {
     public static let signalSizeBytes = 4000
     /// Calls in a second of one user, of each of the operations that cost others something and keep nothing: an app's own signals, typing, presence and preferences.
     public static let signalsPerSecond = 10
-    /// Calls of ``SignOutDevice`` in a minute of one user.
+    /// Calls of `device.signOut` in a minute of one user.
     public static let signOutsPerMinute = 20
     /// Characters of an effect's kind and key.
     public static let effectKindLength = 64
