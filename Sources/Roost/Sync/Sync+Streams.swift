@@ -117,6 +117,8 @@ extension Sync {
     private func fitting(_ positions: [(String, Seq)]) -> [(String, Seq)] {
         // The call has a number, a name and the position in the user's own stream.
         let room = settings.outgoingSizeBytesMax - 200
+        // Nearly always they fit even if each character is escaped and each seq is the longest: then no more is measured, since each page of a resume comes by here.
+        guard positions.reduce(0, { $0 + 2 * $1.0.utf8.count + 24 }) > room else { return positions }
         let sizes = positions.map { channel, seq in
             // Two bytes for a character that JSON escapes; quotes, a colon and a comma.
             let escapedCount = channel.utf8.count { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }
