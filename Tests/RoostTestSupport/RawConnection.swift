@@ -12,9 +12,11 @@ public final class RawConnection: Sendable {
         self.inbox = inbox
     }
 
-    public static func connect(port: Int) async throws -> RawConnection {
+    /// - Parameter isHalfClosable: Whether the client may go on sending when the server has ended its half of the connection.
+    public static func connect(port: Int, isHalfClosable: Bool = false) async throws -> RawConnection {
         let inbox = Mailbox<ByteBuffer>()
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.allowRemoteHalfClosure, value: isHalfClosable)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Receiver(inbox: inbox)) }
             }
@@ -58,6 +60,10 @@ public final class RawConnection: Sendable {
         init(inbox: Mailbox<ByteBuffer>) { self.inbox = inbox }
         func channelRead(context: ChannelHandlerContext, data: NIOAny) { inbox.put(unwrapInboundIn(data)) }
         func channelInactive(context: ChannelHandlerContext) { inbox.close() }
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            if case ChannelEvent.inputClosed = event { inbox.close() }
+            context.fireUserInboundEventTriggered(event)
+        }
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     }
 }

@@ -29,8 +29,10 @@ public actor RawSocket {
     private init(connection: RawConnection) { self.connection = connection }
 
     /// Connects and upgrades, without authenticating.
-    public static func open(port: Int, path: String = "/v1/socket", headers: [String] = []) async throws -> RawSocket {
-        let connection = try await RawConnection.connect(port: port)
+    public static func open(
+        port: Int, path: String = "/v1/socket", headers: [String] = [], isHalfClosable: Bool = false
+    ) async throws -> RawSocket {
+        let connection = try await RawConnection.connect(port: port, isHalfClosable: isHalfClosable)
         let socket = RawSocket(connection: connection)
         let head = [
             "GET \(path) HTTP/1.1", "Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade",

@@ -39,6 +39,11 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     /// Whose connection it is; nil before authentication.
     private var user: UserID?
     private var held: SocketHolding
+    /// Ends a connection whose client goes on after the close frame.
+    private var lingering: Scheduled<Void>?
+
+    /// How long a client may keep sending after the close frame.
+    private static let lingeringMax = TimeAmount.seconds(2)
 
     init(
         services: Services, socket: SocketID, headerToken: String?, headerDevice: DeviceDescription? = nil,
@@ -69,6 +74,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
+        lingering?.cancel()
         leave()
         context.fireChannelInactive()
     }
@@ -81,6 +87,16 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         perform(session.ended())
         if let user { services.connections.release(user) }
         user = nil
+    }
+
+    /// Leaves, and gives the client a moment to read why. What it still sends is read and forgotten: if both halves of the connection were closed
+    /// at once, its kernel could discard the reason (RFC 6455 §7.1.1).
+    private func linger() {
+        guard let channel = context?.channel else { return }
+        leave()
+        try? channel.syncOptions?.setOption(.autoRead, value: true)
+        channel.close(mode: .output, promise: nil)
+        lingering = channel.eventLoop.scheduleTask(in: Self.lingeringMax) { channel.close(promise: nil) }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
@@ -211,7 +227,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
             context.eventLoop.scheduleTask(in: delay) { handler.value.perform(handler.value.session.restart()) }
         case .close(let code):
             services.metrics.socketClosed(UInt16(webSocketErrorCode: code))
-            context?.close(promise: nil)
+            linger()
         case .lost: services.metrics.socketClosed(nil)
         case .flush, .call, .connect: break
         }

@@ -23,7 +23,6 @@ import Testing
             ]),
         OversizedInput(
             name: "more than 16 KiB of pings",
-            // The last one goes past it: whoever writes to a socket that is closed already can lose what the server said.
             frames: Array(repeating: RawSocket.frame(opcode: 9, spaces(125)), count: 16_384 / 125 + 1)),
     ]
 
@@ -34,6 +33,26 @@ import Testing
         for frame in bad.frames { socket.connection.post(frame) }
         guard case .close(let code, _) = await socket.next() else { throw Missed("a close") }
         #expect(code == 1009)
+    }
+
+    @Test("R21 a client that goes on sending learns why its socket is closed, and is cut off after a moment")
+    func goesOnSending() async throws {
+        let server = try await TestServer.shared()
+        let socket = try await RawSocket.open(port: server.port, isHalfClosable: true)
+        try await socket.connection.setReading(false)
+        let large = RawSocket.frame(opcode: 1, Self.spaces(RoostAPI.Limits.messageSizeBytes + 1))
+        try await socket.connection.send(large)
+        for _ in 0..<100 { try await socket.connection.send(Self.spaces(1000)) }
+        try await socket.connection.setReading(true)
+        guard case .close(1009, _) = await socket.next() else { throw Missed("a close") }
+
+        let endless = try await RawSocket.open(port: server.port, isHalfClosable: true)
+        try await endless.connection.setReading(false)
+        try await endless.connection.send(large)
+        let deadline = ContinuousClock.now + .seconds(20)
+        await #expect(throws: (any Error).self) {
+            while ContinuousClock.now < deadline { try await endless.connection.send(Self.spaces(1000)) }
+        }
     }
 
     @Test("R21 an authenticate frame of exactly 16 KiB is read")
