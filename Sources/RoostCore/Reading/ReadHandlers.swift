@@ -73,9 +73,10 @@ extension MarkDelivered: Handled {
 
 extension Context {
     /// Tells the others that the caller has read up to a seq just now, if the channel and the caller share that. Whoever may not read ends what is unread for
-    /// them by it, and has read nothing.
+    /// them by it, and has read nothing. In a channel where nobody can ask for that either, nobody is told.
     mutating func tellReading(upTo seq: Seq, in access: ChannelAccess) throws {
-        guard access.policy.readEvents, refusal(of: .historyRead, in: access) == nil, try transaction.sharesReading(caller.user)
+        guard access.policy.readEvents, access.counters.memberCount <= Limits.largeChannelMembers,
+            refusal(of: .historyRead, in: access) == nil, try transaction.sharesReading(caller.user)
         else { return }
         tell(.read(ReadPosition(userId: caller.user, readSeq: seq, lastReadAt: now), access.channelId))
     }

@@ -28,6 +28,8 @@ struct SignalBoard {
         /// The most signals of an app's own that are told of one channel at once, where it has many watchers, and that wait for it.
         var customAtOnce = 10
         var customMax = 20
+        /// The most members of one channel who wait to be told of as readers. Of more, clients are told to ask.
+        var readersMax = Limits.largeChannelMembers
         /// The most users typing in one channel that are remembered. More of them change nothing that is shown.
         var typingMax = 1000
     }
@@ -136,7 +138,12 @@ struct SignalBoard {
         // A board is told by several lanes and nodes, in no order.
         let known = reading[channel]?.positions[position.userId]
         let merged = known?.merged(with: position) ?? position
-        if merged != known { reading[channel, default: Reading()].positions[position.userId] = merged }
+        guard merged != known else { return }
+        if known == nil, reading[channel]?.positions.count ?? 0 >= settings.readersMax {
+            reading[channel]?.hasUnnamed = true
+        } else {
+            reading[channel, default: Reading()].positions[position.userId] = merged
+        }
     }
 
     /// An app's own signal in a channel with many watchers. Where more wait than are told soon, it is left out.
@@ -200,7 +207,7 @@ struct SignalBoard {
             }
             if let update = signal.read {
                 for position in update.readers { reads(position, in: channel) }
-                if !update.isWhole { reading[channel]?.hasUnnamed = true }
+                if !update.isWhole { reading[channel, default: Reading()].hasUnnamed = true }
             }
             if let change = signal.users {
                 for user in change.users { shows(user, in: channel) }
@@ -252,12 +259,15 @@ struct SignalBoard {
     }
 
     private mutating func tellReading(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
-        guard let state = reading[channel], now - state.toldAt >= settings.pause else { return }
-        guard !state.positions.isEmpty else { return reading[channel] = nil }
+        guard var state = reading[channel], now - state.toldAt >= settings.pause else { return }
+        guard !state.positions.isEmpty || state.hasUnnamed else { return reading[channel] = nil }
         let readers = state.positions.elements(limit: Limits.readersPerSignal).compactMap { state.positions[$0] }
-        let update = ReadUpdate(readers: readers, isWhole: !state.hasUnnamed && readers.count == state.positions.count)
-        signals.append(Signal(kind: .readUpdated, channel: channel, read: update))
-        reading[channel] = Reading(toldAt: now)
+        signals.append(
+            Signal(kind: .readUpdated, channel: channel, read: ReadUpdate(readers: readers, isWhole: !state.hasUnnamed)))
+        // The others are told of next: if clients were told to ask instead, all would at one moment.
+        for reader in readers { state.positions[reader.userId] = nil }
+        (state.hasUnnamed, state.toldAt) = (false, now)
+        reading[channel] = state
     }
 
     private mutating func tellCustoms(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {

@@ -134,14 +134,19 @@ struct ListReadersTests {
             #expect(refusal?.code == .featureDisabled && refusal?.rule == rule)
         }
         let notices = try world.notices { try world.perform(MarkRead(channel: "general"), as: "bob") }
-        #expect(!notices.contains { if case .read = $0 { true } else { false } })
+        #expect(!notices.contains { $0.isRead })
         #expect(try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1).read.keys.sorted() == ["ann"])
 
         try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(typingEvents: true, readEvents: true)), as: "ann")
         #expect(try world.code(list, as: "ann") == nil)
         try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers + 1)")
         #expect(try world.refusal(list, as: "ann")?.limit == Int64(Limits.largeChannelMembers))
+        // What nobody can ask for, nobody is told.
+        try world.send("2", to: "general", as: "ann")
+        #expect(try world.notices { try world.perform(MarkRead(channel: "general"), as: "bob") }.allSatisfy { !$0.isRead })
         try world.execute("UPDATE channel_heads SET member_count = 4")
+        try world.send("3", to: "general", as: "ann")
+        #expect(try world.notices { try world.perform(MarkRead(channel: "general"), as: "bob") }.contains { $0.isRead })
 
         #expect(try world.code(ListReaders(channel: "general", message: MessageID(rawValue: 1)), as: "ann") == .notFound)
         #expect(try world.code(ListReaders(channel: "general", limit: 101), as: "ann") == .limitExceeded)
@@ -157,4 +162,9 @@ struct ListReadersTests {
         #expect(
             try world.notices { try world.perform(StartTyping(channel: "general"), as: "cid") } == [.typing("cid", "general")])
     }
+}
+
+extension Notice {
+    /// Whether it tells how far somebody has read.
+    fileprivate var isRead: Bool { if case .read = self { true } else { false } }
 }

@@ -181,10 +181,19 @@ import Testing
         update = told(at: 500)
         #expect(update == ReadUpdate(readers: [position("ann", 6)], isWhole: true))
         for number in 1...1000 { board.reads(position(UserID("u\(number)"), 7), in: "general") }
-        update = told(at: 1000)
-        #expect(update?.readers == (1...50).map { position("u\($0)", 7) } && update?.isWhole == false)
-        update = told(at: 2000)
+        // The others come with the next ones.
+        for turn in 0..<20 {
+            board.reads(position("u1000", Seq(8 + turn)), in: "general")
+            update = told(at: 1000 + Int64(turn) * 500)
+            let last = turn == 19 ? 27 : 7
+            let expected = (turn * 50 + 1...turn * 50 + 50).map { position("u\($0)", $0 == 1000 ? Seq(last) : 7) }
+            #expect(update == ReadUpdate(readers: expected, isWhole: true))
+        }
+        update = told(at: 11_000)
         #expect(update == nil && board.isEmpty)
+        // Beyond a thousand, clients are told to ask.
+        for number in 1...1001 { board.reads(position(UserID("u\(number)"), 9), in: "general") }
+        #expect(told(at: 12_000)?.isWhole == false && told(at: 12_500)?.isWhole == true)
     }
 
     @Test(
