@@ -143,4 +143,33 @@ import Testing
         }
         try await server.stop()
     }
+
+    @Test(
+        "ST-09 ST-10 a connection watches 2,000 channels at most; what it watches already, and what takes the place of another, it may"
+    )
+    func limit() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        let (max, page) = (Limits.watchedChannels, Limits.channelPage.max)
+        var calls: [Int64] = []
+        for number in 0..<max {
+            calls.append(try await bob.post(CreateChannel(channel: ChannelID("c\(number)"), type: .livestream)))
+        }
+        for call in calls { _ = try await bob.reply(to: call, as: ChannelView.self) }
+        var query = QueryAndWatchChannels(query: QueryChannels(membership: .all, limit: page))
+        for _ in 0..<max / page { query.query.cursor = try await ann.call(query).nextCursor }
+        let cid = try await server.socket("cid")
+        try await cid.call(CreateChannel(channel: "more", type: .livestream))
+        #expect(try await ann.call(WatchChannel(channel: "c7", limit: 0)).channel.channelId == "c7")
+        let refusal = await #expect(throws: RoostError.self) { _ = try await ann.call(WatchChannel(channel: "more", limit: 0)) }
+        #expect(refusal?.code == .limitExceeded && refusal?.limit == Int64(max))
+        let another = QueryAndWatchChannels(query: QueryChannels(membership: .all, limit: 1))
+        let refused = await #expect(throws: RoostError.self) { _ = try await ann.call(another) }
+        #expect(refused?.code == .limitExceeded)
+        try await ann.call(UnwatchChannel(channel: "c7"))
+        #expect(try await ann.call(WatchChannel(channel: "more", limit: 0)).watcherCount == 1)
+        // Others have a count of their own.
+        #expect(try await cid.call(WatchChannel(channel: "c7", limit: 0)).watcherCount == 1)
+        try await server.stop()
+    }
 }

@@ -2,7 +2,8 @@
 ///
 /// A member gets the channel's durable events without watching; a watched channel's events are marked `watching: true`.
 /// With ``create`` it makes the channel if there is none of that id: one call to make, query and watch it.
-/// - Throws: `not_connected` over HTTP, which has no connection that could watch (ST-02); those of `channel.create` where it creates.
+/// - Throws: `not_connected` over HTTP, which has no connection that could watch (ST-02); `limit_exceeded` where the connection would watch more than
+///   ``Limits/watchedChannels``; those of `channel.create` where it creates.
 public struct WatchChannel: Operation {
     public typealias Response = WatchedChannel
     public static let name = "channel.watch"
@@ -66,7 +67,8 @@ extension WatchChannel: PlainReadable {
 ///
 /// Channels that the caller may find and not watch are returned all the same: their `ownCapabilities` lack `channel.watch`. One that changes while the
 /// server searches is returned as it is when its watch begins, at the place where it was found, or left out if the query doesn't find it any more.
-/// - Throws: `not_connected` over HTTP; those of `channel.query`.
+/// - Throws: `not_connected` over HTTP; `limit_exceeded` where the connection could come to watch more than ``Limits/watchedChannels``; those of
+///   `channel.query`.
 public struct QueryAndWatchChannels: Operation {
     public typealias Response = Page<ChannelView>
     public static let name = "channel.queryAndWatch"

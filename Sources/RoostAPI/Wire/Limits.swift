@@ -157,6 +157,8 @@ public enum Limits {
     public static let usersPerSignal = 20
     /// Seconds after which nobody types any more who hasn't said so again.
     public static let typingSeconds = 10
+    /// Channels that one connection watches at a time.
+    public static let watchedChannels = 2000
     /// Bytes of what an app tells in a signal.
     public static let signalSizeBytes = 4000
     /// Calls in a second of one user, of each of the operations that cost others something and keep nothing: an app's own signals, typing, presence and preferences.
@@ -331,7 +333,8 @@ extension Limits {
         "membersPerChannel": membersPerChannel, "membersPerGroup": membersPerGroup, "largeChannelMembers": largeChannelMembers,
         "pendingInvitationsPerChannel": pendingInvitationsPerChannel, "pendingInvitationsPerUser": pendingInvitationsPerUser,
         "channelTypes": channelTypes, "channelRoles": channelRoles, "filterValues": filterValues, "rolesPerQuery": rolesPerQuery,
-        "watcherPage": watcherPage.max, "watcherOffset": watcherOffset, "typingSeconds": typingSeconds,
+        "watcherPage": watcherPage.max, "watcherOffset": watcherOffset, "watchedChannels": watchedChannels,
+        "typingSeconds": typingSeconds,
         "signalSizeBytes": signalSizeBytes, "signalsPerSecond": signalsPerSecond, "signOutsPerMinute": signOutsPerMinute,
         "receiptMembers": receiptMembers,
         "manyWatchers": manyWatchers, "manyReaders": manyReaders,

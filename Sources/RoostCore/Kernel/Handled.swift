@@ -18,6 +18,9 @@ public protocol Handled: Operation {
     /// Whether it tells what happens at this moment: such operations run one after another, so that nobody stops before they began.
     static var isTold: Bool { get }
 
+    /// How many channels its connection watches from its answer on, at most.
+    var watchCountMax: Int { get }
+
     /// How often each user may do what costs its caller nothing, and others something; nil for most operations.
     static var userRate: UserRate? { get }
 
@@ -28,6 +31,7 @@ extension Handled {
     public func scope(for caller: Caller) -> Scope { Scope() }
     public var presenceQuestion: PresenceQuestion { .none }
     public var channelQuestion: QueryChannels? { nil }
+    public var watchCountMax: Int { 0 }
     public static var isTold: Bool { false }
     public static var userRate: UserRate? { nil }
 }

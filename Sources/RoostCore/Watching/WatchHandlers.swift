@@ -8,6 +8,7 @@ extension WatchChannel: Handled {
     }
 
     public var presenceQuestion: PresenceQuestion { .channel(channel) }
+    public var watchCountMax: Int { 1 }
 
     /// What makes the channel if there is none: of the type that its id names, if that is one.
     private var creation: CreateChannel? {
@@ -86,6 +87,7 @@ extension QueryAndWatchChannels: Handled {
     public func scope(for caller: Caller) -> Scope { Scope() }
 
     public var channelQuestion: QueryChannels? { query }
+    public var watchCountMax: Int { min(max(0, query.limit ?? Limits.channelPage.standard), Limits.channelPage.max) }
 
     /// Each watch begins at the seq of its channel in the answer. So nothing is missed between the two, and nothing comes twice.
     public func handle(in context: inout Context) throws -> Page<ChannelView> {

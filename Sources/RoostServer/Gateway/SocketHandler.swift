@@ -240,6 +240,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     private func submit(_ operation: some Handled, _ call: SocketSession.Call, _ caller: Caller) -> RoostError? {
+        if let refusal = services.hub.shard(of: socket).refusal(of: operation, on: socket.connection) { return refusal }
         let isLimited = caller.role != .admin && caller.role != .service
         let job = Job(
             operation, call: call.number, key: call.key, by: caller, at: socket, callerMemory: isLimited ? held.user : nil)

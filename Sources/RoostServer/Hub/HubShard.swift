@@ -46,6 +46,14 @@ final class HubShard {
     /// The channels that somebody watches or reads on a socket of this shard.
     var followed: [ChannelID] { subscriptions.followed }
 
+    /// - Returns: Why a connection can't begin an operation; nil if it can.
+    func refusal(of operation: some Handled, on connection: ConnectionID) -> RoostError? {
+        let (count, max) = (operation.watchCountMax, Limits.watchedChannels)
+        guard count > 0, subscriptions.watchedCount(of: connection) + count > max else { return nil }
+        if let watch = operation as? WatchChannel, subscriptions.isWatched(watch.channel, on: connection) { return nil }
+        return RoostError(.limitExceeded, "A connection watches at most \(max) channels.", limit: Int64(max))
+    }
+
     // MARK: Sockets
 
     func add(_ socket: SocketHandler, as connection: ConnectionID) { subscriptions.add(socket, as: connection) }

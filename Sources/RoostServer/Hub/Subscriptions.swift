@@ -77,6 +77,14 @@ struct Subscriptions<Socket> {
         perform(.disconnected(user))
     }
 
+    /// How many channels a connection watches.
+    func watchedCount(of connection: ConnectionID) -> Int { subscribers[connection]?.watched.count ?? 0 }
+
+    /// Whether a connection watches a channel.
+    func isWatched(_ channel: ChannelID, on connection: ConnectionID) -> Bool {
+        subscribers[connection]?.watched.contains(channel) == true
+    }
+
     /// The channels that somebody watches or reads.
     var followed: [ChannelID] { channels.filter { !$0.value.watching.isEmpty || !$0.value.reading.isEmpty }.map(\.key) }
 
@@ -384,7 +392,12 @@ extension Subscriptions {
     private mutating func watch(
         _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, _ online: Int?, _ perform: (Action) -> Void
     ) {
-        guard let isShown = subscribers[connection]?.sharesPresence else { return }
+        guard let subscriber = subscribers[connection] else { return }
+        // Calls are refused before that. Several that were under way at once can go past it.
+        guard subscriber.watched.count < Limits.watchedChannels || subscriber.watched.contains(channel) else {
+            return send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
+        }
+        let isShown = subscriber.sharesPresence
         if subscribers[connection]?.watched.insert(channel).inserted == true {
             if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
             perform(.startedWatching(user, channel, isShown: isShown))

@@ -79,6 +79,16 @@ struct SubscriptionsTests {
         return .send(frame, eventCount: 0, to: socket)
     }
 
+    @Test("ST-10 calls that are under way at once don't have a connection watch more than it may: it is told of the others")
+    func manyWatched() {
+        var subscriptions = Recorder()
+        _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: [:]))
+        for number in 1...Limits.watchedChannels {
+            _ = subscriptions.deliver([.watching(Self.id("a"), "ann", ChannelID("c\(number)"), at: 1)])
+        }
+        #expect(subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 1)]) == [Self.unwatched("a")])
+    }
+
     @Test("§4 a member gets a channel's events as a notification, and live while they watch")
     func watching() {
         var subscriptions = Recorder()
