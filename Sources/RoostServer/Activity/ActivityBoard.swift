@@ -1,6 +1,7 @@
 import RoostAPI
 
-/// When the users of this node were online, as far as it is still to be stored. A value without a clock and without I/O; times are milliseconds.
+/// When the users of this node were online, as far as it is still to be stored. A value without a clock and without I/O; times are milliseconds of
+/// one clock that nobody sets.
 ///
 /// It is stored when a user's last connection ends, and every quarter of an hour before that: of a server that is killed, that long is forgotten. Where
 /// thousands go at one moment they are stored a few at a time, since messages matter more.
@@ -21,7 +22,7 @@ struct ActivityBoard {
     /// Those who are connected, each with the time of the next record, the next first.
     private var staying = ArrivalOrder<UserID, Int64>()
     /// Those who have gone, with the time.
-    private var gone = ArrivalOrder<UserID, Timestamp>()
+    private var gone = ArrivalOrder<UserID, Int64>()
     private var lookedAt: Int64 = .min / 2
     /// Until then nothing is taken: the last record couldn't be stored.
     private var pausedUntil: Int64 = .min / 2
@@ -33,16 +34,14 @@ struct ActivityBoard {
         staying[user] = now + settings.refresh
     }
 
-    mutating func went(_ user: UserID, at time: Timestamp) {
+    mutating func went(_ user: UserID, at now: Int64) {
         staying[user] = nil
-        gone[user] = time
+        gone[user] = now
     }
 
-    /// Takes what is to be stored now.
-    ///
-    /// - Parameter time: The time of those who are still here.
-    mutating func takeDue(at now: Int64, _ time: Timestamp) -> [UserID: Timestamp] {
-        var due: [UserID: Timestamp] = [:]
+    /// Takes what is to be stored now: when each was online last, which is now for those who are still here.
+    mutating func takeDue(at now: Int64) -> [UserID: Int64] {
+        var due: [UserID: Int64] = [:]
         guard now >= pausedUntil else { return due }
         for user in gone.elements(limit: settings.usersAtOnce) {
             due[user] = gone[user]
@@ -51,7 +50,7 @@ struct ActivityBoard {
         guard due.count < settings.usersAtOnce, now - lookedAt >= settings.pause else { return due }
         for user in staying.elements(limit: settings.usersAtOnce - due.count) {
             guard let at = staying[user], at <= now else { break }
-            due[user] = time
+            due[user] = now
             // Behind all others: their times come before its next.
             staying[user] = nil
             staying[user] = now + settings.refresh
@@ -61,14 +60,14 @@ struct ActivityBoard {
     }
 
     /// Takes back what couldn't be stored, of those who have gone and not come again. Those who are here have their next record.
-    mutating func takeBack(_ users: [UserID: Timestamp], at now: Int64) {
+    mutating func takeBack(_ users: [UserID: Int64], at now: Int64) {
         for (user, time) in users where staying[user] == nil && gone[user] == nil { gone[user] = time }
         pausedUntil = now + settings.pauseAfterFailure
     }
 
     /// Takes all that is known: the server ends.
-    mutating func takeAll(_ time: Timestamp) -> [UserID: Timestamp] {
-        var all = Dictionary(uniqueKeysWithValues: staying.elements().map { ($0, time) })
+    mutating func takeAll(at now: Int64) -> [UserID: Int64] {
+        var all = Dictionary(uniqueKeysWithValues: staying.elements().map { ($0, now) })
         for user in gone.elements() { all[user] = gone[user] }
         (staying, gone) = (ArrivalOrder(), ArrivalOrder())
         return all

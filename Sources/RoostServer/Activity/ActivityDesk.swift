@@ -18,8 +18,8 @@ final class ActivityDesk: Sendable {
     private let loop: any EventLoop
     private let store: Store
 
-    /// Stores when users were online. What it is given second is called if that may be stored later.
-    typealias Store = @Sendable (_ activity: [UserID: Timestamp], _ failed: @escaping @Sendable () -> Void) -> Void
+    /// Stores when users were online, by ``now``. What it is given second is called if that may be stored later.
+    typealias Store = @Sendable (_ activity: [UserID: Int64], _ failed: @escaping @Sendable () -> Void) -> Void
 
     /// - Parameters:
     ///   - loop: What waits for the time.
@@ -33,7 +33,7 @@ final class ActivityDesk: Sendable {
     func connectionsChanged(of user: UserID, isConnected: Bool) {
         state.withLock { state in
             guard !state.hasEnded else { return }
-            if isConnected { state.board.came(user, at: Self.now) } else { state.board.went(user, at: .now) }
+            if isConnected { state.board.came(user, at: Self.now) } else { state.board.went(user, at: Self.now) }
             plan(&state)
         }
     }
@@ -43,7 +43,7 @@ final class ActivityDesk: Sendable {
         let all = state.withLock { state in
             state.hasEnded = true
             state.planned?.cancel()
-            return state.board.takeAll(.now)
+            return state.board.takeAll(at: Self.now)
         }
         if !all.isEmpty { store(all) {} }
     }
@@ -51,14 +51,14 @@ final class ActivityDesk: Sendable {
     private func look() {
         let due = state.withLock { state in
             (state.planned, state.plannedAt) = (nil, .max)
-            let due = state.board.takeDue(at: Self.now, .now)
+            let due = state.board.takeDue(at: Self.now)
             if !state.hasEnded { plan(&state) }
             return due
         }
         if !due.isEmpty { store(due) { [weak self] in self?.takeBack(due) } }
     }
 
-    private func takeBack(_ users: [UserID: Timestamp]) {
+    private func takeBack(_ users: [UserID: Int64]) {
         state.withLock { state in
             guard !state.hasEnded else { return }
             state.board.takeBack(users, at: Self.now)
@@ -74,6 +74,7 @@ final class ActivityDesk: Sendable {
         state.planned = loop.scheduleTask(in: .milliseconds(rest)) { [weak self] in self?.look() }
     }
 
-    /// Milliseconds of a monotonic clock.
-    private static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
+    /// Milliseconds of a monotonic clock. Nodes have their own clocks for the time of day, and these may be wrong: what is stored is how long ago
+    /// something was, before the time that all nodes share.
+    static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 }

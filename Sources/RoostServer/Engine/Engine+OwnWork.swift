@@ -36,12 +36,14 @@ extension Engine {
         do { try queue.append(job) } catch { done(0) }
     }
 
-    /// Stores when users were online. While the server has too much to do, or no database, that waits.
-    static func store(_ activity: [UserID: Timestamp], through lane: WorkQueue, failed: @escaping @Sendable () -> Void) {
+    /// Stores when users were online, by ``ActivityDesk/now``. While the server has too much to do, or no database, that waits.
+    static func store(_ activity: [UserID: Int64], through lane: WorkQueue, failed: @escaping @Sendable () -> Void) {
         let job = Job(
             caller: .server,
             run: { context in
-                try context.transaction.recordActivity(activity)
+                let now = ActivityDesk.now
+                try context.transaction.recordActivity(
+                    activity.mapValues { Timestamp(milliseconds: context.now.milliseconds - max(0, now - $0)) })
                 return []
             }, destination: .waiting { if case .failure(let refusal) = $0, refusal.isRetryable { failed() } })
         do { try lane.append(job) } catch { failed() }

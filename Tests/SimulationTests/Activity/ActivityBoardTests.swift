@@ -8,21 +8,20 @@ import Testing
 @Suite("Activity")
 struct ActivityBoardTests {
     private static let quarter: Int64 = 15 * 60 * 1000
-    private func time(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: milliseconds) }
 
     @Test("X-37 it is stored when the last connection ends, with that time, and not when a user comes or is back before")
     func going() {
         var board = ActivityBoard()
         #expect(board.rest(at: 0) == nil)
         board.came("ann", at: 0)
-        #expect(board.takeDue(at: 0, time(0)) == [:])
-        board.went("ann", at: time(500))
+        #expect(board.takeDue(at: 0) == [:])
+        board.went("ann", at: 500)
         #expect(board.rest(at: 500) == 100)
-        #expect(board.takeDue(at: 600, time(600)) == ["ann": time(500)])
-        #expect(board.takeDue(at: 700, time(700)) == [:] && board.rest(at: 700) == nil)
-        board.went("bob", at: time(800))
+        #expect(board.takeDue(at: 600) == ["ann": 500])
+        #expect(board.takeDue(at: 700) == [:] && board.rest(at: 700) == nil)
+        board.went("bob", at: 800)
         board.came("bob", at: 850)
-        #expect(board.takeDue(at: 900, time(900)) == [:])
+        #expect(board.takeDue(at: 900) == [:])
     }
 
     @Test("X-37 what couldn't be stored waits a second, and is stored then, but for those who came and went again")
@@ -30,31 +29,31 @@ struct ActivityBoardTests {
         var board = ActivityBoard()
         for user in ["ann", "bob", "cid"] as [UserID] {
             board.came(user, at: 0)
-            board.went(user, at: time(500))
+            board.went(user, at: 500)
         }
-        let due = board.takeDue(at: 600, time(600))
+        let due = board.takeDue(at: 600)
         #expect(due.count == 3)
         board.came("bob", at: 610)
         board.came("cid", at: 610)
-        board.went("cid", at: time(620))
+        board.went("cid", at: 620)
         board.takeBack(due, at: 650)
-        #expect(board.rest(at: 650) == 1000 && board.takeDue(at: 1600, time(1600)) == [:])
-        #expect(board.takeDue(at: 1650, time(1650)) == ["ann": time(500), "cid": time(620)])
-        #expect(board.takeDue(at: 1750, time(1750)) == [:])
+        #expect(board.rest(at: 650) == 1000 && board.takeDue(at: 1600) == [:])
+        #expect(board.takeDue(at: 1650) == ["ann": 500, "cid": 620])
+        #expect(board.takeDue(at: 1750) == [:])
     }
 
     @Test("X-37 of those who stay it is stored every 15 minutes, of several in one look a minute")
     func staying() {
         var board = ActivityBoard()
         for number in 0..<40 { board.came(UserID("u\(number)"), at: Int64(number) * 1000) }
-        _ = board.takeDue(at: 40_000, time(0))
+        _ = board.takeDue(at: 40_000)
         #expect(board.rest(at: 40_000) == Self.quarter - 40_000)
         var found: [Int64: Int] = [:]
         var now: Int64 = 40_000
         while now < 2 * Self.quarter + 120_000 {
-            let due = board.takeDue(at: now, time(now))
+            let due = board.takeDue(at: now)
             if !due.isEmpty { found[now] = due.count }
-            #expect(due.values.allSatisfy { $0 == time(now) })
+            #expect(due.values.allSatisfy { $0 == now })
             now += board.rest(at: now) ?? 1
         }
         // The first of them is due alone, and all others with the next look.
@@ -68,22 +67,22 @@ struct ActivityBoardTests {
         for isGoing in [true, false] {
             var board = ActivityBoard()
             for user in users { board.came(user, at: 0) }
-            if isGoing { for user in users { board.went(user, at: time(1)) } }
+            if isGoing { for user in users { board.went(user, at: 1) } }
             var (now, stored) = (isGoing ? 1 : Self.quarter, [UserID]())
             for _ in 0..<100 {
-                let due = board.takeDue(at: now, time(now))
+                let due = board.takeDue(at: now)
                 #expect(due.count == 100 && board.rest(at: now).map { $0 >= 100 } != false)
                 stored += due.keys
                 now += 100
             }
             #expect(Set(stored).count == 10_000)
-            #expect(board.takeDue(at: now, time(now)) == [:])
+            #expect(board.takeDue(at: now) == [:])
         }
         var board = ActivityBoard()
         for user in users { board.came(user, at: 0) }
-        for user in users.prefix(10) { board.went(user, at: time(1)) }
-        let all = board.takeAll(time(7))
-        #expect(all.count == 10_000 && all[users[0]] == time(1) && all[users[10]] == time(7))
-        #expect(board.takeAll(time(8)) == [:] && board.rest(at: 8) == nil)
+        for user in users.prefix(10) { board.went(user, at: 1) }
+        let all = board.takeAll(at: 7)
+        #expect(all.count == 10_000 && all[users[0]] == 1 && all[users[10]] == 7)
+        #expect(board.takeAll(at: 8) == [:] && board.rest(at: 8) == nil)
     }
 }
