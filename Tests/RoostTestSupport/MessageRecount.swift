@@ -24,6 +24,7 @@ public struct MessageRecount: Sendable {
     /// A user in a channel. It stays after leaving, for the sake of the floor.
     private struct Place {
         var isMember = false
+        var joinedSeq: Seq = 0
         var readSeq: Seq = 0
         var floor: Seq = 0
         var hiddenState = HiddenState.unhidden
@@ -182,7 +183,7 @@ public struct MessageRecount: Sendable {
     // MARK: Messages
 
     public mutating func created(_ channel: ChannelID, isOpen: Bool, announces: Bool, members: [UserID]) {
-        let places = members.map { ($0, Place(isMember: true, readSeq: 1)) }
+        let places = members.map { ($0, Place(isMember: true, joinedSeq: 1, readSeq: 1)) }
         rooms[channel] = Room(isOpen: isOpen, announces: announces, places: Dictionary(uniqueKeysWithValues: places))
     }
 
@@ -333,7 +334,7 @@ public struct MessageRecount: Sendable {
             let seq = room.advance()
             for user in newcomers {
                 let floor = max(room.places[user]?.floor ?? 0, hidesHistory ? last : 0)
-                room.places[user] = Place(isMember: true, readSeq: seq, floor: floor)
+                room.places[user] = Place(isMember: true, joinedSeq: seq, readSeq: seq, floor: floor)
             }
         }
         return newcomers
@@ -381,7 +382,7 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// Whom a message mentions from a seq on, or since before if it did already. Non-members are left out, and from whom it is hidden.
+    /// Whom a message mentions from a seq on, or since before if it did already. Non-members are left out, and who joined after it and doesn't see it.
     private static func mention(_ mentionees: [Mentionee]?, in posted: inout Posted, of room: Room, at seq: Seq? = nil) {
         let seq = seq ?? posted.message.seq
         var names: [UserID] = []
@@ -389,7 +390,11 @@ public struct MessageRecount: Sendable {
         for entry in mentionees ?? [] {
             if entry.type == .channel { isOfChannel = true }
             for user in entry.users ?? [] where !names.contains(user) {
-                if let place = room.places[user], place.isMember, posted.isVisible(at: place) { names.append(user) }
+                if let place = room.places[user], place.isMember,
+                    posted.isVisible(at: place) || posted.message.seq > place.joinedSeq
+                {
+                    names.append(user)
+                }
             }
         }
         let stored = (names.isEmpty ? [] : [Mentionee.users(names)]) + (isOfChannel ? [.channel] : [])

@@ -15,7 +15,7 @@ extension EditMessage: Handled {
         // As a whole it has to be a message that could be sent: with a text, say, unless it is the app's own.
         try after.content.validate()
         if try !StoredJSON.isSame(after, before) {
-            after.editedAt = context.now
+            after.editedAt = before.timeOfChange(at: context.now)
             try context.keepVersion(of: before, deleting: false)
             try context.change(before, to: &after, .messageUpdated, in: &access)
         }
@@ -111,7 +111,7 @@ extension Context {
         }
         var after = before
         after.content = before.content.emptied
-        after.deletedAt = now
+        after.deletedAt = before.timeOfChange(at: now)
         try keepVersion(of: before, deleting: true)
         try change(before, to: &after, .messageDeleted, in: &access)
         return after
@@ -168,4 +168,10 @@ extension Transaction {
             WHERE channel_id = \(message.channelId) AND seq = \(message.seq)
             """)
     }
+}
+
+extension Message {
+    /// The time of a change that is made now, which is after the message and its last edit also where the clock was set back, or another node's is
+    /// behind.
+    fileprivate func timeOfChange(at now: Timestamp) -> Timestamp { max(now, createdAt, editedAt ?? createdAt) }
 }

@@ -190,7 +190,11 @@ extension ListMessages {
                 conditions.append(OwnDeletion.excluding(seq: "messages.seq", of: user, in: access.channelId))
             }
         }
-        if let senders { conditions.append("sender_id IN (\(list: senders.map(\.rawValue)[...]))") }
+        if let senders {
+            conditions.append("sender_id IN (\(list: senders.map(\.rawValue)[...]))")
+            // What the server says of somebody's doing is nobody's own.
+            if kinds?.contains(.system) != true { conditions.append("kind <> \(MessageKind.system.rawValue)") }
+        }
         return conditions.isEmpty ? nil : conditions.reduce("") { "\($0) AND \($1)" }
     }
 }

@@ -15,7 +15,7 @@ struct Mentions {
 extension Context {
     /// Returns whom a message of the caller mentions: of the users named, those who are members, may read it and aren't banned (MN-17).
     ///
-    /// - Parameter seq: The seq of a message that is there already. From whom it is hidden isn't mentioned.
+    /// - Parameter seq: The seq of a message that is there already. Who joined after it and doesn't see what was before isn't mentioned.
     /// - Throws: The refusal of mentioning in this channel, `mention_limit`, `mention_all_disabled`.
     func mentions(of named: [Mentionee]?, in access: ChannelAccess, at seq: Seq? = nil) throws -> Mentions {
         guard let named, !named.isEmpty else { return Mentions() }
@@ -50,9 +50,11 @@ extension Context {
     }
 
     private func canBeMentioned(_ user: UserID, in channel: ChannelID, at seq: Seq?) throws -> Bool {
-        guard let theirs = try transaction.access(to: channel, of: user), theirs.isMember, seq ?? .max > theirs.historyFloor else {
+        guard let theirs = try transaction.access(to: channel, of: user), theirs.isMember, let own = theirs.own else {
             return false
         }
+        // What members have hidden from themselves, nobody else learns: such a message goes on mentioning them, and they aren't told.
+        if let seq, seq <= own.row.historyFloor, seq <= own.row.joinedSeq { return false }
         return Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
     }
 

@@ -45,7 +45,7 @@ extension UndeleteMessage: Handled {
         guard context.options.undeletionSeconds > 0 else {
             throw RoostError(.featureDisabled, "The app keeps nothing of deleted messages.")
         }
-        guard let version = try context.versions(of: before).first, version.isDeletion else {
+        guard let version = try context.versions(of: before, limit: 1).first, version.isDeletion else {
             throw RoostError(.notFound, "Nothing is kept of the message any more.", field: "message")
         }
         try context.requireDeleter(of: before, in: access)
@@ -71,10 +71,11 @@ extension UndeleteMessage: Handled {
 
 extension Context {
     /// The earlier versions of a message that are still kept, the newest first.
-    fileprivate func versions(of message: Message) throws -> [MessageVersion] {
+    fileprivate func versions(of message: Message, limit: Int = Limits.versionsPerMessage + 1) throws -> [MessageVersion] {
         let sql: SQL = """
             SELECT \(MessageVersion.columns) FROM message_versions
             WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until > \(now) ORDER BY change_seq DESC
+            LIMIT \(limit)
             """
         return try transaction.rows(sql) { try MessageVersion(reading: &$0) }
     }
@@ -82,7 +83,7 @@ extension Context {
     /// Throws if somebody else deleted a message, and what it said is kept for those who may delete anybody's, of whom the caller is none.
     func requireDeleter(of message: Message, in access: ChannelAccess) throws {
         guard message.deletedAt != nil, let refusal = refusal(of: .messageDeleteAny, in: access),
-            let deletion = try versions(of: message).first, deletion.isDeletion, deletion.replacedBy != caller.user
+            let deletion = try versions(of: message, limit: 1).first, deletion.isDeletion, deletion.replacedBy != caller.user
         else { return }
         throw RoostError(.notMessageOwner, "Someone else deleted the message.", rule: refusal.rule)
     }

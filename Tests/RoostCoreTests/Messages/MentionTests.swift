@@ -283,6 +283,30 @@ struct MentionTests {
         #expect(try world.perform(ListMentions(), as: "eve").items == [])
     }
 
+    @Test("SB-26 SB-60 what members have hidden from themselves goes on mentioning them for all others, and they aren't told of it")
+    func ownFloors() throws {
+        let world = try Self.world()
+        let sent = try world.perform(Self.mention([.users(["ben", "cid"])]), as: "ann")
+        try world.perform(ResetHistory(channel: "general"), as: "ben")
+        try world.perform(HideChannel(channel: "general", hidePreviousMessages: true), as: "cid")
+        func edit(_ text: String) throws -> Message {
+            try world.perform(
+                EditMessage(channel: "general", message: sent.messageId, text: text, mentionees: sent.mentionees), as: "ann")
+        }
+        let notices = try world.notices {
+            let edited = try edit("again")
+            #expect(edited.mentionees == sent.mentionees && edited.droppedMentions == nil)
+        }
+        #expect(!notices.contains { if case .event(let event, .user) = $0 { event.kind == .mentionReceived } else { false } })
+        world.options.undeletionSeconds = 60
+        try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: "ann")
+        let back = try world.perform(UndeleteMessage(channel: "general", message: sent.messageId), as: "ann")
+        #expect(back.mentionees == sent.mentionees && back.droppedMentions == nil)
+        for user in ["ben", "cid"] as [UserID] {
+            #expect(try world.perform(ListMentions(), as: user).items == [] && !isMentioned(user, in: world))
+        }
+    }
+
     @Test("MN-16 R34 the list of own mentions is across channels, newest first, without what can't be seen any more")
     func list() throws {
         let world = try Self.world()

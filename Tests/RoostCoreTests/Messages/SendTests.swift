@@ -205,6 +205,22 @@ struct SendTests {
         #expect(try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters.lastActivity == before)
     }
 
+    @Test("MN-09 SB-58 a message is never edited or deleted before it was sent or edited, though the clock goes back")
+    func changesInTime() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let sent = try world.send("x", to: "general", as: "ann")
+        world.advance(milliseconds: -10_000)
+        let edited = try world.perform(EditMessage(channel: "general", message: sent.messageId, text: "y"), as: "ann")
+        #expect(edited.editedAt == sent.createdAt)
+        world.advance(milliseconds: 15_000)
+        let again = try world.perform(EditMessage(channel: "general", message: sent.messageId, text: "z"), as: "ann")
+        #expect(try #require(again.editedAt) > sent.createdAt)
+        world.advance(milliseconds: -1000)
+        let deleted = try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: "ann")
+        #expect(deleted.deletedAt == again.editedAt)
+    }
+
     @Test(
         "MN-10 nobody answers a message that was deleted, by anybody or for themselves; what was sent again is answered as it is shown"
     )

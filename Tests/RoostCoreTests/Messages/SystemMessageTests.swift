@@ -47,6 +47,12 @@ struct SystemMessageTests {
                 .memberJoined, .memberJoined, .memberJoined, .memberLeft, .memberLeft, .channelRenamed, .channelRenamed,
             ])
         #expect(events[2].users == ["dan", "eve", "fay"] && events[2].userCount == 3)
+        // They belong to nobody, unless they are asked for.
+        let hers = ListMessages(channel: "room", senders: ["ann"])
+        #expect(try world.perform(hers, as: "ann").messages == [])
+        var named = hers
+        named.kinds = [.system]
+        #expect(try world.perform(named, as: "ann").messages == sent.filter { $0.sender == "ann" })
         #expect(events[5].displayName == "Lunch" && events[6].displayName == nil && events[5].userCount == 0)
     }
 
