@@ -90,7 +90,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         let words = line.split(separator: " ", maxSplits: 1).map(String.init)
         let text = words.count == 2 ? words[1] : nil
         let refused = chat.outbox.entries.filter { if case .failed = $0.state { true } else { false } }
-        let own = messages.items.last { $0.id.sender == chat.user && !$0.isDeleted }
+        let own = messages.items.last { $0.id.sender == chat.user && $0.content.kind != .system && !$0.isDeleted }
         do {
             switch (words.first ?? "", own) {
             case ("", _), ("/quit", _): break

@@ -62,6 +62,19 @@ import Testing
         #expect(try await problems(server.directory) == [])
     }
 
+    @Test("beside a demo's directory alone, that is the one that is looked at")
+    func demo() async throws {
+        let place = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        try FileManager.default.moveItem(at: try await used(), to: place.appending(path: "roost-demo"))
+        let script = #"cd "$1" && exec "$2" doctor --json --url http://127.0.0.1:1"#
+        let run = try await CommandRun.program(
+            "/usr/bin/env", arguments: ["-u", "ROOST_DATA", "/bin/sh", "-c", script, "sh", place.path, ServerProcess.binary.path])
+        let findings = try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8))
+        #expect(findings.contains { $0.result == "ok" && $0.found.contains("roost-demo") }, "\(run)")
+        #expect(!findings.contains { $0.found.contains("roost-data") }, "\(run)")
+    }
+
     @Test("files that others can open are named, with their modes")
     func modes() async throws {
         let directory = try await used()

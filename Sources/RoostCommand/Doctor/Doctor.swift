@@ -13,7 +13,9 @@ struct Doctor: AsyncParsableCommand {
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
-        let settings = try await Settings.load(flags)
+        // As other commands on the server's machine: beside a demo, its directory is meant.
+        let usual = TokenMint.usual()?.directory.relativePath
+        let settings = try await Settings.load(flags, standardData: usual ?? "\(Setting.data.standard)")
         let address = try url ?? settings.address(port: settings.whole(.port)).absoluteString
         var findings = MachineChecks.findings(connectionsMax: settings.whole(.connectionsMax))
         findings += EnvironmentCheck(settings: settings).findings()

@@ -178,6 +178,52 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R19 R26 what the server says of one's doing isn't one's own to edit or delete, nor what others have left unread")
+    func serverMessages() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        let hers = try await server.socket("ann")
+        _ = try await server.socket("cid")
+        let announces = PolicyChanges(announcesJoins: true, announcesLeaves: true)
+        try await hers.call(CreateChannel(channel: "team", users: ["bob"], policy: announces))
+        let ann = try screen(of: "ann", on: server)
+        try await ann.wait(for: "● online")
+        ann.type("wrong words\r")
+        while try await bob.nextEvent().rows.messages?.first?.text != "wrong words" {}
+        try await bob.call(MarkRead(channel: "team"))
+        try await ann.wait(for: "wrong words ✓ read by bob")
+        try await hers.call(AddMembers(channel: "team", users: ["cid"]))
+        try await ann.wait("what the server says, and the readers where they were") { lines in
+            lines.contains { $0.contains("added cid") } && lines.contains { $0.hasSuffix("wrong words ✓ read by bob") }
+        }
+        ann.type("/edit\r")
+        try await ann.wait("her own text to be edited") { $0.last == "> /edit wrong words" }
+        ann.type(" twice\r")
+        try await ann.wait(for: "wrong words twice (edited)")
+        ann.type("/delete\r")
+        try await ann.wait("her own message to be gone") { lines in
+            lines.contains { $0.contains("message deleted") } && lines.contains { $0.contains("added cid") }
+        }
+        let sent = try await bob.call(SendMessage(channel: "team", clientId: "1", text: "good?"))
+        try await ann.wait(for: "good?")
+        try await hers.call(RemoveMembers(channel: "team", users: ["cid"]))
+        try await ann.wait(for: "removed cid")
+        try await Polling.value {
+            try await hers.call(GetUnread(channel: "team")).unreadCount
+        } until: {
+            $0 == 0
+        }
+        ann.type("/unread\r")
+        try await Polling.value {
+            try await hers.call(GetUnread(channel: "team")).readSeq
+        } until: {
+            $0 == sent.seq - 1
+        }
+        ann.type("/quit\r")
+        try await ann.end()
+        try await server.stop()
+    }
+
     @Test("MN-10 SB-52 SB-55 SB-60 /goto shows a message and a time, End returns, and /reset empties the screen for one alone")
     func places() async throws {
         let server = try await TestServer()

@@ -151,7 +151,10 @@ extension ScreenChat {
     }
 
     /// The user's newest message that isn't deleted, whether it is sent or not.
-    var newestOwn: MessageItem? { list.items.last { $0.id.sender == room.chat.user && !$0.isDeleted } }
+    var newestOwn: MessageItem? { list.items.last { isOwn($0) && !$0.isDeleted } }
+
+    /// Whether the user wrote a message. What the server says of their doing has them as its sender, and is nobody's own.
+    func isOwn(_ item: MessageItem) -> Bool { item.id.sender == room.chat.user && item.content.kind != .system }
 
     private func deleteNewest() {
         guard let item = newestOwn else { return tell("none of your messages is in view") }
@@ -160,7 +163,8 @@ extension ScreenChat {
 
     /// Has the last message of others answered later: it stays unread until a newer one is read.
     private func leaveUnread() {
-        let last = items.last { $0.id.sender != room.chat.user && $0.message != nil && !$0.isDeleted }
+        // Others, silent ones and the server's own, are never unread.
+        let last = items.last { $0.id.sender != room.chat.user && !$0.isDeleted && $0.message.map(Unread.counts) == true }
         guard let seq = last?.message?.seq else { return tell("no message of somebody else's is in view") }
         reading.marker.leaveUnread(from: seq, upTo: newestSeq)
         tell("the last message is unread again")

@@ -281,8 +281,7 @@ final class ScreenChat {
                 isEdited: item.message?.editedAt != nil, isDeleted: item.isDeleted,
                 sort: item.message.flatMap(MessageText.sort(of:)), isForUser: mentionsUser(item) && !marksUser)
         }
-        if let last = items.lastIndex(where: { $0.id.sender == room.chat.user && $0.message?.deletedAt == nil && $0.message != nil }
-        ) {
+        if let last = items.lastIndex(where: { isOwn($0) && $0.message?.deletedAt == nil && $0.message != nil }) {
             rows[last].readers = readers(of: items[last])
         }
         nameUnmentioned(in: &rows)
