@@ -1,13 +1,14 @@
 # What there is to do here. `make run` is the place to begin.
 .PHONY: run test lint format bench fuzz check
 
-# Traits and flags in a fixed order: with one by lot, hardly changed sources are built anew as a whole.
+# Traits and flags in a fixed order: with one by lot, hardly changed sources are built anew as a whole. So they are where a terminal gets colours and a
+# file doesn't: there are none.
 export SWIFT_DETERMINISTIC_HASHING = 1
 
 # Installs what is missing, builds, and starts a server with demo people and channels.
 run:
 	scripts/install-dependencies
-	swift build -c release --product roost --traits Server
+	swift build --no-color-diagnostics -c release --product roost --traits Server
 	.build/release/roost demo
 
 test:
@@ -25,14 +26,14 @@ format:
 RUNS ?= 3
 bench:
 	scripts/install-dependencies --peers
-	swift build -c release --product roost --traits Server
+	swift build --no-color-diagnostics -c release --product roost --traits Server
 	scripts/bench-table --runs $(RUNS) $(PARTS)
 
 # Millions of inputs that break every rule, for so many minutes. The seed that it prints repeats a run: ROOST_SEED=… make fuzz
 MINUTES ?= 10
 fuzz:
 	scripts/install-dependencies --cluster
-	swift build -c release --product roost-fuzz --traits Cluster
+	swift build --no-color-diagnostics -c release --product roost-fuzz --traits Cluster
 	.build/release/roost-fuzz $(MINUTES)
 
 check: lint test

@@ -77,7 +77,8 @@ public final class NATSServer: Sendable {
         process.executableURL = URL(filePath: "/bin/sh")
         // The shell lets go of the log, so that it ends with the server. `read` ends with the pipe. It doesn't wait at last: Foundation
         // starts it with the signal blocked by which it would hear of the end.
-        let script = "nats-server \"$@\" </dev/null & echo $!; exec 1>&- 2>&-; read -r line; kill -9 $!"
+        // Debian has it where ordinary users don't look.
+        let script = "PATH=$PATH:/usr/sbin; nats-server \"$@\" </dev/null & echo $!; exec 1>&- 2>&-; read -r line; kill -9 $!"
         process.arguments =
             ["-c", script, "sh", "-a", "127.0.0.1", "-p", String(port), "-m", String(monitorPort)] + arguments
         let lifeline = Pipe()
