@@ -63,7 +63,7 @@ Walk.expect(try await bob.call(GetTotalUnread()).unreadCount >= 1, "what ann sen
 try await bobsLobby.markRead()
 
 // Members: live, with their roles.
-let roles = try await bobsLobby.members(limit: nil).items.map { "\($0.member.userId) \($0.member.role)" }
+let roles = try await bobsLobby.members(after: nil).items.map { "\($0.member.userId) \($0.member.role)" }
 Walk.expect(roles == ["ann owner", "bob member"], "the creator is the owner, the user who joined is a member")
 
 await ann.disconnect()

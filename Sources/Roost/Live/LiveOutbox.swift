@@ -86,10 +86,19 @@ public final class LiveOutbox {
     }
 
     /// Adds a page of later operations. Does nothing if there are none.
-    public func loadMore() async {
+    ///
+    /// - Throws: `RoostError` with `unavailable` if this device can't read them; `CancellationError`. Then nothing was added.
+    public func loadMore() async throws {
         guard hasMore else { return }
-        limit += Self.pageSize
-        await follower.work { [weak self] in try await self?.reload() }
+        try await follower.take(asksServer: false) {
+            self.limit += Self.pageSize
+            do {
+                try await self.reload()
+            } catch {
+                self.limit -= Self.pageSize
+                throw error
+            }
+        }
     }
 
     /// Retries a refused operation. Does nothing for other operations, nor for those that are meant for another server.

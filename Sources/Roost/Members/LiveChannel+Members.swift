@@ -48,10 +48,10 @@ extension LiveChannel {
     /// One page of the channel's members (AM-42).
     ///
     /// - Parameters:
-    ///   - limit: 1 to 100; 30 when it is nil.
-    ///   - cursor: The `nextCursor` of the page before.
+    ///   - cursor: `nextCursor` of the page before; nil for the first one.
+    ///   - limit: 1 to 100.
     /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:)`` does.
-    public func members(limit: Int?, cursor: String? = nil) async throws -> Page<MemberEntry> {
+    public func members(after cursor: String?, limit: Int = 30) async throws -> Page<MemberEntry> {
         try await chat.call(ListMembers(channel: id, limit: limit, cursor: cursor))
     }
 

@@ -42,7 +42,7 @@ import Testing
         try await ann.outbox.loaded()
         #expect(ann.outbox.count == Int(Self.count) && ann.outbox.hasMore)
         #expect(ann.outbox.entries.map(\.id) == Array(1...Int64(LiveOutbox.pageSize)))
-        await ann.outbox.loadMore()
+        try await ann.outbox.loadMore()
         #expect(ann.outbox.entries.map(\.id) == Array(1...Int64(2 * LiveOutbox.pageSize)))
         await ann.outbox.discard(ann.outbox.entries[1])
 
