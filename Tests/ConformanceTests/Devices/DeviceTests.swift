@@ -128,6 +128,12 @@ import Testing
             for code in ["not_found", "rate_limited"] where text.contains(#""code":"\#(code)""#) { refusals[code, default: 0] += 1 }
         }
         #expect(refusals.values.reduce(0, +) == 30 && refusals.count == 2, "\(refusals)")
+        #expect(refusals["not_found", default: 0] >= Limits.signOutsPerMinute, "\(refusals)")
+        // It is one count for both transports, and each user has their own.
+        let more = try await server.request("POST", "/v1/me/devices/phone/sign-out", token: try await server.token("bob"))
+        #expect([String(more.status), more.code] == ["429", "rate_limited"])
+        let other = try await server.request("POST", "/v1/me/devices/phone/sign-out", token: token)
+        #expect([String(other.status), other.code] == ["404", "not_found"])
         try await server.stop()
     }
 

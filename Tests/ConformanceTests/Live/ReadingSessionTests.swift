@@ -102,6 +102,27 @@ import Testing
         try await server.stop()
     }
 
+    @Test("AM-45 reading that ends with the membership has no frame of its own: the channel's removal says it")
+    func endsWithMembership() async throws {
+        let server = try await TestServer()
+        let (ann, phone, tablet) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
+        try await tablet.call(StartReading(channel: "general"))
+        try await phone.call(LeaveChannel(channel: "general"))
+        let last = try await tablet.post(GetTotalUnread())
+        var frames: [String] = []
+        while frames.last?.hasPrefix(#"{"reply":\#(last)"#) != true {
+            switch await tablet.next() {
+            case .text(let text): frames.append(text)
+            case .ping: continue
+            case let other: throw Missed("the reply: \(other)")
+            }
+        }
+        #expect(frames.contains { $0.contains(#""event":"member.left""#) && $0.contains(#""channelId":"general""#) }, "\(frames)")
+        #expect(!frames.contains { $0.contains("readingEnded") }, "\(frames)")
+        try await server.stop()
+    }
+
     @Test("AM-45 what a device confirms late isn't read if another has marked it as unread meanwhile")
     func confirmedLate() async throws {
         let server = try await TestServer()
