@@ -13,6 +13,8 @@ extension Sync {
         case resume
         case watch(ChannelID)
         case unwatch
+        /// A call that may have channels watched, and for whose answer nobody waits any more.
+        case watchGivenUp(CacheEffect)
         /// The caller waits for the beginning; nobody waits for a renewal.
         case startReading(ChannelID, CallToken?)
         case stopReading(ChannelID)
@@ -72,6 +74,7 @@ extension Sync {
             calls[number] = nil
             if purpose.mayChange { hasLostCalls = true }
             emit(.cancelTimer(.call(number)))
+            giveUpWatching(number, purpose)
         }
         endUnwantedWatches()
         earlyAnswers[token] = nil
@@ -123,6 +126,7 @@ extension Sync {
         if purpose.mayChange { hasLostCalls = true }
         let timeout = timeout(of: purpose)
         if purpose == .resume { slowResumes = min(slowResumes + 1, 3) }
+        giveUpWatching(number, purpose)
         finish(purpose, with: .failure(RoostError(.unavailable, "The server gave no answer within \(timeout).")))
     }
 
@@ -147,6 +151,8 @@ extension Sync {
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
         case (.watch(let channel), .success): watchRenewed(channel)
         case (.unwatch, _): break
+        case (.watchGivenUp(let effect), .success(let bytes)): endWatches(thatBegan: effect, with: bytes)
+        case (.watchGivenUp, .failure): break
         case (.startReading(let channel, let token), _): readingBegan(channel, result, for: token)
         case (.stopReading(let channel), _): readingEnded(channel, result)
         case (.resume, .success(let bytes)): resumed(bytes)
@@ -201,14 +207,11 @@ extension Sync {
             if let users = try? ReplyResult<NamedUsers>.decode(bytes).users { take(users) }
         case .watchAll(let ended):
             guard let page = try? ReplyResult<Page<ChannelView>>.decode(bytes) else { return }
-            let isWatched = { (view: ChannelView) in
-                view.ownCapabilities.contains(.channelWatch) && !ended.contains(view.channel.channelId)
-            }
-            recheckUsers(watching: page.items.filter(isWatched).map { ($0.channel, $0.membership) })
+            recheckUsers(watching: page.items.filter { $0.isWatched(except: ended) }.map { ($0.channel, $0.membership) })
             take(page.users ?? [])
             for view in page.items {
                 let id = view.channel.channelId
-                if isWatched(view) {
+                if view.isWatched(except: ended) {
                     watched.insert(id)
                     emit(.watching(id))
                 }
@@ -225,7 +228,12 @@ extension Sync {
         case .watchEnded: if let state = try? ReplyResult<WatchedChannel>.decode(bytes) { arrived(state) }
         case .hold(let holder):
             guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
-            if watchHolders[holder] != nil { watchHolders[holder] = state.channel.channelId }
+            // The object may be gone.
+            if watchHolders[holder] == nil {
+                endingWatches.insert(state.channel.channelId)
+            } else {
+                watchHolders[holder] = state.channel.channelId
+            }
             recheckUsers(watching: [(state.channel, state.membership)])
             arrived(state)
             emit(.watching(state.channel.channelId))
@@ -292,6 +300,13 @@ extension Sync {
         handOverEarlyAnswers()
         hasLostCalls = false
         failLoads(error)
+    }
+}
+
+extension ChannelView {
+    /// Whether the answer that it is of has the channel watched.
+    func isWatched(except ended: Set<ChannelID>) -> Bool {
+        ownCapabilities.contains(.channelWatch) && !ended.contains(channel.channelId)
     }
 }
 

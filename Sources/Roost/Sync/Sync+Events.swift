@@ -51,7 +51,7 @@ extension Sync.Purpose {
         switch self {
         case .app(_, _, let mayChange): mayChange
         case .send(_, _, let isMessage): !isMessage
-        case .resume, .watch, .unwatch, .startReading, .stopReading, .history, .users: false
+        case .resume, .watch, .unwatch, .watchGivenUp, .startReading, .stopReading, .history, .users: false
         }
     }
 }

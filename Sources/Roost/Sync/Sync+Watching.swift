@@ -75,6 +75,38 @@ extension Sync {
         }
     }
 
+    /// Nobody waits for the answer to a call any more: the user isn't to watch anything because of it. The server takes the calls of a connection in their order, so
+    /// a channel that the call names can be unwatched at once, unless something else here watches it. Of the others only the late answer tells.
+    ///
+    /// - Parameter number: The call's, which isn't among the calls any more.
+    mutating func giveUpWatching(_ number: Int64, _ purpose: Purpose) {
+        guard case .app(_, let effect, _) = purpose else { return }
+        switch effect {
+        case .hold(let holder):
+            if let channel = watchHolders.removeValue(forKey: holder) { endingWatches.insert(channel) }
+        case .watch(let channel):
+            endingWatches.insert(withoutType(channel))
+            calls[number] = .watchGivenUp(effect)
+        case .watchAll: calls[number] = .watchGivenUp(effect)
+        default: break
+        }
+    }
+
+    /// The late answer to a call that was given up says which channels it has watched.
+    mutating func endWatches(thatBegan effect: CacheEffect, with bytes: [UInt8]) {
+        switch effect {
+        case .watchAll(let ended):
+            let views = (try? ReplyResult<Page<ChannelView>>.decode(bytes))?.items ?? []
+            endingWatches.formUnion(views.filter { $0.isWatched(except: ended) }.map(\.channel.channelId))
+        case .watch(let asked):
+            // A call that creates the channel may find another one than it names, which there is for the same members.
+            let id = (try? ReplyResult<WatchedChannel>.decode(bytes))?.channel.channelId
+            if let id, id != withoutType(asked) { endingWatches.insert(id) }
+        default: return
+        }
+        endUnwantedWatches()
+    }
+
     /// Whether the app or a live object watches a channel, or the app has asked to.
     func wantsWatch(of channel: ChannelID) -> Bool {
         watched.contains(channel) || watchHolders.values.contains(channel) || isAskedToWatch(channel)
