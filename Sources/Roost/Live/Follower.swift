@@ -27,7 +27,9 @@ final class Follower {
     @ObservationIgnored private var lastWaiting = 0
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private var following: ObservationToken?
-    @ObservationIgnored private var delayed: Task<Void, Never>?
+    /// What asks soon, or within some seconds.
+    @ObservationIgnored private var delayed: (task: Task<Void, Never>, isSpread: Bool)?
+    @ObservationIgnored private var random: any RandomNumberGenerator & Sendable
     @ObservationIgnored private var turns = Turns()
     /// What asks the server: what changes meanwhile is shown without waiting for the answers.
     @ObservationIgnored private var questions = Turns()
@@ -46,7 +48,10 @@ final class Follower {
     /// Users whom the object shows, as it has said, each with the version that was known.
     @ObservationIgnored private var shown: [UserID: Int64] = [:]
 
-    init(_ driver: SyncDriver) { self.driver = driver }
+    init(_ driver: SyncDriver) {
+        self.driver = driver
+        random = driver.environment.random
+    }
 
     /// Follows a topic until this object is released.
     ///
@@ -86,7 +91,7 @@ final class Follower {
 
     private func end(_ forget: (@MainActor () -> Void)?) async {
         hasEnded = true
-        delayed?.cancel()
+        delayed?.task.cancel()
         askingAgain?.cancel()
         if let forget { await work { forget() } }
     }
@@ -180,11 +185,28 @@ final class Follower {
     }
 
     /// Calls back in a moment, once for all that ask until then: several events cost one question to the server.
+    ///
+    /// What was to be done within some seconds isn't needed any more.
     func soon(_ work: @escaping @MainActor () async -> Void) {
-        guard delayed == nil, !hasEnded else { return }
+        if let delayed {
+            guard delayed.isSpread else { return }
+            delayed.task.cancel()
+        }
+        delayed = (delay(work, by: .milliseconds(250)), isSpread: false)
+    }
+
+    /// Calls back within some seconds, once for all that ask until then, unless something calls back sooner: a signal has given many clients a reason to ask, and they
+    /// mustn't all do so at the same moment.
+    func withinSeconds(_ work: @escaping @MainActor () async -> Void) {
+        guard delayed == nil else { return }
+        delayed = (delay(work, by: .spread(random.next())), isSpread: true)
+    }
+
+    private func delay(_ work: @escaping @MainActor () async -> Void, by pause: Duration) -> Task<Void, Never> {
         let clock = driver.environment.clock
-        delayed = Task { [weak self] in
-            try? await clock.sleep(for: .milliseconds(250))
+        return Task { [weak self] in
+            try? await clock.sleep(for: pause)
+            guard !Task.isCancelled else { return }
             self?.delayed = nil
             if self?.hasEnded == false { await work() }
         }
@@ -304,6 +326,11 @@ extension Duration {
         // Whatever a server says, it is asked within the hour.
         return .milliseconds(min(max(asked, first << min(failures, 7)), 3_600_000))
     }
+
+    /// How long to wait before asking what many clients were told at once to ask.
+    ///
+    /// - Parameter random: A random number.
+    static func spread(_ random: UInt64) -> Duration { .milliseconds(500 + Int64(random % 4500)) }
 }
 
 extension ConnectionStatus {

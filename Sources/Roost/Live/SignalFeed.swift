@@ -2,11 +2,13 @@ import NIOConcurrencyHelpers
 import RoostAPI
 
 /// Hands what happens at this moment to everybody who follows it. Nothing of it is stored.
+///
+/// A follower that is slow loses signals, the oldest first, and is told so in their place. It never loses that a watch has begun or ended.
 final class SignalFeed: Sendable {
     /// One piece of news.
     enum News: Hashable, Sendable {
         case signal(Signal)
-        /// Somebody has sent a message: they don't type any more.
+        /// Somebody has sent a message: they don't type any more. Only followers of typing are told.
         case wrote(UserID, ChannelID)
         /// The channel is watched from now on: what was known of this moment may be out of date.
         case watching(ChannelID)
@@ -14,12 +16,39 @@ final class SignalFeed: Sendable {
         case unwatched(ChannelID)
         /// Nothing here watches the channel any more, as the app wants it.
         case stoppedWatching(ChannelID)
-        /// The connection has ended: what was known of this moment isn't any more. Carries when the server was last heard of, by this device's clock.
-        case disconnected(lastHeard: Timestamp?)
+        /// The connection has ended: what was known of this moment isn't any more.
+        case disconnected
+        /// News was dropped, because the follower didn't take it in time: what it knows of this moment may be wrong until it has asked the server.
+        case missed
+    }
+
+    /// A piece of news as a follower gets it.
+    struct Notice: Hashable, Sendable {
+        var news: News
+        /// When it was so, by this device's clock: when it was told; of ``News/disconnected`` when the server was last heard of; of ``News/missed`` when the first
+        /// that was dropped was told.
+        var time: Timestamp
+    }
+
+    /// What follows one kind of signals of a channel.
+    private struct Follower: Sendable {
+        let channel: ChannelID
+        let kind: Signal.Kind
+        let tell: @Sendable (Notice) -> Void
+        let end: @Sendable () -> Void
+
+        func follows(_ news: News) -> Bool {
+            switch news {
+            case .signal(let signal): signal.channel == channel && signal.kind == kind
+            case .wrote(_, let channel): channel == self.channel && kind == .typingChanged
+            case .watching(let channel), .unwatched(let channel), .stoppedWatching(let channel): channel == self.channel
+            case .disconnected, .missed: true
+            }
+        }
     }
 
     private struct State {
-        var followers: [Int: (channel: ChannelID, continuation: AsyncStream<News>.Continuation)] = [:]
+        var followers: [Int: Follower] = [:]
         /// The channels whose signals come on this connection.
         var watched: Set<ChannelID> = []
         var lastNumber = 0
@@ -27,42 +56,87 @@ final class SignalFeed: Sendable {
     }
 
     private let state = NIOLockedValueBox(State())
-    /// Beyond so many that weren't read, the oldest are dropped.
-    private static let waitingMax = 100
+    private let now: @Sendable () -> Timestamp
+    /// Beyond so many of the app's own signals that weren't read, the oldest are dropped.
+    private static let unreadMax = 100
 
-    /// News of a channel from now on.
-    func news(of channel: ChannelID) -> AsyncStream<News> {
-        let (stream, continuation) = AsyncStream.makeStream(of: News.self, bufferingPolicy: .bufferingNewest(Self.waitingMax))
-        let number = state.withLockedValue { state -> Int? in
-            guard !state.hasEnded else { return nil }
-            state.lastNumber += 1
-            state.followers[state.lastNumber] = (channel, continuation)
-            return state.lastNumber
+    /// - Parameter now: This device's clock.
+    init(now: @escaping @Sendable () -> Timestamp) { self.now = now }
+
+    // MARK: Following
+
+    /// Tells a live object what happens in a channel from now on, one notice after another, until the token is released.
+    ///
+    /// - Parameters:
+    ///   - kind: The signals that it gets. It gets all other news, but who has written only with those of typing.
+    ///   - take: Takes a notice in. The next one waits for it.
+    func follow(
+        _ channel: ChannelID, _ kind: Signal.Kind, _ take: @escaping @MainActor (Notice) async -> Void
+    ) -> ObservationToken {
+        let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let queue = NoticeQueue()
+        let tell: @Sendable (Notice) -> Void = { notice in
+            queue.add(notice)
+            wake.yield()
         }
-        guard let number else {
-            continuation.finish()
-            return stream
-        }
+        let number = add(Follower(channel: channel, kind: kind, tell: tell, end: { wake.finish() }))
         // Cancelling a task holds a lock of it, which news need to wake it: this one can't be waited for there.
+        wake.onTermination = { [weak self] _ in
+            Task { self?.forget(number) }
+        }
+        return ObservationToken(
+            task: Task { @MainActor in
+                for await _ in wakes {
+                    while !Task.isCancelled, let notice = queue.take() { await take(notice) }
+                }
+            })
+    }
+
+    /// The app's own signals of a channel from now on. If more than 100 are unread, the oldest are dropped.
+    func ownSignals(of channel: ChannelID) -> AsyncStream<ChannelSignal> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: ChannelSignal.self, bufferingPolicy: .bufferingNewest(Self.unreadMax))
+        let tell: @Sendable (Notice) -> Void = { notice in
+            guard case .signal(let signal) = notice.news, let custom = signal.custom, let sender = signal.sender else { return }
+            continuation.yield(ChannelSignal(sender: sender, type: custom.type, metadata: custom.metadata))
+        }
+        let number = add(Follower(channel: channel, kind: .custom, tell: tell, end: { continuation.finish() }))
         continuation.onTermination = { [weak self] _ in
             Task { self?.forget(number) }
         }
         return stream
     }
 
-    func send(_ news: News) {
+    /// Returns the number of the follower. After the end it is ended at once, and has none that counts.
+    private func add(_ follower: Follower) -> Int {
+        let number = state.withLockedValue { state -> Int? in
+            guard !state.hasEnded else { return nil }
+            state.lastNumber += 1
+            state.followers[state.lastNumber] = follower
+            return state.lastNumber
+        }
+        if number == nil { follower.end() }
+        return number ?? 0
+    }
+
+    private func forget(_ number: Int) { state.withLockedValue { $0.followers[number] = nil } }
+
+    // MARK: Telling
+
+    /// - Parameter time: When it was so, if that isn't now.
+    func send(_ news: News, at time: Timestamp? = nil) {
         let followers = state.withLockedValue { state in
             switch news {
             case .watching(let channel): state.watched.insert(channel)
             case .unwatched(let channel), .stoppedWatching(let channel): state.watched.remove(channel)
             case .disconnected: state.watched = []
-            case .signal, .wrote: break
+            case .signal, .wrote, .missed: break
             }
-            return state.followers.values.map(\.self)
+            return state.followers.values.filter { $0.follows(news) }
         }
-        for follower in followers where news.channel == nil || news.channel == follower.channel {
-            follower.continuation.yield(news)
-        }
+        guard !followers.isEmpty else { return }
+        let notice = Notice(news: news, time: time ?? now())
+        for follower in followers { follower.tell(notice) }
     }
 
     /// Whether what happens in a channel at this moment is told.
@@ -81,19 +155,72 @@ final class SignalFeed: Sendable {
             defer { state.followers = [:] }
             return state.followers.values.map(\.self)
         }
-        for follower in followers { follower.continuation.finish() }
+        for follower in followers { follower.end() }
+    }
+}
+
+/// The notices that one live object hasn't taken yet: a bounded number.
+///
+/// When there are too many signals, the oldest one makes room, and ``SignalFeed/News/missed`` takes its place. That a watch has begun or ended is kept: when there
+/// is too much of that, the last of each kind.
+final class NoticeQueue: Sendable {
+    /// The most signals, and the most of what is kept.
+    static let countMax = 100
+
+    private struct State {
+        var notices: [SignalFeed.Notice] = []
+        /// How many of them were taken.
+        var taken = 0
     }
 
-    private func forget(_ number: Int) { state.withLockedValue { $0.followers[number] = nil } }
+    private let state = NIOLockedValueBox(State())
+
+    func add(_ notice: SignalFeed.Notice) {
+        state.withLockedValue { state in
+            state.notices.removeFirst(state.taken)
+            state.taken = 0
+            state.notices.append(notice)
+            // Nothing is too much yet.
+            guard state.notices.count > Self.countMax else { return }
+            Self.dropSignal(in: &state.notices)
+            Self.dropStates(in: &state.notices)
+        }
+    }
+
+    func take() -> SignalFeed.Notice? {
+        state.withLockedValue { state in
+            guard state.taken < state.notices.count else { return nil }
+            state.taken += 1
+            return state.notices[state.taken - 1]
+        }
+    }
+
+    private static func dropSignal(in notices: inout [SignalFeed.Notice]) {
+        guard notices.count(where: { $0.news.isDroppable }) > countMax,
+            let oldest = notices.firstIndex(where: { $0.news.isDroppable })
+        else { return }
+        // The follower asks after it has taken the first word of it. So that is enough for all that is dropped until then.
+        if notices[..<oldest].contains(where: { $0.news == .missed }) {
+            notices.remove(at: oldest)
+        } else {
+            notices[oldest].news = .missed
+        }
+    }
+
+    private static func dropStates(in notices: inout [SignalFeed.Notice]) {
+        guard notices.count(where: { !$0.news.isDroppable }) > countMax, let time = notices.map(\.time).min() else { return }
+        var later: Set<SignalFeed.News> = [.missed]
+        let kept = notices.reversed().filter { $0.news.isDroppable || later.insert($0.news).inserted }
+        notices = [SignalFeed.Notice(news: .missed, time: time)] + kept.reversed()
+    }
 }
 
 extension SignalFeed.News {
-    /// Nil for news of all channels.
-    fileprivate var channel: ChannelID? {
+    /// Whether it makes room when a follower is slow.
+    fileprivate var isDroppable: Bool {
         switch self {
-        case .signal(let signal): signal.channel
-        case .wrote(_, let channel), .watching(let channel), .unwatched(let channel), .stoppedWatching(let channel): channel
-        case .disconnected: nil
+        case .signal, .wrote: true
+        case .watching, .unwatched, .stoppedWatching, .disconnected, .missed: false
         }
     }
 }

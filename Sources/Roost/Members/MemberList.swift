@@ -21,9 +21,8 @@ public final class MemberList {
     /// (``LiveChannel/watch(limit:watchersLimit:)``), and before the first page.
     ///
     /// Where the channel isn't watched, it is the time of the oldest page; after a watch or a connection has ended, it is the last moment that is known.
-    public private(set) var presenceAsOf: Timestamp?
-    /// Whether who comes and goes has been told since before the pages were asked for.
-    @ObservationIgnored private var followsPresence = false
+    public var presenceAsOf: Timestamp? { presence.asOf }
+    private var presence = Freshness()
     /// Whether ``loadMore()`` would add something.
     public private(set) var hasMore = false
     /// How far the list has come: before it is loaded, empty means nothing, and it is `refused` where the server, or a limit, refuses it.
@@ -78,36 +77,28 @@ public final class MemberList {
                     await self?.work(isQuestion: false) { try await $0.introduce(anew: change.users) }
                 }
             })
-        let news = chat.driver.signals.news(of: channel)
-        following = ObservationToken(
-            task: Task { [weak self] in
-                for await news in news {
-                    guard let self else { return }
-                    switch news {
-                    case .signal(let signal): if let change = signal.presence { take(change) }
-                    // Who came and went between the pages and the watch wasn't told.
-                    case .watching: askSoon()
-                    case .unwatched, .stoppedWatching: stopFollowingPresence(at: chat.driver.environment.now())
-                    case .disconnected(let lastHeard): stopFollowingPresence(at: lastHeard)
-                    case .wrote: break
-                    }
-                }
-            })
+        following = chat.driver.signals.follow(channel, .presenceChanged) { [weak self] in self?.take($0) }
     }
 
-    /// Nobody tells any more who comes and goes: what is shown was right until then.
-    private func stopFollowingPresence(at time: Timestamp?) {
-        guard followsPresence else { return }
-        followsPresence = false
-        presenceAsOf = time ?? chat.driver.environment.now()
+    private func take(_ notice: SignalFeed.Notice) {
+        switch notice.news {
+        case .signal(let signal): if let change = signal.presence { take(change) }
+        // Who came and went between the pages and the watch wasn't told.
+        case .watching: askSoon()
+        case .unwatched, .stoppedWatching, .disconnected: presence.interrupt(at: notice.time)
+        case .missed:
+            presence.interrupt(at: notice.time)
+            askSoon()
+        case .wrote: break
+        }
     }
 
     private func take(_ change: PresenceChange) {
         toldMeanwhile?.append(change)
         guard isAnswered else { return }
         if roster.apply(change, at: chat.driver.environment.now()) { show() }
-        // Some of those who came or went weren't named.
-        if !change.isWhole { askSoon() }
+        // Some of those who came or went weren't named, to anybody.
+        if !change.isWhole { askWithinSeconds() }
     }
 
     /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
@@ -165,9 +156,8 @@ public final class MemberList {
         let channel = channel
         let seen = try await chat.driver.files().store.read { try $0.cursor(of: channel) }
         let count = isAnswered ? max(pageSize, roster.count) : pageSize
-        let now = chat.driver.environment.now()
         let signals = chat.driver.signals
-        let wasWatched = signals.isWatched(channel)
+        let question = presence.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
         toldMeanwhile = []
         defer { toldMeanwhile = nil }
         // What events bring meanwhile is read again below.
@@ -183,19 +173,21 @@ public final class MemberList {
             var fresh = pages
             applyToldMeanwhile(to: &fresh)
             (roster, self.seen) = (fresh, seen)
-            followsPresence = wasWatched && signals.isWatched(channel)
-            presenceAsOf = followsPresence ? nil : now
             try await introduce(anew: roster.users)
             isAnswered = true
             // What else may have changed meanwhile is told after this, and asked for then.
             if followsEvents, seen != nil { try await follow() }
+            // With the rows that it is about.
+            presence.answered(question, isWatched: signals.isWatched(channel))
+            show()
         }
     }
 
     /// The user has logged out: nobody is asked any more.
     private func forget() {
         roster.removeAll()
-        (users, seen, presenceAsOf, followsPresence) = ([:], nil, nil, false)
+        (users, seen) = ([:], nil)
+        presence.forget()
         isAnswered = true
         show()
     }
@@ -278,10 +270,18 @@ public final class MemberList {
 
     private func askSoon() {
         answer.outdate()
-        follower.soon { [weak self] in
-            // A new connection may have asked meanwhile.
-            guard self?.answer.isOutdated == true else { return }
-            await self?.work(asksServer: true) { try await $0.refresh() }
-        }
+        follower.soon { [weak self] in await self?.askIfOutdated() }
+    }
+
+    /// Asks because of what all who watch the channel were told at the same moment.
+    private func askWithinSeconds() {
+        answer.outdate()
+        follower.withinSeconds { [weak self] in await self?.askIfOutdated() }
+    }
+
+    private func askIfOutdated() async {
+        // A new connection may have asked meanwhile.
+        guard answer.isOutdated else { return }
+        await work(asksServer: true) { try await $0.refresh() }
     }
 }

@@ -44,19 +44,22 @@ public final class LiveReceipts {
                     self?.askSoon()
                 }
             })
-        let news = chat.driver.signals.news(of: channel)
-        following = ObservationToken(
-            task: Task { [weak self] in
-                for await news in news {
-                    guard let self else { return }
-                    switch news {
-                    case .signal(let signal): if let update = signal.read { take(update) }
-                    // In a larger channel nobody told who has read before the watch.
-                    case .watching: askSoon()
-                    case .wrote, .unwatched, .stoppedWatching, .disconnected: break
-                    }
-                }
-            })
+        following = chat.driver.signals.follow(channel, .readUpdated) { [weak self] in self?.take($0) }
+    }
+
+    private func take(_ notice: SignalFeed.Notice) {
+        switch notice.news {
+        case .signal(let signal): if let update = signal.read { take(update) }
+        // In a larger channel nobody told who has read before the watch.
+        case .watching: askSoon()
+        case .missed: if !isDisabled { askSoon() }
+        case .wrote, .unwatched, .stoppedWatching, .disconnected: break
+        }
+    }
+
+    /// Whether the server doesn't list who has read here. Signals of those who have come all the same.
+    private var isDisabled: Bool {
+        if case .refused(let error) = phase { error.code == .featureDisabled } else { false }
     }
 
     /// The positions from now on, the current ones first.
@@ -102,7 +105,8 @@ public final class LiveReceipts {
             changed[position.userId] = changed[position.userId]?.merged(with: position) ?? position
         }
         if follower.hasAnswer || phase.error == nil { show(changed, isAnswer: false) }
-        if !update.isWhole { askSoon() }
+        // Some of those who have read further weren't named, to anybody.
+        if !update.isWhole { askWithinSeconds() }
     }
 
     private func show(_ changed: [UserID: ReadPosition], isAnswer: Bool = true) {
@@ -117,6 +121,16 @@ public final class LiveReceipts {
         follower.soon { [weak self] in
             // A new connection may have asked meanwhile.
             if self?.answer.isOutdated == true { await self?.refresh() }
+        }
+    }
+
+    /// Asks because of what all who are told how far others have read were told at the same moment.
+    private func askWithinSeconds() {
+        guard !isDisabled else { return }
+        answer.outdate()
+        follower.withinSeconds { [weak self] in
+            // It may have been refused meanwhile.
+            if let self, answer.isOutdated, !isDisabled { await refresh() }
         }
     }
 }

@@ -167,7 +167,7 @@ extension SyncDriver {
     }
 
     private func set(_ status: Sync.Status) {
-        if status != .online { signals.send(.disconnected(lastHeard: lastHeard)) }
+        if status != .online { signals.send(.disconnected, at: lastHeard) }
         switch status {
         case .online:
             arrivalRules = ArrivalRules()

@@ -30,7 +30,7 @@ actor SyncDriver {
     nonisolated let environment: Environment
     nonisolated let statuses = Broadcast(ConnectionStatus.offline)
     nonisolated let events = EventFeed()
-    nonisolated let signals = SignalFeed()
+    nonisolated let signals: SignalFeed
     nonisolated let droppedMentions = DroppedMentions()
     nonisolated let order = CallOrder()
     nonisolated let shownMessages = ShownMessages()
@@ -109,6 +109,7 @@ actor SyncDriver {
 
     init(_ environment: Environment) {
         self.environment = environment
+        signals = SignalFeed(now: environment.now)
         upkeep = CacheUpkeep(sizeBytesMax: environment.cacheSizeBytesMax)
         elapsed = Self.stopwatch(environment.clock)
     }
@@ -274,6 +275,7 @@ actor SyncDriver {
     /// next batch. The transport waits only when very much has come.
     func receive(_ event: TransportEvent, of connection: Int64) async {
         guard !hasEnded else { return }
+        if case .opened = event { inputs.append(.deviceTime(environment.now())) }
         inputs.append(.transport(connection, event))
         if case .closed = event {} else { lastHeard = environment.now() }
         if case .message(let bytes) = event {
@@ -355,7 +357,7 @@ actor SyncDriver {
                 // What was asked for before is in the outbox; nothing comes after.
                 await drain()
                 await rest()
-                let count = discardingUnsent ? 0 : try await files.outbox.count()
+                let count = discardingUnsent ? 0 : try await files.outbox.unsentCount()
                 guard count == 0 else { throw UnsentOperations(count: count) }
                 guard !files.isShared else {
                     throw RoostError(.unavailable, "Another chat of this process has this user's files open.")

@@ -220,7 +220,7 @@ extension Sync {
         guard !change.isWhole else { return }
         userQuestions.recheck()
         // Many clients are told that at once.
-        askForUsersSoon(after: .milliseconds(500 + Int64(random.next() % 4500)))
+        askForUsersSoon(after: .spread(random.next()))
     }
 
     /// A watch of channels begins. In small channels, members are told of new names without one.

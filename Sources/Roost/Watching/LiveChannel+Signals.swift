@@ -24,17 +24,5 @@ extension LiveChannel {
     }
 
     /// The signals that are sent with ``sendSignal(_:metadata:)`` from now on, while the channel is watched. If more than 100 are unread, the oldest are dropped.
-    public var signals: AsyncStream<ChannelSignal> {
-        let news = chat.driver.signals.news(of: id)
-        let (stream, continuation) = AsyncStream.makeStream(of: ChannelSignal.self, bufferingPolicy: .bufferingNewest(100))
-        let task = Task {
-            for await news in news {
-                guard case .signal(let signal) = news, let custom = signal.custom, let sender = signal.sender else { continue }
-                continuation.yield(ChannelSignal(sender: sender, type: custom.type, metadata: custom.metadata))
-            }
-            continuation.finish()
-        }
-        continuation.onTermination = { _ in task.cancel() }
-        return stream
-    }
+    public var signals: AsyncStream<ChannelSignal> { chat.driver.signals.ownSignals(of: id) }
 }

@@ -9,6 +9,10 @@ import RoostAPI
 public final class LivePresence {
     /// The number of members who are online, including the user. 0 until it is loaded.
     public private(set) var onlineCount = 0
+    /// When ``onlineCount`` was right, by this device's clock. Nil while it is right at this moment, because the channel is watched, and before it is loaded.
+    ///
+    /// After the watch or the connection has ended, it is the last moment that is known.
+    public private(set) var asOf: Timestamp?
     /// How far it has come.
     public var phase: LivePhase { follower.phase }
 
@@ -26,6 +30,8 @@ public final class LivePresence {
     @ObservationIgnored private let hold: WatchHold
     /// Counts the signals: an answer that was made before one is out of date.
     @ObservationIgnored private var signalCount = 0
+    /// Whether the server is asked at this moment.
+    @ObservationIgnored private var isAsking = false
 
     init(of channel: ChannelID, in chat: Chat) {
         self.channel = channel
@@ -35,27 +41,41 @@ public final class LivePresence {
         hold = WatchHold(chat.driver)
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
-            ended: { [weak self] in self?.show(0) },
+            ended: { [weak self] in self?.forget() },
             changed: { [weak self] _ in
                 // The watch has ended with the membership, or with the right to read.
                 if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
             })
-        let news = chat.driver.signals.news(of: channel)
-        following = ObservationToken(
-            task: Task { [weak self] in
-                for await news in news {
-                    guard let self, !follower.hasEnded else { return }
-                    switch news {
-                    case .signal(let signal):
-                        guard let change = signal.presence else { break }
-                        signalCount += 1
-                        show(change.onlineCount)
-                    // The server says why when it is asked once more.
-                    case .unwatched: askSoon()
-                    case .wrote, .watching, .stoppedWatching, .disconnected: break
-                    }
-                }
-            })
+        following = chat.driver.signals.follow(channel, .presenceChanged) { [weak self] in self?.take($0) }
+    }
+
+    private func take(_ notice: SignalFeed.Notice) {
+        guard !follower.hasEnded else { return }
+        switch notice.news {
+        case .signal(let signal):
+            guard let change = signal.presence else { return }
+            signalCount += 1
+            show(change.onlineCount)
+            // It has the whole number, whatever was missed before.
+            if asOf != nil, chat.driver.signals.isWatched(channel) { asOf = nil }
+        // What happened before the app's own watch wasn't told. The answer to this object's question says it itself.
+        case .watching: if asOf != nil, !isAsking { askSoon() }
+        case .stoppedWatching, .disconnected: stopFollowing(at: notice.time)
+        case .unwatched, .missed:
+            stopFollowing(at: notice.time)
+            // The server says why it ended the watch when it is asked once more.
+            askSoon()
+        case .wrote: break
+        }
+    }
+
+    /// Nobody tells any more who comes and goes: what is shown was right until then.
+    private func stopFollowing(at time: Timestamp) { if follower.hasAnswer, asOf == nil { asOf = time } }
+
+    /// The user has logged out: nobody is asked any more.
+    private func forget() {
+        asOf = nil
+        show(0)
     }
 
     /// The count from now on, the current one first.
@@ -70,8 +90,13 @@ public final class LivePresence {
         await follower.work { [weak self] in
             guard let self else { return }
             try await answer.ask()
-            let before = signalCount
+            let (before, time) = (signalCount, chat.driver.environment.now())
+            isAsking = true
+            defer { isAsking = false }
             let state = try await hold.watch(channel)
+            guard !follower.hasEnded else { return }
+            // It is followed from this answer on, unless the watch has ended since.
+            asOf = chat.driver.signals.isWatched(channel) ? nil : time
             show(signalCount == before ? state.online : onlineCount)
         }
     }

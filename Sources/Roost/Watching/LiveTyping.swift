@@ -30,14 +30,7 @@ public final class LiveTyping {
                 guard let self, change.isEverything || !change.users.isDisjoint(with: ids) else { return }
                 try await introduce()
             })
-        let news = chat.driver.signals.news(of: channel)
-        following = ObservationToken(
-            task: Task { [weak self] in
-                for await news in news {
-                    guard let self else { return }
-                    await take(news)
-                }
-            })
+        following = chat.driver.signals.follow(channel, .typingChanged) { [weak self] in await self?.take($0.news) }
     }
 
     /// The typing users from now on, the current ones first.
@@ -56,7 +49,8 @@ public final class LiveTyping {
         case .wrote(let user, _):
             guard ids.contains(user) else { return }
             await show(ids.filter { $0 != user }, hasMore: hasMore)
-        case .disconnected: await show([], hasMore: false)
+        // Somebody may have stopped since. Whoever goes on typing is told of within seconds.
+        case .disconnected, .missed: await show([], hasMore: false)
         case .watching, .unwatched, .stoppedWatching: break
         }
     }

@@ -4,7 +4,7 @@ public import RoostAPI
 /// The connected users who watch a channel, members or not, as a live collection (ST-14).
 ///
 /// The pages come from the server, again after each reconnect. While the user watches the channel too (``LiveChannel/watch(limit:watchersLimit:)``), the list follows who
-/// comes and goes; otherwise it stays as it was when it was loaded.
+/// comes and goes; otherwise it stays as it was when it was loaded (``asOf``). If the user loses the right to watch, the phase is `refused`, and the list shows nobody.
 @MainActor @Observable
 public final class WatcherList {
     /// The watchers, in the order in which they began, as many pages as were loaded.
@@ -16,6 +16,11 @@ public final class WatcherList {
     public private(set) var lastActiveWatchers: [UserSummary] = []
     /// The number of all users who watch the channel, as the server last told it.
     public private(set) var watcherCount = 0
+    /// When the list was right, by this device's clock. Nil while it is right at this moment, because the user watches the channel too
+    /// (``LiveChannel/watch(limit:watchersLimit:)``), before the first page, and if the list is refused and shows nobody.
+    ///
+    /// Where the user doesn't watch the channel, it is the time of the oldest page; after their watch or the connection has ended, it is the last moment that is known.
+    public var asOf: Timestamp? { freshness.asOf }
     /// Whether ``loadMore()`` would add something.
     public var hasMore: Bool { roster.hasMore }
     /// How far the list has come: before it is loaded, empty means nothing.
@@ -30,11 +35,14 @@ public final class WatcherList {
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let pageSize: Int
     private var roster = WatcherRoster()
+    private var freshness = Freshness()
     @ObservationIgnored private let follower: Follower
     /// Who began and stopped while pages were on their way, which may be older; nil while none are.
     @ObservationIgnored private var toldMeanwhile: [WatcherChange]?
     /// Whether the server has answered.
     @ObservationIgnored private var isAnswered = false
+    /// Whether something has changed since the server was asked.
+    @ObservationIgnored private var isOutdated = false
     @ObservationIgnored private let observers = ListObservers<UserSummary>()
     @ObservationIgnored private var following: ObservationToken?
 
@@ -44,25 +52,27 @@ public final class WatcherList {
         self.pageSize = min(max(1, pageSize), Limits.watcherPage.max)
         follower = Follower(chat.driver)
         follower.follow(
-            .own, connected: { [weak self] in await self?.work(asksServer: true) { try await $0.refresh() } }, away: { true },
+            .own, connected: { [weak self] in await self?.ask() }, away: { true },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
                 guard let self, change.isEverything || !change.users.isDisjoint(with: roster.shown) else { return }
-                await work(isQuestion: false) { try await $0.introduce(change.isEverything ? nil : change.users) }
+                await work { try await $0.introduce(change.isEverything ? nil : change.users) }
             })
-        let news = chat.driver.signals.news(of: channel)
-        following = ObservationToken(
-            task: Task { [weak self] in
-                for await news in news {
-                    guard let self else { return }
-                    switch news {
-                    case .signal(let signal): if let change = signal.watching { await take(change) }
-                    // Who began and stopped between the pages and the user's own watch wasn't told.
-                    case .watching: askSoon()
-                    case .wrote, .unwatched, .stoppedWatching, .disconnected: break
-                    }
-                }
-            })
+        following = chat.driver.signals.follow(channel, .watchingChanged) { [weak self] in await self?.take($0) }
+    }
+
+    private func take(_ notice: SignalFeed.Notice) async {
+        switch notice.news {
+        case .signal(let signal): if let change = signal.watching { await take(change) }
+        // Who began and stopped between the pages and the user's own watch wasn't told.
+        case .watching: askSoon()
+        case .stoppedWatching, .disconnected: freshness.interrupt(at: notice.time)
+        case .unwatched, .missed:
+            freshness.interrupt(at: notice.time)
+            // If the user may not see the watchers any more, the server says so.
+            askSoon()
+        case .wrote: break
+        }
     }
 
     /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
@@ -91,15 +101,28 @@ public final class WatcherList {
         show()
     }
 
-    private func work(
-        isQuestion: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor (WatcherList) async throws -> Void
-    ) async {
-        await follower.work(isQuestion: isQuestion, asksServer: asksServer) { try await step(self) }
+    /// Changes something of what is shown, on no question of the list's.
+    private func work(_ step: @escaping @MainActor (WatcherList) async throws -> Void) async {
+        await follower.work(isQuestion: false) { try await step(self) }
+        show()
+    }
+
+    private func ask() async {
+        // A limit says nothing of the right to see who watches.
+        if case .refused(let error) = await follower.work(asksServer: true, { try await self.refresh() }),
+            error.code != .limitExceeded
+        {
+            roster = WatcherRoster()
+            freshness.forget()
+        }
         show()
     }
 
     /// Asks for as many watchers as are shown.
     private func refresh() async throws {
+        isOutdated = false
+        let signals = chat.driver.signals
+        let question = freshness.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
         let count = max(pageSize, roster.users.count)
         var fresh = WatcherRoster()
         var before = 0
@@ -116,6 +139,9 @@ public final class WatcherList {
             for change in toldMeanwhile ?? [] { roster.apply(change) }
             try await introduce()
             isAnswered = true
+            // With the rows that it is about.
+            freshness.answered(question, isWatched: signals.isWatched(channel))
+            show()
         }
     }
 
@@ -126,6 +152,7 @@ public final class WatcherList {
     /// The user has logged out: nobody is asked any more.
     private func forget() {
         roster = WatcherRoster()
+        freshness.forget()
         isAnswered = true
         show()
     }
@@ -133,15 +160,27 @@ public final class WatcherList {
     private func take(_ change: WatcherChange) async {
         guard !follower.hasEnded else { return }
         toldMeanwhile?.append(change)
-        await work(isQuestion: false) { list in
+        await work { list in
             list.roster.apply(change)
             try await list.introduce(Set(change.started))
         }
-        // Some of those who began or stopped weren't named, or too few are left of those who came last.
-        if !change.isWhole || roster.lacksLatest(pageSize) { askSoon() }
+        // Some of those who began or stopped weren't named, or too few are left of those who came last: for others who watch as well.
+        if !change.isWhole || roster.lacksLatest(pageSize) { askWithinSeconds() }
     }
 
-    private func askSoon() { follower.soon { [weak self] in await self?.work(asksServer: true) { try await $0.refresh() } } }
+    private func askSoon() {
+        isOutdated = true
+        follower.soon { [weak self] in await self?.askIfOutdated() }
+    }
+
+    /// Asks because of what all who watch the channel were told at the same moment.
+    private func askWithinSeconds() {
+        isOutdated = true
+        follower.withinSeconds { [weak self] in await self?.askIfOutdated() }
+    }
+
+    /// Another question may have been asked meanwhile.
+    private func askIfOutdated() async { if isOutdated { await ask() } }
 
     /// Reads who the watchers are: all of them, or those of some users.
     private func introduce(_ users: Set<UserID>? = nil) async throws {

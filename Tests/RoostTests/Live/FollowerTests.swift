@@ -151,6 +151,38 @@ struct FollowerTests {
         #expect(await calls.next() == 4)
     }
 
+    @Test(
+        "What many clients are told at once to ask is asked within seconds, once, and not at all if there is another reason to ask sooner"
+    )
+    func spread() async throws {
+        let clock = ManualClock()
+        let server = ScriptedServer { _ in .nothing }
+        let chat = try await server.connected(clock)
+        let follower = Follower(chat.driver)
+        var log: [String] = []
+        for number in 1...3 { follower.withinSeconds { log.append("spread \(number)") } }
+        try await until { clock.isSpreading }
+        clock.advance(by: .milliseconds(499))
+        await letOthersRun()
+        #expect(log == [])
+        clock.advance(by: .seconds(5))
+        try await until { log == ["spread 1"] }
+
+        follower.withinSeconds { log.append("late") }
+        try await until { clock.isSpreading }
+        follower.soon { log.append("soon") }
+        follower.withinSeconds { log.append("needless") }
+        try await until { clock.ends.contains(.milliseconds(5749)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { log == ["spread 1", "soon"] }
+        clock.advance(by: .seconds(5))
+        await letOthersRun()
+        #expect(log == ["spread 1", "soon"])
+        #expect(
+            [Duration.spread(0), .spread(4499), .spread(.max)].allSatisfy { (.milliseconds(500)..<(.seconds(5))).contains($0) })
+        await chat.disconnect()
+    }
+
     @Test("AM-30 A server that couldn't answer is asked when it says, and ever later, within the hour")
     func pauses() {
         func pause(_ milliseconds: Int64?, _ failures: Int) -> Duration {

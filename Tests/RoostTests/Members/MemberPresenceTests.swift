@@ -17,7 +17,9 @@ struct MemberPresenceTests {
     /// How a watch ends.
     enum End: CaseIterable, Sendable { case byApp, byServer, byMembership, byConnection }
 
-    private func server() -> ScriptedServer {
+    /// - Parameter isBobOnline: What the pages say, from the first one on.
+    private func server(isBobOnline: @escaping @Sendable (Int) -> Bool = { _ in false }) -> ScriptedServer {
+        let asked = Turn()
         let state = WatchedChannel(
             config: ChannelPolicy.presets[0], channel: channel(counters(3, messages: 0)),
             membership: membership(readSeq: 3, readCount: 0, channelSeq: 3, userSeq: 1), online: 1, watcherCount: 1, watchers: [:],
@@ -25,7 +27,9 @@ struct MemberPresenceTests {
             ownCapabilities: [.channelRead, .historyRead, .channelWatch])
         return ScriptedServer { call in
             switch call.operation {
-            case "member.list": .result(Page(items: [Self.entry("ann", 1, isOnline: true), Self.entry("bob", 2, isOnline: false)]))
+            case "member.list":
+                .result(
+                    Page(items: [Self.entry("ann", 1, isOnline: true), Self.entry("bob", 2, isOnline: isBobOnline(asked.next()))]))
             case "channel.watch": .result(state)
             case "channel.unwatch": .result(Done())
             default: .error(.notFound("operation"))
@@ -33,10 +37,83 @@ struct MemberPresenceTests {
         }
     }
 
-    private func online(_ users: [UserID]) -> Signal {
+    private func online(_ users: [UserID], isWhole: Bool = true) -> Signal {
         Signal(
             kind: .presenceChanged, channel: "general",
-            presence: PresenceChange(onlineCount: 2, online: users, offline: [], isWhole: true))
+            presence: PresenceChange(onlineCount: 2, online: users, offline: [], isWhole: isWhole))
+    }
+
+    /// A watched channel, and the list of its members, at 100 seconds.
+    private func watched(_ server: ScriptedServer, _ clock: ManualClock) async throws -> (chat: Chat, list: MemberList) {
+        let chat = try await server.connectedInGeneral(clock)
+        clock.advance(by: .seconds(100))
+        try await chat.channel("general").watch()
+        let list = chat.channel("general").members()
+        try await list.loaded()
+        try await until { list.presenceAsOf == nil && list.items.count == 2 }
+        return (chat, list)
+    }
+
+    private func questions(_ server: ScriptedServer) async -> Int { await server.operations().count { $0 == "member.list" } }
+
+    @Test("SB-63 while the app is busy, messages don't keep a list from learning who came online, or that the watch has ended")
+    func busy() async throws {
+        let (server, clock) = (server(), ManualClock())
+        let (chat, list) = try await watched(server, clock)
+        chat.driver.signals.send(.signal(online(["bob"])))
+        for _ in 0..<150 { chat.driver.signals.send(.wrote("bob", "general")) }
+        try await until { list.items.map(\.isOnline) == [true, true] }
+        #expect(list.presenceAsOf == nil)
+        clock.advance(by: .seconds(2))
+        chat.driver.signals.send(.unwatched("general"))
+        for _ in 0..<150 { chat.driver.signals.send(.wrote("bob", "general")) }
+        clock.advance(by: .seconds(2))
+        try await until { list.presenceAsOf == Timestamp(milliseconds: 102_000) }
+        #expect(await questions(server) == 1)
+        await chat.disconnect()
+    }
+
+    @Test("SB-63 R08 who came online while more was told than could be taken in is asked for, and until then it is said since when")
+    func missed() async throws {
+        let (server, clock) = (server { $0 > 0 }, ManualClock())
+        let (chat, list) = try await watched(server, clock)
+        clock.advance(by: .seconds(1))
+        chat.driver.signals.send(.signal(online(["bob"])))
+        clock.advance(by: .seconds(1))
+        for _ in 0..<100 { chat.driver.signals.send(.signal(online(["ann"]))) }
+        try await until { list.presenceAsOf == Timestamp(milliseconds: 101_000) }
+        #expect(list.items.map(\.isOnline) == [true, false])
+        try await until { clock.ends.contains(.milliseconds(102_250)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { list.presenceAsOf == nil && list.items.map(\.isOnline) == [true, true] }
+        await chat.disconnect()
+    }
+
+    @Test(
+        "SB-63 R08 after a signal that doesn't name all, a list asks again within seconds, unless something else makes it ask sooner"
+    )
+    func incomplete() async throws {
+        let (server, clock) = (server { $0 > 0 }, ManualClock())
+        let (chat, list) = try await watched(server, clock)
+        for _ in 0..<2 { try await server.send(online([], isWhole: false)) }
+        try await until { clock.isSpreading }
+        clock.advance(by: .milliseconds(499))
+        await letOthersRun()
+        #expect(await questions(server) == 1)
+        clock.advance(by: .milliseconds(4501))
+        try await until { list.items.map(\.isOnline) == [true, true] }
+        #expect(await questions(server) == 2)
+
+        try await server.send(online([], isWhole: false))
+        try await until { clock.isSpreading }
+        try await chat.channel("general").watch()
+        try await until { clock.ends.contains(.milliseconds(105_250)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { await questions(server) == 3 }
+        clock.advance(by: .seconds(5))
+        await letOthersRun()
+        #expect(await questions(server) == 3)
+        await chat.disconnect()
     }
 
     @Test(

@@ -1,0 +1,105 @@
+import RoostAPI
+import Synchronization
+import Testing
+
+@testable import Roost
+
+/// When the server is asked again how far others have read.
+@MainActor @Suite("Reading: asking for receipts again", .timeLimit(.minutes(5)))
+struct ReceiptQuestionTests {
+    private let clock = ManualClock()
+
+    private func server(_ answer: @escaping @Sendable (Int) -> ScriptedServer.Answer) -> ScriptedServer {
+        let asked = Turn()
+        return ScriptedServer { call in
+            call.operation == "reading.listReaders" ? answer(asked.next()) : .error(.notFound("operation"))
+        }
+    }
+
+    private func questions(_ server: ScriptedServer) async -> Int {
+        await server.operations().count { $0 == "reading.listReaders" }
+    }
+
+    private nonisolated static func page(_ seq: Seq) -> ScriptedServer.Answer {
+        .result(Page(items: [ReadPosition(userId: "bob", readSeq: seq)]))
+    }
+
+    private func read(_ seq: Seq?, isWhole: Bool) -> Signal {
+        Signal(
+            kind: .readUpdated, channel: "general",
+            read: ReadUpdate(readers: seq.map { [ReadPosition(userId: "bob", readSeq: $0)] } ?? [], isWhole: isWhole))
+    }
+
+    @Test(
+        "SB-02 R08 after a signal that doesn't name all, receipts ask again within seconds, once, and not at the same moment as all others"
+    )
+    func incomplete() async throws {
+        let server = server { Self.page($0 == 0 ? 2 : 3) }
+        let chat = try await server.connectedInGeneral(clock)
+        let receipts = chat.channel("general").receipts()
+        try await receipts.loaded()
+        #expect(receipts.positions["bob"]?.readSeq == 2)
+        for _ in 0..<2 { try await server.send(read(nil, isWhole: false)) }
+        try await until { clock.isSpreading }
+        clock.advance(by: .milliseconds(499))
+        await letOthersRun()
+        #expect(await questions(server) == 1)
+        clock.advance(by: .seconds(5))
+        try await until { receipts.positions["bob"]?.readSeq == 3 }
+        clock.advance(by: .seconds(5))
+        await letOthersRun()
+        #expect(await questions(server) == 2)
+        await chat.disconnect()
+    }
+
+    @Test("SB-02 receipts that the channel doesn't have aren't asked for again because of signals, but when a watch begins")
+    func disabled() async throws {
+        let refusal = RoostError(.featureDisabled, "It is too large.")
+        let server = server { _ in .error(refusal) }
+        let chat = try await server.connectedInGeneral(clock)
+        let receipts = chat.channel("general").receipts()
+        // One that comes with the first question doesn't ask either.
+        try await server.send(read(1, isWhole: false))
+        try await until { receipts.phase == .refused(refusal) }
+        for _ in 0..<3 { try await server.send(read(2, isWhole: false)) }
+        for seq in 3...150 { chat.driver.signals.send(.signal(read(Seq(seq), isWhole: true))) }
+        await letOthersRun()
+        clock.advance(by: .seconds(6))
+        await letOthersRun()
+        #expect(await questions(server) == 1)
+        chat.driver.signals.send(.watching("general"))
+        let end = Duration(clock.timestamp) + .milliseconds(250)
+        try await until { clock.ends.contains(end) }
+        clock.advance(by: .milliseconds(250))
+        try await until { await questions(server) == 2 }
+        await chat.disconnect()
+    }
+
+    @Test("SB-02 R08 positions that came faster than they could be shown are asked for")
+    func missed() async throws {
+        let server = server { Self.page($0 == 0 ? 2 : 500) }
+        let chat = try await server.connectedInGeneral(clock)
+        let receipts = chat.channel("general").receipts()
+        try await receipts.loaded()
+        // The main actor is busy meanwhile.
+        for seq in 3...150 { chat.driver.signals.send(.signal(read(Seq(seq), isWhole: true))) }
+        try await until { clock.ends.contains(.milliseconds(250)) }
+        #expect(receipts.positions["bob"]?.readSeq == 150)
+        clock.advance(by: .milliseconds(250))
+        try await until { receipts.positions["bob"]?.readSeq == 500 }
+        await chat.disconnect()
+    }
+}
+
+extension ManualClock {
+    /// Whether somebody waits for a moment that isn't that of all others, 0.5 to 5 seconds from now.
+    var isSpreading: Bool {
+        let now = Duration(timestamp)
+        return ends.contains { (now + .milliseconds(500)..<now + .seconds(5)).contains($0) }
+    }
+}
+
+extension Duration {
+    /// The time since a clock's beginning.
+    init(_ timestamp: Timestamp) { self = .milliseconds(timestamp.milliseconds) }
+}
