@@ -6,6 +6,10 @@ extension Chat {
     ///
     /// Afterwards live objects are empty, and calls throw `unauthenticated`. To sign in again, as the same user or another, make another chat.
     /// The server isn't told, and the user's tokens stay valid until they expire.
+    ///
+    /// An outbox that was set aside because a newer version had written it (``StorageProblem/Kind/outboxSetAside``) counts as unsent: that version would send it. One
+    /// that was set aside because it was damaged doesn't. No version sends it, and it is deleted with the other files; an app that wants to keep it moves it away
+    /// before.
     /// - Parameter discardingUnsent: Whether messages and other changes that haven't reached the server, or that it refused, are deleted too.
     /// - Throws: ``UnsentOperations`` if there are such changes and they aren't to be discarded, and `RoostError` with `unavailable` if another
     ///   chat of this process, or another process, has the files open, or they can't be opened. Nothing has changed then. Also `unavailable` if

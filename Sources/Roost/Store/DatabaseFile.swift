@@ -116,6 +116,15 @@ struct DatabaseFile: Sendable {
         }
     }
 
+    /// Opens a file that was set aside to look into it, whatever its schema. It stays as it is.
+    ///
+    /// - Throws: `DatabaseError`.
+    func openForReading(_ url: URL) throws -> DatabaseQueue {
+        var configuration = configuration
+        configuration.readonly = true
+        return try DatabaseQueue(path: url.path, configuration: configuration)
+    }
+
     /// Removes a file that was set aside, with what belongs to it.
     static func remove(_ url: URL) throws {
         for part in parts where FileManager.default.fileExists(atPath: url.path + part) {

@@ -88,13 +88,14 @@ final class FolderLock: Sendable {
         return stat(path, &current) == 0 ? UInt64(current.st_ino) : nil
     }
 
-    /// Lets other processes have the folder, for a while. Whatever of this process has it lets go of it with that.
+    /// Lets other processes have the folder, for a while, once everything of this process that has it has given way: what hasn't still writes.
     func giveWay() {
         Self.held.withLockedValue { held in
-            guard let own = held[file] else { return }
-            if !isAway.withLockedValue({ $0 }) { held[file]?.away += 1 }
+            guard var own = held[file] else { return }
+            if !isAway.withLockedValue({ $0 }) { own.away += 1 }
             isAway.withLockedValue { $0 = true }
-            _ = flock(own.descriptor, LOCK_UN)
+            held[file] = own
+            if own.away == own.count { _ = flock(own.descriptor, LOCK_UN) }
         }
     }
 

@@ -33,6 +33,28 @@ extension Outbox {
         }
     }
 
+    /// How many operations the next log-out would delete, those included that were set aside for a newer version.
+    func unsentCount() async throws -> Int {
+        let file = file
+        let setAside = try await Blocking.perform { file.newerFiles().reduce(0) { $0 + Self.count($1, of: file) } }
+        return try await count() + setAside
+    }
+
+    private static func count(_ newer: URL, of file: DatabaseFile) -> Int {
+        do {
+            let former = try file.openForReading(newer)
+            let count = try former.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM operations") ?? 0 }
+            try former.close()
+            return count
+        } catch  where DatabaseFile.meansDamage(error) {
+            // No version sends what is in it.
+            return 0
+        } catch {
+            // The version that wrote it may find something, wherever that is.
+            return 1
+        }
+    }
+
     private static let servers = "SELECT server FROM outbox_state"
     private static let selection = """
         SELECT id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,

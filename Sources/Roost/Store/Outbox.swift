@@ -12,6 +12,7 @@ import RoostAPI
 /// A row that can't be read, as one that a newer version wrote, stays where it is for a version that can. Only this version goes on without it.
 final class Outbox: Sendable {
     let url: URL?
+    let file: DatabaseFile
     /// The number of the file that was opened: nothing else has it as long as this one is open.
     private let number: UInt64?
     private let connection: Leases<DatabaseQueue>
@@ -34,7 +35,7 @@ final class Outbox: Sendable {
         self.gate = gate
         self.logger = logger
         self.report = report
-        let file = DatabaseFile(
+        file = DatabaseFile(
             url: url, isDurable: true, migrator: Self.migrator, prepare: Self.requireWhole, logger: logger,
             wasSetAside: { report(StorageProblem(.outboxSetAside, $0, $1)) })
         let queue = try file.open()

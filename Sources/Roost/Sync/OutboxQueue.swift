@@ -29,6 +29,8 @@ struct OutboxQueue: Hashable, Sendable {
     var withoutKey: Int64?
     /// Whether a refusal that may pass is being waited out.
     var isWaiting = false
+    /// When that is over, as far as is known.
+    var waitsUntil: Timestamp?
     /// Whether it is one of the first operation alone, which has an end.
     var letsOthersPass = false
     /// Times that the server answered the first one with `internal_error`.

@@ -21,7 +21,11 @@ extension Sync {
     mutating func beginConnecting() {
         // A refusal stays visible while the next attempt is under way: an app has to act on it.
         if case .refused = status {} else { set(.connecting) }
-        guard token == nil else { return open() }
+        guard token == nil else {
+            // It is from an earlier attempt, and may have run out since.
+            isTokenFresh = false
+            return open()
+        }
         phase = .fetchingToken
         guard !isFetchingToken else { return }
         isFetchingToken = true
@@ -43,7 +47,7 @@ extension Sync {
         isFetchingToken = false
         emit(.cancelTimer(.token))
         self.token = token
-        wasTokenWelcomed = false
+        isTokenFresh = true
         if phase == .fetchingToken { open() }
     }
 
@@ -134,7 +138,7 @@ extension Sync {
             return refused(RoostError(.unauthenticated, "The token is for \(welcome.user), not for \(user)."))
         }
         emit(.cancelTimer(.handshake))
-        wasTokenWelcomed = true
+        isTokenFresh = false
         // Whatever a server asked for patience for is over.
         retryAfter = nil
         role = welcome.role
@@ -142,7 +146,7 @@ extension Sync {
         pingInterval = .seconds(min(max(1, welcome.pingIntervalSeconds), 3600))
         silentTicks = 0
         startLiveness(pingInterval / 2)
-        serverTime = welcome.now ?? serverTime
+        serverTime = welcome.now ?? deviceTime ?? serverTime
         met(welcome.server)
         if saved.epoch != welcome.epoch { startAfresh(epoch: welcome.epoch) }
         if mustShowOverlays { showOverlays() }
@@ -185,14 +189,14 @@ extension Sync {
     /// The codes of RFC 6455 with which a server closes a connection because of what it was sent: its bytes, its form or its size.
     private static let codesAboutFrames: Set<UInt16> = [1002, 1003, 1007, 1008, 1009]
 
-    /// An expired or revoked token is an everyday thing, also after a while without a connection: another one is fetched at once, unless the last was
-    /// refused from the start.
+    /// An expired or revoked token is an everyday thing, also after a while without a connection: another one is fetched at once, unless the refused one
+    /// was fetched for this attempt.
     private mutating func renewToken(_ error: RoostError) {
         token = nil
         let wasOnline = isAuthenticated
         endConnection(error)
-        guard wasTokenWelcomed, !wasOnline || attempts == 0 else {
-            return wait(because: WaitingReason(.server, error.message), refusal: wasTokenWelcomed ? nil : error)
+        guard !isTokenFresh, !wasOnline || attempts == 0 else {
+            return wait(because: WaitingReason(.server, error.message), refusal: isTokenFresh ? error : nil)
         }
         attempts += 1
         beginConnecting()
@@ -246,12 +250,15 @@ extension Sync {
         case .waiting where !waitsAsAsked:
             emit(.cancelTimer(.reconnect))
             beginConnecting()
-        case .catchingUp, .online:
+        case .online:
             // Many nudges must not put off the end of a dead connection.
             guard !isBeingProbed else { return }
             isBeingProbed = true
             emit(.ping)
             startLiveness(settings.nudgeTimeout)
+        case .catchingUp:
+            // A sign of life would come behind a page that may be long. The time limit of the resume ends a dead connection.
+            break
         case .waiting, .idle, .fetchingToken, .opening, .authenticating: break
         }
     }

@@ -302,6 +302,7 @@ extension Sync {
             for (channel, queue) in before {
                 if let id = queue.inFlight, queues[channel]?.items[id] != nil { queues[channel]?.inFlight = id }
                 queues[channel]?.isWaiting = queue.isWaiting
+                queues[channel]?.waitsUntil = queue.waitsUntil
                 queues[channel]?.letsOthersPass = queue.letsOthersPass
                 queues[channel]?.retries = queue.retries
             }

@@ -270,8 +270,12 @@ extension Sync {
         waitToSend(in: channel, max(min(settings.backoff.upperBound, doubled), delay ?? .zero))
     }
 
+    /// A queue that waits already doesn't wait longer: it was a refusal of something else, and what waits for that is due when it ends.
     private mutating func waitToSend(in channel: ChannelID?, _ delay: Duration) {
+        let end = serverTime.adding(delay)
+        if let queue = queues[channel], queue.isWaiting, let earlier = queue.waitsUntil, earlier <= end { return }
         queues[channel]?.isWaiting = true
+        queues[channel]?.waitsUntil = end
         emit(.startTimer(.outbox(channel), delay))
     }
 

@@ -74,8 +74,9 @@ struct Sync: Sendable {
     var status = Status.offline
     var connection: Int64 = 0
     var token: String?
-    /// Whether a server has let somebody in with that token.
-    var wasTokenWelcomed = false
+    /// Whether that token was fetched for the attempt to connect that is under way, and no server has let anybody in with it. Any other may have run out
+    /// since it was fetched.
+    var isTokenFresh = false
     var isFetchingToken = false
     var attempts = 0
     var pingInterval = Duration.seconds(30)
@@ -158,9 +159,11 @@ struct Sync: Sendable {
     var mustShowOverlays = false
     /// The server that operations are sent to: the one that was met last.
     var server: String?
-    /// The server's clock, never ahead of it: by its welcome, and by the ticks since then.
+    /// The server's clock, never ahead of it: by its welcome, and by the ticks since then. This device's if the welcome doesn't tell it.
     var serverTime = Timestamp(milliseconds: 0)
     var livenessPause = Duration.zero
+    /// This device's clock when the last connection opened, in place of a server's that doesn't tell its own.
+    var deviceTime: Timestamp?
 
     private(set) var outputs: [Output] = []
 
@@ -190,6 +193,7 @@ struct Sync: Sendable {
         case .nudge: nudge()
         case .token(let token): tokenArrived(token)
         case .tokenFailed(let reason): tokenFailed(reason)
+        case .deviceTime(let time): deviceTime = time
         case .transport(let number, let event): transport(event, of: number)
         case .timer(let timer): fire(timer)
         case .call(let token, let operation): call(operation, for: token)

@@ -108,6 +108,8 @@ extension Sync {
         case nudge
         case token(String)
         case tokenFailed(String)
+        /// What this device's clock says. Comes before a connection opens.
+        case deviceTime(Timestamp)
         /// An event of a connection; the number is that of the ``Output/open(_:)`` that began it.
         case transport(Int64, TransportEvent)
         case timer(Timer)

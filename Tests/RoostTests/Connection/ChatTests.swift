@@ -1,8 +1,9 @@
 import Foundation
 import Logging
-import Roost
 import RoostAPI
 import Testing
+
+@testable import Roost
 
 @MainActor @Suite("Chat", .timeLimit(.minutes(5)))
 struct ChatTests {
@@ -54,6 +55,15 @@ struct ChatTests {
         #expect(error?.code == .internalError && error?.message.contains("couldn't be read") == true)
         _ = try await chat.call(StopTyping(channel: "general"))
         #expect(chat.connection.isOnline)
+        await chat.disconnect()
+    }
+
+    @Test("The machine is told what this device's clock says before a connection opens")
+    func deviceTime() async throws {
+        let clock = ManualClock()
+        clock.advance(by: .seconds(7))
+        let chat = try await ScriptedServer { _ in .nothing }.connected(clock)
+        #expect(await chat.driver.machine?.deviceTime == Timestamp(milliseconds: 7000))
         await chat.disconnect()
     }
 

@@ -172,6 +172,26 @@ struct LogOutTests {
         #expect(isThere && !second.isShared)
     }
 
+    @Test("A folder is another process's once everything of this process that has it has given way, and not before")
+    func severalGiveWay() throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let first = try FolderLock(folder)
+        var second: FolderLock? = try FolderLock(folder)
+        first.giveWay()
+        first.giveWay()
+        #expect(try takeLock() == nil)
+        second?.giveWay()
+        close(try #require(try takeLock()))
+        try second?.takeBack()
+        #expect(try takeLock() == nil)
+        // What is gone needs it no more.
+        second = nil
+        close(try #require(try takeLock()))
+        try first.takeBack()
+        #expect(try takeLock() == nil)
+    }
+
     @Test("A folder that another process made where one was deleted isn't taken for it, nor deleted with it")
     func anothersFolder() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

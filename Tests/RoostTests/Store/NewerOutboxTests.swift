@@ -9,7 +9,9 @@ import Testing
 /// An app that goes back to a former version, and to the newer one again: what `send` returned for is sent.
 @Suite("Store: outboxes of a newer version", .timeLimit(.minutes(5)))
 struct NewerOutboxTests {
-    private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private static let url = URL(filePath: "/")
+    private let folder = URL.temporaryDirectory.appending(
+        components: "roost-\(UUID().uuidString)", SyncFiles.folderName(of: "ann", at: url))
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
     private var file: URL { folder.appending(component: "outbox.sqlite") }
@@ -38,6 +40,14 @@ struct NewerOutboxTests {
         try await DatabaseQueue(path: (file ?? self.file).path, configuration: configuration).write(change)
     }
 
+    /// Logs a user out whose outbox this is.
+    private func logOut(discardingUnsent: Bool = false) async throws {
+        let configuration = Chat.Configuration(
+            storage: .directory(folder.deletingLastPathComponent()), logger: logger, transport: TinyServer())
+        let chat = Chat(url: Self.url, user: "ann", configuration: configuration) { "token" }
+        try await chat.logOut(discardingUnsent: discardingUnsent)
+    }
+
     private func newer() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains(".newer-") }
             .filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }.sorted()
@@ -54,7 +64,7 @@ struct NewerOutboxTests {
         "R08 I4 what a newer version left is taken over by one that knows it, before what came later, in its order and with its keys"
     )
     func takenOver() async throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
+        defer { try? FileManager.default.removeItem(at: folder.deletingLastPathComponent()) }
         let hide = item(7, 20, .hide(HideChannel(channel: "general")), sentAt: 1000)
         var refused = item(8, 21, message("refused"))
         refused.failure = RoostError(.notPermitted, "No.")
@@ -80,7 +90,7 @@ struct NewerOutboxTests {
 
     @Test("R08 of several that were set aside each is taken over, those first that were set aside first; a damaged one stays")
     func several() async throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
+        defer { try? FileManager.default.removeItem(at: folder.deletingLastPathComponent()) }
         for number in 1...3 as ClosedRange<Int64> {
             try await leave([item(number, 5, message("\(number)"))], step: "98")
             _ = try outbox()
@@ -96,9 +106,37 @@ struct NewerOutboxTests {
         #expect(try newer() == [names[1]])
     }
 
+    @Test(
+        "R08 who logs out isn't rid of what a newer version kept without a word; what is damaged nobody sends, and it doesn't count"
+    )
+    func loggedOut() async throws {
+        defer { try? FileManager.default.removeItem(at: folder.deletingLastPathComponent()) }
+        let isThere = { FileManager.default.fileExists(atPath: folder.path) }
+        try await leave([item(1, 1, message("a")), item(2, 2, message("b"))], step: "98")
+        try await outbox().apply([.put(item(3, 3, message("c")))])
+        await #expect(throws: UnsentOperations(count: 3)) { try await logOut() }
+        // A file of which this version can't tell what is in it.
+        try await steps(in: folder.appending(component: try newer()[0])) {
+            try $0.execute(sql: "ALTER TABLE operations RENAME TO requests")
+        }
+        await #expect(throws: UnsentOperations(count: 2)) { try await logOut() }
+        try await outbox().apply([.remove(3, of: "general")])
+        await #expect(throws: UnsentOperations(count: 1)) { try await logOut() }
+        #expect(isThere())
+        let damaged = folder.appending(component: try newer()[0])
+        for part in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: damaged.path + part) }
+        try Data(repeating: 7, count: 10_000).write(to: damaged)
+        try await logOut()
+        #expect(!isThere())
+
+        try await leave([item(1, 1, message("a"))], step: "98")
+        try await logOut(discardingUnsent: true)
+        #expect(!isThere())
+    }
+
     @Test("R08 rows that were taken over already, before the process ended, are there once")
     func endedBetween() async throws {
-        defer { try? FileManager.default.removeItem(at: folder) }
+        defer { try? FileManager.default.removeItem(at: folder.deletingLastPathComponent()) }
         let items = [item(7, 1, message("a")), item(8, 2, message("b"))]
         try await leave(items, step: "98")
         try await outbox().apply([.put(items[0])])

@@ -112,6 +112,48 @@ struct ConnectionTests {
         }
     }
 
+    @Test(
+        "A token that was kept since no server answered, and ran out meanwhile, is replaced without a word; the next one has to be good"
+    )
+    func keptTokenExpired() async throws {
+        for code in ["token_expired", "token_revoked"] {
+            var client = try await Harness()
+            try await client.feed(.start)
+            try await client.feed(.token("token"))
+            try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+            try await client.feed(.timer(.reconnect))
+            try await client.feed(.transport(client.sync.connection, .opened))
+            _ = client.take()
+            let frame = #"{"error":{"code":"\#(code)","message":"Over."}}"#
+            try await client.receive(text: frame)
+            #expect(client.take().contains(.fetchToken) && client.sync.status == .connecting)
+            try await client.feed(.token("another"))
+            try await client.feed(.transport(client.sync.connection, .opened))
+            _ = client.take()
+            try await client.receive(text: frame)
+            guard case .refused = client.sync.status else {
+                Issue.record("\(client.sync.status)")
+                continue
+            }
+            #expect(!client.take().contains(.fetchToken))
+        }
+    }
+
+    @Test("I4 A server that doesn't tell its clock goes by this device's: the keys of operations are of today")
+    func noClock() async throws {
+        var client = try await Harness()
+        let today = Timestamp(milliseconds: 1_800_000_000_000)
+        try await client.feed(.start)
+        try await client.feed(.token("token"))
+        try await client.feed(.deviceTime(today))
+        try await client.feed(.transport(client.sync.connection, .opened))
+        try await client.receive(text: #"{"welcome":{"user":"ann","epoch":"first","pingIntervalSeconds":30}}"#)
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        try await client.enqueue(.hide(HideChannel(channel: Harness.channel)))
+        let key = try #require(client.keys["channel.hide"]?.last ?? nil)
+        #expect(try IdempotencyKey(key).madeAt == today)
+    }
+
     @Test("A token that the server can't read isn't kept: the next attempt asks for another one, and the app is told")
     func unreadableToken() async throws {
         var client = try await Harness()
@@ -317,6 +359,17 @@ struct ConnectionTests {
             return
         }
         #expect(reason.message == "nothing was heard for 5.0 seconds after a ping")
+    }
+
+    @Test("A nudge asks for no sign of life that would come behind a long page of what was missed")
+    func nudgedWhileCatchingUp() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        _ = client.take()
+        try await client.feed(.nudge)
+        #expect(client.sync.phase == .catchingUp && client.take() == [])
+        try await client.feed(.timer(.liveness))
+        #expect(client.sync.phase == .catchingUp)
     }
 
     @Test("Calls fail while offline, when the connection is lost, and when no answer comes")

@@ -124,6 +124,29 @@ struct OutboxWaitTests {
         #expect(client.inFlight == "c1")
     }
 
+    @Test("R08 what overtakes a waiting message, and is refused for longer, doesn't put the message off")
+    func notPutOff() async throws {
+        var client = try await client()
+        func silenced(_ seconds: Int64) -> RoostError {
+            RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 1000 * seconds))
+        }
+        try await client.send("hi", clientId: "c1")
+        try await client.refuse("message.send", with: silenced(600))
+        #expect(pauses(&client) == [.seconds(600)])
+        try await client.enqueue(read)
+        try await client.refuse("reading.mark", with: silenced(7200))
+        try await client.enqueue(.mute(MuteNotifications(channel: Self.channel)))
+        try await client.refuse(
+            "channel.muteNotifications", with: RoostError(.overloaded, "Later.", retryAfterMilliseconds: 3_600_000))
+        #expect(pauses(&client) == [])
+        try await client.feed(.timer(.outbox(Self.channel)))
+        #expect(client.inFlight == "c1")
+        // Sooner it may be.
+        try await client.refuse("message.send", with: silenced(600))
+        try await client.refuse("channel.muteNotifications", with: silenced(60))
+        #expect(pauses(&client) == [.seconds(600), .seconds(60)])
+    }
+
     @Test("R08 what may overtake doesn't overtake itself while it waits for the end of its own refusal")
     func overtakingItself() async throws {
         var client = try await client()
