@@ -63,6 +63,9 @@ public final class Chat: Sendable {
         return preferences
     }
 
+    /// Returns once the preferences show what is on the disk, if the app has them.
+    @MainActor func showPreferences() async { await livePreferences?.showNow() }
+
     /// The unread messages of all of the user's channels, as a live object (AM-44).
     @MainActor public var unread: LiveUnread {
         if let liveUnread { return liveUnread }

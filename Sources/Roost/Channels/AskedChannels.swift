@@ -24,6 +24,8 @@ final class AskedChannels: ChannelSource {
     private var matching: [ChannelID: Bool] = [:]
     /// What has changed since the server was asked for all pages; nil while it isn't.
     private var changedMeanwhile: StoreChange?
+    /// Whether a change couldn't be looked at, and the server hasn't been asked since.
+    private var hasMissedChange = false
 
     /// A channel as the store has it.
     private struct StoredChannel: Sendable {
@@ -67,6 +69,18 @@ final class AskedChannels: ChannelSource {
         // What changed before the first answer is part of it. Of a change of everything, only what it names counts: everything changes at
         // the beginning, and with another epoch, after which the server is asked.
         guard isLoaded else { return }
+        do {
+            try await show(change)
+        } catch {
+            // What came with it is only found by asking for everything. If it was cancelled, the app has asked for something else.
+            hasMissedChange = true
+            if !(error is CancellationError) { ask() }
+            throw error
+        }
+        if hasMissedChange { ask() }
+    }
+
+    private func show(_ change: StoreChange) async throws {
         var mustAskAgain = namesUsers && !change.members.union(change.memberships).isEmpty
         var isConcerned = change.isEverything || change.users.contains { users[$0] != nil }
         for channel in try await stored(change.channels) where channel.isFollowed || change.memberships.contains(channel.id) {
@@ -154,7 +168,7 @@ final class AskedChannels: ChannelSource {
             matching = [:]
             for match in matches where !match.hasOverlay { matching[match.id] = match.isMember }
             try await introduce()
-            isLoaded = true
+            (isLoaded, hasMissedChange) = (true, false)
             guard let change = changedMeanwhile else { return }
             changedMeanwhile = nil
             try await follow(change)

@@ -37,8 +37,9 @@ extension Chat {
     /// What happens from now on in the user's channels and to the user's own data, in the order in which it is stored.
     ///
     ///     for await event in chat.events {
-    ///         guard case .happened(let news) = event, news.kind == .messageNew, !news.isOwn else { continue }
-    ///         playSound()
+    ///         guard case .happened(let news) = event, news.kind == .messageNew, !news.isOwn, let message = news.message else { continue }
+    ///         // Silent messages, and what the server says itself, aren't meant to be heard.
+    ///         if !message.isSilent, message.kind != .system { playSound() }
     ///     }
     ///
     /// An event comes after its rows are in this device's store. What happened while the client was away isn't told as if it happened now:

@@ -42,6 +42,8 @@ public final class InvitationList {
     @ObservationIgnored private var isAsking = false
     /// The invitations for whose channels this connection's server was asked. One that it doesn't give it isn't asked for again.
     @ObservationIgnored private var asked: Set<InvitationItem.ID> = []
+    /// Whether a change couldn't be looked at: what came with it is only found by reading again.
+    @ObservationIgnored private var hasMissedChange = false
     @ObservationIgnored private let observers = ListObservers<InvitationItem>()
 
     init(of chat: Chat) {
@@ -54,12 +56,18 @@ public final class InvitationList {
                 await self?.fetchChannels()
             },
             changed: { [weak self] change in
-                // The topic tells of users too, whether they have invited this one or not.
-                guard let self,
-                    change.isEverything || change.isOwn || items.contains(where: { change.users.contains($0.inviter.userId) })
-                else { return }
-                await follower.work(isQuestion: false) { [weak self] in try await self?.reload() }
+                guard let self, hasMissedChange || concerns(change) else { return }
+                hasMissedChange = true
+                // Reading the store doesn't answer what the server is asked once more in a while.
+                if case .done = await follower.work(isQuestion: false, { [weak self] in try await self?.reload() }) {
+                    hasMissedChange = false
+                }
             })
+    }
+
+    /// The list's topic tells of users too, whether they have invited this one or not.
+    private func concerns(_ change: StoreChange) -> Bool {
+        change.isEverything || change.isOwn || items.contains { change.users.contains($0.inviter.userId) }
     }
 
     /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).

@@ -19,18 +19,20 @@ extension LiveChannel {
     /// - Throws: `RoostError` with `not_found` for one that the user can't see, or that was deleted for good; and as ``Chat/call(_:)`` does.
     public func message(_ message: MessageID) async throws -> Message {
         let id = id
-        let store = try? await chat.driver.files().store
-        let cached = try? await store?.read { try $0.message(message, in: id) }
+        let files = try? await chat.driver.files()
+        // The outbox first, as lists do: a change leaves it after what it did is in the cache.
+        let outbox = try? await files?.outbox.saved(of: id)
+        let cached = try? await files?.store.read { try $0.message(message, in: id) }
         let found = if let cached { cached } else { try await chat.call(GetMessage(channel: id, message: message)) }
-        guard let overlay = try? await store?.read({ try $0.overlay(of: id) }) else { return found }
-        if let concealed = overlay.concealedSeq, found.seq <= concealed {
+        let overlay = try? await files?.store.read { try $0.overlay(of: id) }
+        if let concealed = overlay?.concealedSeq, found.seq <= concealed {
             throw RoostError(.notFound, "There is no such message.", field: "message")
         }
-        return overlay.applied(to: found)
+        return outbox?.applied(to: found, of: chat.user) ?? overlay?.applied(to: found) ?? found
     }
 
-    /// Sends a message. When this returns, it is on this device's disk and shown as pending. It is sent as soon as possible, after the ones
-    /// before it, even after a restart. If it has the text of the channel's draft (``draft()``), the draft is removed.
+    /// Sends a message. When this returns, it is on this device's disk, and lists show it as pending right after. It is sent as soon as possible, after the
+    /// ones before it, even after a restart. If it has the text of the channel's draft (``draft()``), the draft is removed.
     ///
     /// - Returns: The client id of the message, by which a list shows its state.
     /// - Throws: `RoostError` with the code of a limit that the message exceeds, `unavailable` if this device can't store it.
@@ -48,6 +50,8 @@ extension LiveChannel {
 
     /// Sends a message and waits until the server has it on disk; offline, that may be long. Cancelling ends the wait, not the sending.
     ///
+    /// A refusal that has an end, as in a channel that is silenced for an hour, isn't thrown: the message is sent again then, and this waits, unless
+    /// ``Chat/Configuration/waitsForEndOfRefusal`` is off.
     /// - Throws: As ``send(_:)-(MessageDraft)``, and the code with which the server refused the message: `not_member`,
     ///   `not_permitted`, `not_found`. The refused message stays in the list until it is retried or discarded.
     @discardableResult
@@ -63,8 +67,8 @@ extension LiveChannel {
         return operation
     }
 
-    /// Replaces the given parts of a message's content (SB-58). It is on this device's disk and shown when this returns, and is sent as soon as
-    /// possible, even after a restart. If the server refuses it, the row shows the message as it was, and ``MessageItem/change`` says why.
+    /// Replaces the given parts of a message's content (SB-58). It is on this device's disk when this returns; lists show it right after, and it is sent as
+    /// soon as possible, even after a restart. If the server refuses it, the row shows the message as it was, and ``MessageItem/change`` says why.
     ///
     /// `Chat.call(EditMessage(…))` waits for the server instead.
     /// - Throws: `RoostError` with the code of a limit, `unavailable` when this device can't store it.

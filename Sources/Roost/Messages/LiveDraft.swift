@@ -62,8 +62,8 @@ extension LiveChannel {
 
     /// Replaces the user's draft in this channel, on all of their devices. An empty text removes it; so does sending a message with the same text.
     ///
-    /// Call this on each change of the text. The draft is on this device's disk and shown when this returns, and is sent a second later, with what was typed
-    /// meanwhile.
+    /// Call this on each change of the text. The draft is on this device's disk when this returns; live drafts show it right after, and it is sent a second
+    /// later, with what was typed meanwhile.
     /// - Parameters:
     ///   - text: Up to `Limits.messageTextLength` characters.
     ///   - metadata: The app's own data, an object, such as whom the draft mentions or what it answers. Ignored if the text is empty.

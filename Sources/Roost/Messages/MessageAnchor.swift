@@ -9,7 +9,7 @@ public enum MessageAnchor: Hashable, Sendable {
     case firstUnread
     /// At a message. If it is deleted, its place is still there.
     case message(MessageID)
-    /// At the first message that was sent at a time or after it (SB-55); at the newest if there is none.
+    /// At the first message that was sent at a time or after it (SB-55); at the newest if there is none. Messages that this version can't read are passed over.
     case time(Timestamp)
 }
 
@@ -65,15 +65,37 @@ enum MessageOpening: Hashable, Sendable {
             return position.holds(seq) ? .read(.open(seq)) : .fetch(.around(seq))
         }
     }
+
+    /// Where a list goes whose page has come and doesn't lead to its place, since this version can't read what is there. Nil for a message.
+    func moveWithoutPage(in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
+        switch self {
+        case .message: nil
+        case .time(let time): try database.messageState(of: channel)?.nearestMove(to: time, in: channel, database) ?? .newest
+        case .newest, .firstUnread, .seq: .newest
+        }
+    }
 }
 
 extension MessageState {
+    /// The first message that the user may see. What is concealed can't be requested: a part begins where the channel does for this user.
+    private var first: Seq { floor.addingWithSaturation(1) }
+    private var visibleParts: [ClosedRange<Seq>] {
+        ([position.windowStart...Seq.max] + position.stretches).filter { floor < $0.upperBound }
+    }
+
+    private func cached(_ part: ClosedRange<Seq>, of channel: ChannelID, _ database: Database) -> CachedPart {
+        CachedPart(channel: channel, range: max(part.lowerBound, first)...part.upperBound, database: database)
+    }
+
+    /// How a list gets to the first cached message since a time, whether it is the first or not; nil if there is none.
+    fileprivate func nearestMove(to time: Timestamp, in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
+        try visibleParts.compactMap { try cached($0, of: channel, database).firstSeq(from: time) }.min().map { .open($0) }
+    }
+
     /// How a list gets to the first message since a time; nil if it isn't cached that it is the first.
     fileprivate func move(to time: Timestamp, in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
-        for part in [position.windowStart...Seq.max] + position.stretches where floor < part.upperBound {
-            // What is concealed can't be requested: the part begins where the channel does for this user.
-            let first = floor.addingWithSaturation(1)
-            let cached = CachedPart(channel: channel, range: max(part.lowerBound, first)...part.upperBound, database: database)
+        for part in visibleParts {
+            let cached = cached(part, of: channel, database)
             let isFromTheBeginning = part.lowerBound <= first
             guard let seq = try cached.firstSeq(from: time) else {
                 let isBeforeAll = try isFromTheBeginning || cached.hasMessage(after: 0)

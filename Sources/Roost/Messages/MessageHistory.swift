@@ -10,7 +10,7 @@ extension LiveChannel {
     ///   - newestFirst: The order within a page (SB-49).
     ///   - kinds: Only messages of these kinds; nil for all (SB-53).
     ///   - customType: Only messages with this custom type; nil for all.
-    ///   - senders: Only messages of these users, 20 at most; nil for all.
+    ///   - senders: Only messages of these users, 20 at most, without the server's own unless `kinds` names them; nil for all.
     public func history(
         from place: MessageHistory.Place = .newest, limit: Int = 30, newestFirst: Bool = true, kinds: [MessageKind]? = nil,
         customType: String? = nil, senders: [UserID]? = nil

@@ -11,8 +11,8 @@ public import RoostAPI
 /// channel, the newest 300 are shown; ``Chat/outbox`` has all of them.
 ///
 /// If the messages at the anchor aren't on this device, they are fetched, and ``phase`` is `loading` until they arrive. Without a connection,
-/// the list meanwhile shows the newest messages that this device has. If the user may not see the anchor's message, or it was
-/// deleted for good, the phase is `refused` with `not_found`; ``showNewest()`` goes on from there.
+/// the list meanwhile shows the newest messages that this device has. If the user may not see the anchor's message, it was
+/// deleted for good, or this version can't read it, the phase is `refused` with `not_found`; ``showNewest()`` goes on from there.
 ///
 /// This device only knows the messages of channels that the user is a member of. Of another one, the list shows no more than the user's own messages on
 /// their way: the phase is `unavailable` until there is a connection, and `refused` with `not_member` then, until the user joins the channel.
@@ -352,14 +352,31 @@ public final class MessageList {
 
     private func fetch(_ load: MessageLoad, for place: MessageOpening) async {
         do {
-            // Half of a page is on either side.
-            try await driver.load(load, in: channelId, limit: max(pageSize, 2))
-            failures = 0
-            await follower.work { try await self.read(.stay) }
+            // A channel that begins afresh behind the page takes it with it: then it is asked for once more.
+            for _ in 0..<2 {
+                // Half of a page is on either side.
+                try await driver.load(load, in: channelId, limit: max(pageSize, 2))
+                failures = 0
+                guard case .done = await follower.work({ try await self.read(.stay) }) else { return }
+                guard load != .newest, opening == place, missing == load else { return }
+            }
+            await goOn(without: place)
         } catch let error as RoostError where !error.isRetryable {
             if opening == place { follower.refused(error) }
         } catch {
             tryAgain(after: error)
+        }
+    }
+
+    /// The server has given the page, and this version can't read what is at its place.
+    private func goOn(without place: MessageOpening) async {
+        let channel = channelId
+        await follower.work {
+            let move = try await self.driver.files().store.read { try place.moveWithoutPage(in: channel, $0) }
+            guard self.opening == place else { return }
+            guard let move else { throw RoostError(.notFound, "This version can't read the message.", field: "message") }
+            (self.opening, self.awaitsUnread) = (nil, false)
+            try await self.read(move)
         }
     }
 

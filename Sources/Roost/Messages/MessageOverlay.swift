@@ -52,6 +52,24 @@ extension MessageContent {
     }
 }
 
+extension SavedOutbox {
+    /// A message as a list shows it, with the user's changes of it that are here.
+    func applied(to message: Message, of user: UserID) -> Message {
+        let target = ChangedMessage.stored(message.messageId)
+        // One that was on its way when it was changed may still be named by its client id.
+        let former = message.sender == user ? ChangedMessage.sent(message.clientId) : nil
+        let changes = items.filter { item in
+            !item.isRefused && !item.isForAnother(than: server) && item.operation.changed.contains { $0 == target || $0 == former }
+        }
+        let resolved = changes.map { change in
+            var change = change
+            change.operation = change.operation.resolved(message.messageId)
+            return change
+        }
+        return Overlay(resolved).applied(to: message)
+    }
+}
+
 extension Overlay {
     /// A message as it is shown.
     func applied(to message: Message) -> Message {

@@ -84,6 +84,9 @@ extension Sync {
             }
             if position.hasHole, place.side != .before(position.windowStart) { throw refresh(place.channel) }
             store(page, of: load, at: place, position)
+            guard !page.isAhead(of: position.cursor, at: place.side) else {
+                throw RoostError(.unavailable, "The end of the page comes with the channel's events.")
+            }
             for token in load.waiting { emit(.reply(token, .success([]))) }
         } catch {
             let refusal = error as? RoostError ?? RoostError(.internalError, "The page couldn't be read: \(error)")
@@ -197,6 +200,14 @@ private struct HistoryPage: Decodable {
         guard !rows.problems.isEmpty else { return }
         let places = try? decoder.container(keyedBy: MessageKeys.self).decode([Attempt<Place>].self, forKey: .messages)
         seqs = places?.compactMap { $0.row?.seq } ?? seqs
+    }
+
+    /// Whether what was asked for may be among the messages that are the stream's to bring, so that the page doesn't have it.
+    func isAhead(of cursor: Seq, at side: HistoryPlace.Side) -> Bool {
+        switch side {
+        case .aroundMessage, .aroundTime: seqs.contains { $0 > cursor }
+        case .before, .after, .around: false
+        }
     }
 
     /// The range of which the page has all messages. What comes after the cursor is the stream's to bring.

@@ -35,6 +35,7 @@ extension Chat {
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public nonisolated(nonsending) func setAutoAcceptInvitations(_ accepts: Bool) async throws {
         try await driver.enqueue(.preferences(UpdatePreferences(autoAcceptInvitations: accepts)))
+        await showPreferences()
     }
 
     /// Decides what others are told of the user: that they are typing, how far they have read, how far messages have arrived, and that they are online and watch
@@ -49,6 +50,7 @@ extension Chat {
         let update = UpdatePreferences(
             sharesTyping: typing, sharesReading: reading, sharesDelivery: delivery, sharesPresence: presence)
         try await driver.enqueue(.preferences(update))
+        await showPreferences()
     }
 
     /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes one. Everybody who has one of

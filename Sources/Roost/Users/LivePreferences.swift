@@ -31,10 +31,10 @@ public final class LivePreferences {
         follower = Follower(driver)
         follower.follow(
             .own,
-            changed: { [weak self] change in
+            reload: { [weak self] change in
                 // The topic tells of users too.
                 guard change.isEverything || change.isOwn else { return }
-                await self?.follower.work { [weak self] in try await self?.reload() }
+                try await self?.reload()
             })
     }
 
@@ -54,6 +54,9 @@ public final class LivePreferences {
     public func observe(_ callback: @escaping @MainActor (Preferences) -> Void) -> ObservationToken {
         observers.add(startingWith: follower.hasAnswer ? preferences : nil, callback)
     }
+
+    /// What the user has changed is on the disk: returns once it is shown.
+    func showNow() async { await follower.work { [weak self] in try await self?.reload() } }
 
     private func reload() async throws {
         let preferences = try await driver.files().store.read { try $0.preferences() }

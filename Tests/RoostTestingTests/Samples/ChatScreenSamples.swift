@@ -18,11 +18,12 @@ final class ChatScreenModel {
     var title: String { channel.channel?.displayName ?? "\(channel.id)" }
     var canSend: Bool { !draft.isEmpty && channel.hasPermission(.messageSend) }
 
-    /// The message is on this device's disk, and in the list, when this returns.
+    /// The message is on this device's disk when this returns, and in the list right after.
     func send() async {
         let text = draft
         draft = ""
-        await attempt { _ = try await self.channel.send(text) }
+        let isKept = await attempt { _ = try await self.channel.send(text) }
+        if !isKept, draft.isEmpty { draft = text }
     }
 
     /// Called for each row that becomes visible.
@@ -33,18 +34,21 @@ final class ChatScreenModel {
         await attempt { try await self.messages.loadNewer() }
     }
 
-    func retry(_ item: MessageItem) async { await messages.retry(item.clientId) }
-    func discard(_ item: MessageItem) async { await messages.discard(item.clientId) }
+    func retry(_ item: MessageItem) async { await messages.retry(item) }
+    func discard(_ item: MessageItem) async { await messages.discard(item) }
 
     /// Shows refusals. Without a connection there is nothing to show: the next row that appears tries again.
-    private func attempt(_ step: () async throws -> Void) async {
+    @discardableResult
+    private func attempt(_ step: () async throws -> Void) async -> Bool {
         do {
             try await step()
             problem = nil
+            return true
         } catch let error as RoostError where error.code == .notConnected {
-            return
+            return false
         } catch {
             problem = error.localizedDescription
+            return false
         }
     }
 }

@@ -92,6 +92,41 @@ struct AskedChannelsTests {
         await chat.disconnect()
     }
 
+    @Test(
+        "AM-33 R08 after a change for which the store couldn't be read, the server is asked again, once the store can be read",
+        arguments: [true, false])
+    func missedChange(isReadInTime: Bool) async throws {
+        let only = view("a", createdAt: 1)
+        let server = ScriptedServer { call in
+            call.operation == "channel.query" ? .result(Page(items: [only])) : .error(.notFound("operation"))
+        }
+        func askedCount() async -> Int { await server.operations().count { $0 == "channel.query" } }
+        let clock = ManualClock()
+        let chat = try await server.connected(clock)
+        let list = chat.channels(matching: ChannelQuery(membership: .notMember), pageSize: 2)
+        try await list.loaded()
+        let store = try await chat.driver.files().store
+        // The change of everything that a list begins with has passed.
+        await letOthersRun()
+        try await store.change { try $0.run("ALTER TABLE channels RENAME TO hidden") }
+        store.signals.signal(StoreChange(channels: ["a"]))
+        try await until { list.phase.error != nil && clock.ends.contains(.milliseconds(250)) }
+        if !isReadInTime {
+            clock.advance(by: .milliseconds(250))
+            await letOthersRun()
+        }
+        #expect(await askedCount() == 1)
+        try await store.change { try $0.run("ALTER TABLE hidden RENAME TO channels") }
+        if !isReadInTime {
+            store.signals.signal(StoreChange(channels: ["b"]))
+            try await until { clock.ends.contains(.milliseconds(500)) }
+        }
+        clock.advance(by: .milliseconds(250))
+        try await until { await askedCount() == 2 }
+        try await until { list.phase == .loaded }
+        await chat.disconnect()
+    }
+
     @Test("SB-31 SB-32 A list by members is asked for again when somebody comes; a refusal is the list's")
     func byMembers() async throws {
         let turn = Turn()

@@ -80,6 +80,44 @@ struct OwnChangeTests {
         await chat.disconnect()
     }
 
+    @Test("R08 a message by its id has what the user has changed of it, however many newer messages were changed since")
+    func manyChanged() async throws {
+        let server = ScriptedServer { _ in .nothing }
+        let chat = try await connected(server)
+        let store = try await chat.driver.files().store
+        for seq: Seq in 4...20 { try await server.send(alone(message(seq, "m\(seq)"))) }
+        try await until { try await store.savedState().channels[Harness.channel]?.cursor == 20 }
+        let general = chat.channel(channelId)
+        for seq: Seq in 2...20 { try await general.edit(MessageID(rawValue: seq), text: "edited") }
+        let list = general.messages()
+        try await list.loaded()
+        for item in list.items {
+            let stored = try #require(item.message)
+            #expect(item.text == "edited")
+            #expect(try await general.message(stored.messageId).text == "edited")
+        }
+        #expect(list.items.count == 19)
+        await chat.disconnect()
+    }
+
+    @Test("R08 what was changed while a message was on its way counts, and what was refused or is meant for another server doesn't")
+    func changesThatCount() {
+        func item(_ text: String, of client: ClientID? = nil, server: String? = "server", isRefused: Bool = false) -> OutboxItem {
+            let edit = EditMessage(channel: channelId, message: MessageID(rawValue: client == nil ? 2 : 0), text: text)
+            let failure = isRefused ? RoostError(.notPermitted, "No.") : nil
+            return OutboxItem(
+                id: 1, number: 1, operation: .edit(edit, of: client), createdAt: Timestamp(milliseconds: 5), server: server,
+                failure: failure)
+        }
+        let own = message(2, "old", by: "ann", clientId: "c1")
+        func text(_ change: OutboxItem, _ message: Message) -> String? {
+            SavedOutbox(items: [change], server: "server").applied(to: message, of: "ann").text
+        }
+        #expect(text(item("new"), own) == "new" && text(item("new", of: "c1"), own) == "new")
+        #expect(text(item("new", of: "c1"), message(2, "old", clientId: "c1")) == "old")
+        #expect(text(item("new", server: "other"), own) == "old" && text(item("new", isRefused: true), own) == "old")
+    }
+
     @Test("R08 SB-59 a row shows what several changes on their way come to, as the last message of a list does")
     func row() throws {
         let (id, other) = (MessageID(rawValue: 2), MessageID(rawValue: 3))

@@ -1,0 +1,49 @@
+import Roost
+import RoostAPI
+import RoostTesting
+import Testing
+
+/// The model of the article on a chat screen, which apps begin with.
+@MainActor @Suite("Samples: the chat screen", .timeLimit(.minutes(5)))
+struct ChatScreenModelTests {
+    @Test("A text that can't be sent is back in the field, with the reason; one that is sent isn't")
+    func refusedText() async throws {
+        let server = try await RoostTestServer()
+        let screen = ChatScreenModel("general", of: server.chat(as: "ann"))
+        let long = String(repeating: "x", count: Limits.messageTextLength + 1)
+        screen.draft = long
+        await screen.send()
+        #expect(screen.draft == long && screen.problem != nil)
+        screen.draft = "short"
+        await screen.send()
+        #expect(screen.draft == "" && screen.problem == nil)
+        try await server.stop()
+    }
+
+    @Test("A refused change of somebody else's message is discarded")
+    func refusedChange() async throws {
+        let server = try await RoostTestServer()
+        let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
+        try await ann.connect()
+        try await bob.connect()
+        try await bob.createChannel("general")
+        try await ann.joinChannel("general")
+        try await bob.channel("general").sendConfirmed("bob's")
+        let screen = ChatScreenModel("general", of: ann)
+        for await update in screen.messages.updates where update.items.last?.text == "bob's" { break }
+        let message = try #require(screen.messages.items.last?.message)
+        try await screen.channel.edit(message.messageId, text: "ann's")
+        var refused: MessageItem?
+        for await update in screen.messages.updates {
+            guard let item = update.items.last, case .failed = item.change else { continue }
+            refused = item
+            break
+        }
+        await screen.discard(try #require(refused))
+        for await update in screen.messages.updates where update.items.last?.change == nil { break }
+        #expect(screen.messages.items.last?.text == "bob's")
+        await ann.disconnect()
+        await bob.disconnect()
+        try await server.stop()
+    }
+}
