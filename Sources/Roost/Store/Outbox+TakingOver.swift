@@ -46,7 +46,7 @@ extension Outbox {
             let count = try former.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM operations") ?? 0 }
             try former.close()
             return count
-        } catch  where DatabaseFile.meansDamage(error) {
+        } catch let error as DatabaseError where DatabaseFile.meansDamage(error) {
             // No version sends what is in it.
             return 0
         } catch {

@@ -70,7 +70,7 @@ struct CrowdBenchmark: Benchmark {
         return [
             figure("server CPU per start and stop of watching, \(what)", watching),
             figure("server CPU per member who goes and comes, told to 50 watchers, \(what)", presence),
-            figure("server CPU per mark, told to 50 watchers, \(what)", marks),
+            figure("server CPU per mark, \(what)", marks),
             Figure("a watcher is told that a connection has ended, after p99", ends, "ms", goals: [.atMost(1000)]),
         ]
     }
