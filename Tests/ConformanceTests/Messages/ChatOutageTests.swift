@@ -62,14 +62,15 @@ import Testing
         try await ann.wait(for: "reconnecting in")
         try await bob.call(RemoveMembers(channel: "team", users: ["ann"]))
         proxy.setMode(.pass)
+        // A line that is typed doesn't wait for the next attempt. Its own question comes too early, before there is a connection.
         ann.type("/who\r")
-        try await ann.wait(for: "you aren't a member of #team any more")
-        // Asking again says it again: the line that was typed took the first one away.
+        try await ann.wait(for: "#team · you aren't a member any more")
+        try await ann.wait(for: "● online")
         ann.type("/who\rx")
         try await ann.wait("the words") { lines in
-            lines.last == "> x" && lines.contains { $0.contains("you aren't a member of #team any more") }
+            lines.last == "> x" && lines.contains { $0.contains("you aren't a member of #team any more; /list shows") }
         }
-        #expect(!ann.lines.contains { $0.contains("not_member") })
+        #expect(!ann.lines.contains { $0.contains("not_member") || $0.contains("invite_required") })
         ann.type("\u{03}")
         try await ann.end()
         await proxy.stop()

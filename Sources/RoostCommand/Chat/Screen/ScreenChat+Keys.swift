@@ -193,7 +193,8 @@ extension ScreenChat {
         switch refusal?.code {
         case .notConnected, .unavailable: tellFailure((command.map { "\($0): " } ?? "") + line, isOutage: true)
         // A private channel doesn't tell others that it exists.
-        case .notMember where reading.hasLeft, .notFound where reading.hasLeft && refusal?.field == "channel":
+        case .notMember where state.hasLeft, .inviteRequired where state.hasLeft,
+            .notFound where state.hasLeft && refusal?.field == "channel":
             tellFailure(room.absence)
         default: tellFailure(line)
         }

@@ -5,6 +5,7 @@ import RoostAPI
 extension ScreenChat {
     /// Joins once; watches again on each connection, because a watch ends with it.
     func enter() {
+        noteMembership(of: room.channel.view)
         let (isFirst, room) = (!reading.hasEntered, room)
         attempt { screen in
             if isFirst, try await room.enter() { screen.events.yield(.notice("the channel was new: it was made just now")) }
@@ -12,6 +13,11 @@ extension ScreenChat {
             screen.reading.hasEntered = true
             screen.events.yield(.watched(try await room.channel.watch(limit: 1)))
         }
+    }
+
+    /// Whoever is a member while there is a connection needn't join, and doesn't later: whoever removes them meanwhile means it.
+    func noteMembership(of view: ChannelView?) {
+        if state.status == .online, view?.membership?.state == .member { reading.hasEntered = true }
     }
 
     /// Marks messages in view at the bottom as read.

@@ -33,8 +33,6 @@ final class ScreenChat {
         var marker = UnreadMarker()
         /// Whether the user last was a member, so that a removal is shown.
         var isMember = false
-        /// Whether they were one before, and were told that they aren't any more.
-        var hasLeft = false
         /// The place that was asked for and isn't in view yet.
         var goal: MessageAnchor?
         /// Whether the newest messages were asked for and aren't in view yet.
@@ -208,17 +206,18 @@ final class ScreenChat {
     }
 
     private func show(_ view: ChannelView?) {
+        noteMembership(of: view)
         state.displayName = view?.channel.displayName?.safe()
         guard let view, let membership = view.membership, membership.state == .member else {
             (state.memberCount, state.onlineCount) = (nil, nil)
             if reading.isMember {
-                reading.hasLeft = true
+                state.hasLeft = true
                 tell(room.absence)
             }
             (reading.isMember, reading.marker) = (false, UnreadMarker())
             return
         }
-        (reading.isMember, reading.hasLeft) = (true, false)
+        (reading.isMember, state.hasLeft) = (true, false)
         state.memberCount = view.channel.counters.memberCount
         reading.marker.take(
             unreadCount: view.unreadCount, readSeq: membership.readSeq, newest: newestSeq, isOnline: state.status == .online,

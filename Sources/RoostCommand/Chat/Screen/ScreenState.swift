@@ -47,6 +47,8 @@ struct ScreenState {
     /// Channels with unread messages, without this one.
     var unreadElsewhere: [(name: String, count: Int)] = []
 
+    /// Whether the user was a member, and isn't any more.
+    var hasLeft = false
     var rows: [Row] = []
     var hasOlder = false
     /// Whether the channel has messages after the last row.
