@@ -30,6 +30,18 @@ import Testing
         #expect(layout.frame(of: state, height: 24, now: .now).panelScroll == 0)
     }
 
+    @Test("what was told beside a short status is read whole beside a longer one that follows")
+    func longerStatus() {
+        let notice = "/members: There is no connection to the server. (not_connected)"
+        var state = ScreenState(channel: "team")
+        state.status = .connecting
+        state.tell([notice], width: 80)
+        #expect(state.notice == notice && lines(state)[22] == "○ connecting … · \(notice)")
+        state.status = .waiting(until: Timestamp(.now + 10), because: WaitingReason(.network, "Connection reset by peer"))
+        let (above, status) = (lines(state)[21], lines(state)[22])
+        #expect(above == notice && status.hasPrefix("○ reconnecting in 10 s") && !status.contains("/members"))
+    }
+
     @Test("a panel fits on the lowest of screens", arguments: [4, 5, 6, 7])
     func lowScreens(height: Int) {
         var state = ScreenState(channel: "team")

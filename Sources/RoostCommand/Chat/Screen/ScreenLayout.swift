@@ -24,6 +24,11 @@ struct ScreenLayout {
     /// - Parameter now: For the seconds until the next attempt to connect.
     func frame(of state: ScreenState, height: Int, now: Date) -> ScreenFrame {
         let room = max(1, height - 3)
+        var state = state
+        if let notice = state.notice, state.panel.lines.isEmpty, !StatusLine.hasRoom(for: notice, state, now: now, width: width) {
+            // It fitted when it was told: what else the status line says has grown since.
+            (state.notice, state.panel) = (nil, Panel([notice.safe()]))
+        }
         let (panel, panelScroll) = panel(state.panel, height: Self.panelHeight(height))
         let (visible, scroll, showsOldest) = scrollback(state, height: room - panel.count)
         let body = visible + panel
