@@ -93,7 +93,8 @@ extension SyncDriver {
     private func tell(_ event: ChatEvent, at position: StreamPosition?) async {
         guard case .happened(var news) = event else { return events.send(event, at: position) }
         if news.kind == .messageNew, let channel = news.channel, let actor = news.actor {
-            signals.send(.wrote(actor, channel))
+            // What the server says of somebody's doing isn't what they have typed.
+            if news.message?.kind != .system { signals.send(.wrote(actor, channel)) }
         } else if let message = news.message, let position {
             // An event is the same for all members. What one of them has deleted for themselves, only the store knows.
             guard let shown = try? await files().store.read({ try $0.shown(message) }) else {

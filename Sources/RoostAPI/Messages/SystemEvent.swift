@@ -58,3 +58,8 @@ extension MessageContent {
         self.init(text: text, kind: .system, customType: event.kind.rawValue, metadata: .object(fields))
     }
 }
+
+extension Event {
+    /// Whether its message is what the server says of somebody's doing.
+    package var isOfServer: Bool { rows.messages?.contains { $0.kind == .system } == true }
+}

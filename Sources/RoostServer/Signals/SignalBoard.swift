@@ -113,14 +113,13 @@ struct SignalBoard {
     mutating func stopsTyping(_ user: UserID, in channel: ChannelID) { typing[channel]?.users[user] = nil }
 
     /// Whoever sends a message has stopped. Clients see that by the message: nobody is told besides.
-    ///
-    /// - Returns: Whether they typed.
-    mutating func hasSent(_ user: UserID, in channel: ChannelID) -> Bool {
-        guard typing[channel]?.users[user] != nil else { return false }
+    mutating func hasSent(_ user: UserID, in channel: ChannelID) {
+        guard isTyping(user, in: channel) else { return }
         typing[channel]?.users[user] = nil
         typing[channel]?.told.users.removeAll { $0 == user }
-        return true
     }
+
+    func isTyping(_ user: UserID, in channel: ChannelID) -> Bool { typing[channel]?.users[user] != nil }
 
     /// Whoever began and ended is told of too: a page of watchers that was read in between has them.
     ///

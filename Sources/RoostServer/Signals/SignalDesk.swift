@@ -49,9 +49,9 @@ final class SignalDesk: Sendable {
         for notice in notices {
             switch notice {
             case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
-                guard let sender = event.actor else { break }
-                let typed = state.withLock { $0.board.hasSent(sender, in: channel) }
-                if typed || isElsewhere { unseen.append(.stoppedTyping(sender, channel)) }
+                guard let sender = event.actor, isElsewhere || isTyping(sender, in: channel), !event.isOfServer else { break }
+                state.withLock { $0.board.hasSent(sender, in: channel) }
+                unseen.append(.stoppedTyping(sender, channel))
             case .typing(let user, let channel): change { $0.types(user, in: channel, at: Self.now) }
             case .stoppedTyping(let user, let channel), .left(let user, let channel, _):
                 change { $0.stopsTyping(user, in: channel) }
@@ -63,6 +63,8 @@ final class SignalDesk: Sendable {
         }
         return unseen
     }
+
+    private func isTyping(_ user: UserID, in channel: ChannelID) -> Bool { state.withLock { $0.board.isTyping(user, in: channel) } }
 
     /// Takes an app's own signals of channels with many watchers, which are told with others, or left out: else a thousand people would flood all that
     /// look.

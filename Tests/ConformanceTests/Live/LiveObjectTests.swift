@@ -43,6 +43,34 @@ import Testing
         try await server.stop()
     }
 
+    @Test("SB-02 R26 what the server says of somebody's doing isn't what they type: they go on")
+    func systemMessageWhileTyping() async throws {
+        let server = try await TestServer()
+        let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
+        for client in [ann, bob, cid] { try await client.connect() }
+        let atBob = try await bob.createChannel(
+            CreateChannel(channel: "general", users: ["ann"], policy: PolicyChanges(announcesJoins: true)))
+        let (general, atCid) = (ann.channel("general"), cid.channel("general"))
+        try await wait("the channel") { general.currentUserMembership == .member }
+        let typing = general.typing()
+        var heard: [[UserID]] = []
+        let token = typing.observe { users in
+            // They are told again once their names are known.
+            if heard.last != users.map(\.id) { heard.append(users.map(\.id)) }
+        }
+        atBob.startTyping()
+        try await wait("bob to type") { typing.users.map(\.id) == ["bob"] }
+        try await atBob.addMembers(["cid"])
+        try await wait("the server's message") { general.lastMessage?.kind == .system }
+        try await wait("the channel") { atCid.currentUserMembership == .member }
+        // What is told next has come after the message, on each stage of the way.
+        atCid.startTyping()
+        try await wait("cid to type") { typing.users.count == 2 }
+        #expect(heard == [[], ["bob"], ["bob", "cid"]])
+        token.invalidate()
+        try await server.stop()
+    }
+
     @Test("SB-02 R26 D-22 receipts: who has read is shown, live and after an absence, without those who don't share it")
     func receipts() async throws {
         let server = try await TestServer()

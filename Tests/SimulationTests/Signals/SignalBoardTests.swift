@@ -108,11 +108,13 @@ import Testing
         board.types("ann", in: "general", at: 0)
         board.types("bob", in: "general", at: 0)
         expect(&board, at: [100], [100: ["ann", "bob"]])
-        let typed = [("ann", "general"), ("ann", "general"), ("bob", "other")].map { board.hasSent($0, in: $1) }
-        #expect(typed == [true, false, false])
+        for (user, channel): (UserID, ChannelID) in [("ann", "general"), ("ann", "general"), ("bob", "other")] {
+            board.hasSent(user, in: channel)
+        }
+        #expect(!board.isTyping("ann", in: "general") && board.isTyping("bob", in: "general"))
         // Bob goes on.
         expect(&board, at: stride(from: 200, through: 5200, by: 100), [5100: ["bob"]])
-        _ = board.hasSent("bob", in: "general")
+        board.hasSent("bob", in: "general")
         expect(&board, at: stride(from: 5300, through: 20_000, by: 100), [:])
         #expect(board.isEmpty)
     }
