@@ -200,7 +200,7 @@ public final class WatcherList {
         if roster.hasMore { follower.shows(latest) }
         if lastActiveWatchers != latest { lastActiveWatchers = latest }
         if watcherCount != roster.count { watcherCount = roster.count }
-        guard sorted != items else { return }
+        guard !follower.hasAnswer || sorted != items else { return }
         let before = items
         items = sorted
         observers.notify(sorted, after: before)

@@ -26,6 +26,27 @@ struct WatcherListTests {
         await chat.disconnect()
     }
 
+    @Test("ST-14 A list of nobody is told too, once there is an answer, and once alone")
+    func nobody() async throws {
+        let server = ScriptedServer { call in
+            guard call.operation == "channel.listWatchers" else { return .result(Done()) }
+            return .result(WatcherPage(watchers: [], watcherCount: 0))
+        }
+        let configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server)
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let list = chat.channel("general").watchers()
+        var told: [[UserSummary]] = []
+        let token = list.observe { told.append($0.items) }
+        try await chat.connect()
+        try await list.loaded()
+        #expect(told == [[]])
+        try await list.loadMore()
+        #expect(told == [[]])
+        token.invalidate()
+        await chat.disconnect()
+    }
+
     @Test("ST-14 Who begins to watch is shown as the store knows them, and so is everybody of whom something else is shown")
     func names() async throws {
         let server = ScriptedServer { call in
