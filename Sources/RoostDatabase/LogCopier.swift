@@ -19,8 +19,9 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
     private enum Work {
         case none
         case asked
-        /// nil if the pages are on disk, or the disk is full: then the checkpoint on the lane finds that too.
-        case done(DatabaseFailure?)
+        /// How many frames of the log are in the file, and on disk.
+        case done(copied: Int32)
+        case failed(DatabaseFailure)
         case stopped
     }
 
@@ -32,7 +33,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
     private let underWay = DispatchGroup()
     private let thread = DispatchGroup()
     private var isPinned = false
-    /// The copies for the checkpoint that is being made: where the last of them ends, and how many there are. Both are 0 while none is made.
+    /// The copies for the checkpoint that is being made: how far the last of them comes, and how many there are. Both are 0 while none is made.
     private(set) var copiedFrames: Int32 = 0
     private(set) var copies = 0
 
@@ -81,15 +82,17 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         asked.signal()
     }
 
-    /// Returns whether the copy has ended.
+    /// Returns whether the copy has ended. A reader that still needs the former pages may have ended it early.
     ///
     /// - Throws: A fatal failure if it is not known what is on disk.
     func hasEnded() throws -> Bool {
         switch work.withLock({ $0 }) {
-        case .done(let failure?): throw failure
-        case .done(nil), .none, .stopped: true
-        case .asked: false
+        case .failed(let failure): throw failure
+        case .done(let copied): copiedFrames = min(copiedFrames, copied)
+        case .asked: return false
+        case .none, .stopped: break
         }
+        return true
     }
 
     /// Waits for the copy under way, if there is one.
@@ -124,7 +127,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         }
         asked.signal()
         thread.wait()
-        if case .done(let failure?) = last { throw failure }
+        if case .failed(let failure) = last { throw failure }
     }
 
     /// Closes the connections, once the thread has ended.
@@ -139,18 +142,22 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         while true {
             asked.wait()
             if case .stopped = work.withLock({ $0 }) { return }
-            let failure = copy()
-            work.withLock { $0 = .done(failure) }
+            let result = copy()
+            work.withLock { $0 = result }
             underWay.leave()
         }
     }
 
-    private func copy() -> DatabaseFailure? {
-        var code = sqlite3_wal_checkpoint_v2(copier, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+    private func copy() -> Work {
+        var copied: Int32 = 0
+        var code = sqlite3_wal_checkpoint_v2(copier, "main", SQLITE_CHECKPOINT_PASSIVE, nil, &copied)
         if code == SQLITE_OK || code & 255 == SQLITE_BUSY { code = roost_sync_database(copier) }
-        guard code != SQLITE_OK, code & 255 != SQLITE_FULL else { return nil }
+        if code == SQLITE_OK { return .done(copied: max(0, copied)) }
+        // On a full disk the checkpoint on the lane finds that too: another copy would find nothing else.
+        if code & 255 == SQLITE_FULL { return .done(copied: .max) }
         let failure = SQLiteDatabase.failure(copier)
-        return DatabaseFailure(message: "The log couldn't be written into the database. \(failure.message)", kind: .fatal)
+        return .failed(
+            DatabaseFailure(message: "The log couldn't be written into the database. \(failure.message)", kind: .fatal))
     }
 
     deinit { close() }

@@ -61,6 +61,24 @@ struct LogCopierTests {
         }
     }
 
+    @Test("I1 what a reader kept from being copied is copied beside the lane once the reader is gone")
+    func readerInTheWay() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            try insert("first", into: database)
+            try database.read { transaction in
+                #expect(try rows(in: transaction).count == 1)
+                for number in 0..<20 { try insert("while it reads \(number)", into: database) }
+                #expect(try database.maintain(lane: 0, isIdle: false) == nil)
+                database.waitForCopy()
+            }
+            // Nearly all of the log is left: too much for the lane.
+            #expect(try database.maintain(lane: 0, isIdle: false) == nil)
+            database.waitForCopy()
+            #expect(try database.maintain(lane: 0, isIdle: false)?.isComplete == true)
+        }
+    }
+
     @Test("I1 after a disk that was full for the checkpoint's number commits go on behind the log, and the next start finds them")
     func fullDiskAtNumber() throws {
         try inDirectory { directory in
