@@ -24,7 +24,7 @@ extension SQLiteDatabase {
     /// Copies the database, as it is when this returns, into a new file while operations continue.
     ///
     /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: writes made meanwhile are part
-    /// of the copy too, and no reader holds up a checkpoint. A damaged page ends it.
+    /// of the copy too, and no reader holds up a checkpoint. A damaged page ends it. From then on the thread has a lower priority, for checking the copy.
     /// - Throws: ``DatabaseFailure``.
     public func copy(to path: String) throws {
         copying.wait()
@@ -35,7 +35,6 @@ extension SQLiteDatabase {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw DatabaseFailure.system("Can't make \(path)") }
         defer { Foundation.close(descriptor) }
-        roost_lower_priority()
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX
         guard sqlite3_open_v2(SQLiteStart.uri(path, base: nil), &opened, flags, nil) == SQLITE_OK, let copy = opened else {
@@ -49,6 +48,9 @@ extension SQLiteDatabase {
         }
         try run(Backup(copy), into: descriptor)
         guard fsync(descriptor) == 0 else { throw DatabaseFailure.system("Can't sync \(path)") }
+        // Whoever checks the copy gives way to the server. The copying itself mustn't: it has the writer's connection, and the lane would wait for a thread
+        // that gets the rest of a busy machine.
+        roost_lower_priority()
     }
 
     /// SQLite's backup, which the writer's queue alone touches.

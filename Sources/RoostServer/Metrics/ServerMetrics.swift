@@ -50,8 +50,9 @@ final class ServerMetrics: Sendable {
 
     /// Counts a batch that was taken off a queue.
     func began(_ batch: [Job], isReading: Bool) {
-        guard let oldest = batch.first else { return }
-        let wait = DispatchTime.now().uptimeNanoseconds &- oldest.queuedAt
+        // Users have their turns: the first isn't always the oldest.
+        guard let oldest = batch.lazy.map(\.queuedAt).min() else { return }
+        let wait = DispatchTime.now().uptimeNanoseconds &- oldest
         (isReading ? readWait : writeWait).recordNanoseconds(Int64(clamping: wait))
     }
 
