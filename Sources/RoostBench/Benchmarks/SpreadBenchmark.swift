@@ -32,7 +32,7 @@ struct SpreadBenchmark: Benchmark {
         }
         let tokens = try await BenchTokens(directory: directory).tokens(for: users)
         let before = directory.appending(path: "floor-source.sqlite")
-        try FileManager.default.copyItem(at: directory.appending(path: "roost.sqlite"), to: before)
+        try Disk.copy(directory.appending(path: "roost.sqlite"), to: before)
         let messagesPerChannel = Int64(messageCount / channelCount + 1)
 
         var figures: [Figure] = []

@@ -22,10 +22,10 @@ struct StormBenchmark: Benchmark {
         let first = try BenchServer(directory: directory)
         try loop.connect(port: first.port, tokens: tokens, atOnce: connectingCount)
         let positions = try positions(loop)
+        let killed = Clock.now()
         first.kill()
         loop.closeAll()
 
-        let killed = Clock.now()
         let server = try BenchServer(directory: directory, name: "server-again")
         defer { server.end() }
         let ready = Clock.now()

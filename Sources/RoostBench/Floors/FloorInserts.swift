@@ -48,7 +48,7 @@ struct FloorInserts {
         onCopyOf file: URL, after seq: Int64, batchSize: Int, channelCount: Int, userCount: Int, seconds: Double
     ) throws -> FloorResult {
         let copy = file.deletingLastPathComponent().appending(path: "floor-copy.sqlite")
-        try FileManager.default.copyItem(at: file, to: copy)
+        try Disk.copy(file, to: copy)
         defer { for suffix in ["", "-wal", "-shm"] { unlink(copy.path + suffix) } }
         let floor = try FloorInserts(FloorDatabase(path: copy.path, isEmpty: false))
         return try floor.database.measure(batchSize: batchSize, seconds: seconds) { row in

@@ -92,7 +92,7 @@ struct HostileBenchmark: Benchmark {
         try loop.connect(port: server.port, tokens: clients.honest)
         let load = PacedLoad(
             channels: honest.map { "channel-of-\($0.rawValue)" }, sendsPerSecond: scale.pick(200, quick: 200, smoke: 100),
-            pagesPerSecond: 50)
+            pagesPerSecond: 50, takesRefusals: true)
         // They exist once for everybody, and are made on the first request.
         for path in ["/openapi.json", "/asyncapi.json"] { _ = LoopbackSocket.get(path, port: server.port) }
         var warm = PacedLoad.Result()

@@ -30,6 +30,14 @@ struct Machine: Encodable, CustomStringConvertible {
 
 /// The cost of the disk itself.
 enum Disk {
+    /// Copies a file, and waits until the disk has the copy: what is measured next isn't to wait for that.
+    static func copy(_ file: URL, to copy: URL) throws {
+        try FileManager.default.copyItem(at: file, to: copy)
+        let handle = try FileHandle(forUpdating: copy)
+        defer { try? handle.close() }
+        try handle.synchronize()
+    }
+
     /// Appends 4 KiB to a file and calls fsync, again and again for about a second.
     static func fsyncs(in directory: URL, seconds: Double = 1) throws -> Histogram {
         try times(in: directory, seconds: seconds) { file, block, _ in
