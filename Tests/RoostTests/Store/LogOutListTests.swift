@@ -97,7 +97,7 @@ struct LogOutListTests {
                     watching: WatcherChange(watcherCount: 1, started: ["cat"], stopped: [], isWhole: false))))
         await letOthersRun()
         #expect(lists.counts.allSatisfy { $0 == 0 } && lists.haveMore == [false, false, false, false])
-        #expect((lists.phases + [own.phase]).allSatisfy { $0 == .loaded })
+        try await until { (lists.phases + [own.phase]).allSatisfy { $0 == .loaded } }
         #expect(lists.members.presenceAsOf == nil)
         try await lists.members.loadMore()
         try await lists.watchers.loadMore()
