@@ -44,15 +44,14 @@ struct MixedLoad {
             }
         }
         defer { loop.onFrame = { _, _, _ in } }
-        var due = Clock.now()
+        let before = server.usage
+        let start = Clock.now()
+        var due = start
         func ask(_ member: Int, _ kind: Call, _ call: (LoadSocket) throws -> Int) rethrows {
             underWay[member][try call(loop.sockets[member])] = (due, kind)
             asked += 1
         }
 
-        let before = server.usage
-        let start = Clock.now()
-        due = start
         let end = start + UInt64(seconds * 1e9)
         while Clock.now() < end {
             // Neighbours in time are in other channels.
