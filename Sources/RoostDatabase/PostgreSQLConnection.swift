@@ -69,6 +69,10 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         SELECT set_config('idle_in_transaction_session_timeout', '15s', false)
         WHERE current_setting('idle_in_transaction_session_timeout') = '0'
         """,
+        // Otherwise a session whose machine has vanished keeps its place, and its generator's number, for the system's two hours.
+        "SELECT set_config('tcp_keepalives_idle', '15', false) FROM pg_settings WHERE name = 'tcp_keepalives_idle' AND source = 'default'",
+        "SELECT set_config('tcp_keepalives_interval', '5', false) FROM pg_settings WHERE name = 'tcp_keepalives_interval' AND source = 'default'",
+        "SELECT set_config('tcp_keepalives_count', '3', false) FROM pg_settings WHERE name = 'tcp_keepalives_count' AND source = 'default'",
         // Every statement of the rules has its index. A plan that was made while a table was small must not read it all when it is large.
         "SELECT set_config('enable_seqscan', 'off', false)",
         // What that setting does to the estimated costs makes the server compile queries to machine code that take microseconds.
@@ -101,8 +105,8 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     // MARK: Statements
 
     /// Queues a statement; see ``PostgreSQLPipeline``.
-    func send(_ sql: SQL, isInOperation: Bool = false) throws {
-        try noticing { try pipeline.send(sql, isInOperation: isInOperation) }
+    func send(_ sql: SQL, isInOperation: Bool = false, _ receive: ((PostgreSQLResult) -> Void)? = nil) throws {
+        try noticing { try pipeline.send(sql, isInOperation: isInOperation, receive) }
     }
 
     func ask(_ sql: SQL, isInOperation: Bool = false) throws -> PostgreSQLResult {

@@ -25,7 +25,7 @@ final class PostgreSQLPipeline {
 
     private enum Waiting {
         case prepare(PostgreSQLStatement, isInOperation: Bool)
-        case statement(isInOperation: Bool)
+        case statement(isInOperation: Bool, receive: ((PostgreSQLResult) -> Void)?)
         case sync
     }
 
@@ -46,8 +46,10 @@ final class PostgreSQLPipeline {
 
     // MARK: Sending
 
-    /// Queues a statement whose answer nobody needs. A failure shows itself when the next answers come.
-    func send(_ sql: SQL, isInOperation: Bool) throws {
+    /// Queues a statement whose answer nobody waits for. A failure shows itself when the next answers come.
+    ///
+    /// - Parameter receive: Gets the answer then, unless the statement failed.
+    func send(_ sql: SQL, isInOperation: Bool, _ receive: ((PostgreSQLResult) -> Void)? = nil) throws {
         if waiting.count >= Limit.waiting { _ = try settle() }
         try values.encode(sql.values)
         let statement = statement(sql.text)
@@ -60,7 +62,7 @@ final class PostgreSQLPipeline {
         let isSent = values.withPointers { PQsendQueryPrepared(handle, statement.name, count, $0, nil, nil, 0) }
         guard isSent == 1 else { throw lost() }
         if statement.name.isEmpty { statement.state = .new }
-        waiting.append(.statement(isInOperation: isInOperation))
+        waiting.append(.statement(isInOperation: isInOperation, receive: receive))
     }
 
     private func statement(_ text: String) -> PostgreSQLStatement {
@@ -124,10 +126,11 @@ final class PostgreSQLPipeline {
                 let isReady = result.status == PGRES_COMMAND_OK
                 if !statement.name.isEmpty { statement.state = isReady ? .ready : .new }
                 failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
-            case .statement(let isInOperation):
+            case .statement(let isInOperation, let received):
                 last = result
                 receive?(result)
                 failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
+                if result.status == PGRES_TUPLES_OK { received?(result) }
             }
             // After each statement's result comes the news that it has no other.
             guard try nextResult() == nil else { throw lost("the answers are in disorder") }

@@ -20,7 +20,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         case needsCare
         /// A key that was assumed to be free is taken.
         case keyTaken
-        /// Another transaction was in the way.
+        /// Another transaction was in the way, or has made what this one would have locked.
         case conflict(DatabaseFailure)
         case failed(DatabaseFailure)
 
@@ -48,6 +48,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     private let assumesFreeKeys: Bool
     private let clock: PostgreSQLClock
     private let held = BatchMemory(readsAhead: true)
+    private let streams = HeldStreams()
     private var collected = PostgreSQLNewRows()
     private var operation: Operation?
     /// Whether a key was assumed to be free.
@@ -62,6 +63,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     }
 
     var batchMemory: BatchMemory? { held }
+    var heldStreams: HeldStreams? { streams }
     /// Round trips so far of its connection: for tests.
     var roundTripCount: Int { connection.roundTripCount }
 
@@ -97,6 +99,12 @@ final class PostgreSQLTransaction: WriteTransaction {
         try run(isWriting: true) { try connection.send(sql, isInOperation: $0) }
         // Nobody knows yet whether it changes anything.
         operation?.hasWritten = true
+    }
+
+    func perform(_ sql: SQL, _ body: @escaping (inout RowReader) -> Void) throws {
+        try run(isWriting: true) { isInOperation in
+            try connection.send(sql, isInOperation: isInOperation) { result in result.each(body) }
+        }
     }
 
     func insert(_ row: NewRow) throws -> Bool {
@@ -173,12 +181,16 @@ final class PostgreSQLTransaction: WriteTransaction {
     func attempt<T>(_ body: () throws -> T) throws -> T {
         operation = Operation()
         held.beginOperation()
+        streams.beginOperation()
         collected.beginOperation()
         defer { operation = nil }
         do {
             let result = try body()
             try keep()
             return result
+        } catch let made as StreamMadeMeanwhile {
+            ending = ending ?? .conflict(DatabaseFailure(message: made.description, kind: .transaction))
+            throw ending?.failure ?? made
         } catch {
             try undo()
             throw error
@@ -199,6 +211,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     private func undo() throws {
         if let ending { throw ending.failure }
         guard let operation else { return }
+        streams.undoOperation()
         guard operation.hasSavepoint else {
             guard operation.hasWritten else {
                 collected.undoOperation()

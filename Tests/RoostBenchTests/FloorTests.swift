@@ -68,6 +68,8 @@ private final class StatementRecorder: Transaction {
         if !sql.text.hasSuffix("FOR UPDATE") { try inner.perform(sql) }
     }
 
+    func perform(_ sql: SQL, _ body: @escaping (inout RowReader) -> Void) throws { try perform(sql) }
+
     func insert(_ row: NewRow) throws -> Bool {
         // With several writers a key is assumed to be free.
         note(NewRow.inserting([row], failing: dialect.rowLock != nil))

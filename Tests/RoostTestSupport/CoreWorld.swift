@@ -136,7 +136,7 @@ public final class CoreWorld {
 
     /// Performs all operations of the body in one transaction, as a lane does with those that wait for it.
     ///
-    /// An engine can run the body again, after what it did was taken back.
+    /// An engine can run the body again, after what it did was taken back. Nobody else writes meanwhile: no heads are locked.
     ///
     /// - Parameter callers: Whose memberships are read at the beginning, where that saves anything.
     package func batch(readingAhead callers: Set<ChannelCaller> = [], _ body: () throws -> Void) throws {
@@ -145,6 +145,7 @@ public final class CoreWorld {
         try write { transaction in
             (notices, now, fault) = (noticesBefore, nowBefore, nil)
             batched = transaction
+            transaction.heldStreams?.holdAll()
             try transaction.readAhead(callers)
             try body()
             try ids.save(in: transaction)

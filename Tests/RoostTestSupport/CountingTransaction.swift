@@ -11,6 +11,7 @@ package final class CountingTransaction: Transaction {
 
     package var dialect: Dialect { transaction.dialect }
     package var batchMemory: BatchMemory? { transaction.batchMemory }
+    package var heldStreams: HeldStreams? { transaction.heldStreams }
 
     package func execute(_ sql: SQL) throws -> Int {
         statementCount += 1

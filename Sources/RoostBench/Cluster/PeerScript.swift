@@ -30,7 +30,7 @@ struct PeerScript {
             pg_advisory_xact_lock_shared(1, 2), set_config('lock_timeout', before.value, true) FROM before;
             """,
             "SELECT (SELECT revision FROM access_revisions WHERE id = 1), (SELECT value FROM settings WHERE name = 'epoch');",
-            "SELECT 1 FROM channel_heads WHERE channel_id IN (\(locked)) ORDER BY channel_id FOR UPDATE;",
+            "SELECT channel_id FROM channel_heads WHERE channel_id IN (\(locked)) ORDER BY channel_id FOR UPDATE;",
             "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT;",
         ]
         lines += channels.map(Self.reading) + [#"\endpipeline"#, #"\startpipeline"#]

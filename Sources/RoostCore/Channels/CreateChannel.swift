@@ -172,6 +172,11 @@ extension CreateChannel: Handled {
             metadataUpdatedBy: metadata == nil ? nil : context.caller.user, tags: tags ?? [], policy: policy,
             counters: ChannelCounters(seq: 1, memberCount: 0, messageCount: 0, lastActivity: now), createdBy: context.caller.user,
             createdAt: now, updatedAt: now)
+        let ids =
+            channel == nil ? [] : [id.rawValue, "\(effectiveType):\(id)"].map { NameSkeletons.Name(text: $0, field: "channel") }
+        let names = NameSkeletons.names(ofChannelFoundBy: plan.policy.discovery, made.attributes.displayName)
+        try context.refuseTakenLooks(.channel, id: id.rawValue, of: ids)
+        try context.refuseTakenLooks(.channelName, id: id.rawValue, of: names)
         // The channel's own policy; discovery and joining have their own columns, see `OwnPolicy`.
         let created = try context.transaction.execute(
             """
@@ -183,13 +188,8 @@ extension CreateChannel: Handled {
         if created == 0, let key = plan.distinctKey, let existing = try context.transaction.distinctChannel(key) { return existing }
         guard created == 1, try context.transaction.takeNames(of: id, plan.policy.type) else { throw RoostError.channelExists }
         try context.beginStream(of: id, at: made.counters, discovery: plan.policy.discovery)
-        if channel != nil {
-            let names = [id.rawValue, "\(effectiveType):\(id)"].map { NameSkeletons.Name(text: $0, field: "channel") }
-            try context.takeNames(.channel, id: id.rawValue, before: [], after: names)
-        }
-        try context.takeNames(
-            .channelName, id: id.rawValue, before: [],
-            after: NameSkeletons.names(ofChannelFoundBy: plan.policy.discovery, made.attributes.displayName))
+        try context.takeNames(.channel, id: id.rawValue, before: [], after: ids)
+        try context.takeNames(.channelName, id: id.rawValue, before: [], after: names)
         try context.transaction.indexName(.channel, id: id.rawValue, before: nil, after: made.attributes.displayName)
         try context.transaction.indexTags(of: id, before: [], after: made.tags)
 

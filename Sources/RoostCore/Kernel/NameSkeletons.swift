@@ -30,6 +30,15 @@ enum NameSkeletons {
 }
 
 extension Context {
+    /// Refuses new names that look like others', as ``takeNames(_:id:before:after:)`` does, and writes nothing: what would have to be taken back holds up the
+    /// copying of a backup, which begins again with each rollback.
+    func refuseTakenLooks(_ kind: NameSkeletons.Kind, id: String, of names: [NameSkeletons.Name]) throws {
+        guard options.confusableNames == .refused else { return }
+        for name in names where try transaction.isTaken(Skeleton.key(of: name.text), kind, byOtherThan: id) {
+            throw RoostError.confusable(kind, name.field)
+        }
+    }
+
     /// Takes the looks of new names, and frees those of former ones.
     ///
     /// - Parameters:
@@ -54,8 +63,13 @@ extension Context {
         }
         for (key, field) in new {
             let isWritten = try transaction.insertLook(key, kind, of: id, isSole: isSole)
-            // Another node has just taken it.
-            guard isWritten || !isSole else { throw RoostError.confusable(kind, field) }
+            // Another node has just taken it: for somebody else, or for the same user, whom it has made.
+            guard isWritten || !isSole else {
+                if kind == .user, try !transaction.isTaken(key, kind, byOtherThan: id) {
+                    throw StreamMadeMeanwhile(stream: .user(UserID(rawValue: id)))
+                }
+                throw RoostError.confusable(kind, field)
+            }
         }
         for key in former.subtracting(kept).sorted() {
             try transaction.perform("DELETE FROM name_skeletons WHERE kind = \(kind) AND skeleton = \(key) AND id = \(id)")

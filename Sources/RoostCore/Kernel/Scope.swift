@@ -74,15 +74,20 @@ public struct Scope: Hashable, Sendable {
     }
 
     /// Locks the heads until the transaction ends. Does nothing if there is one writer. A head that doesn't exist yet isn't locked: of two
-    /// transactions that create it, the second waits for the first at its primary key.
+    /// transactions that create it, the second waits for the first at its primary key. One that finds it made by another meanwhile is run again
+    /// (``HeldStreams``).
     public func lock(in transaction: any Transaction) throws {
         guard let rowLock = transaction.dialect.rowLock else { return }
+        let held = transaction.heldStreams
         for part in channels.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
             try transaction.perform(
-                "SELECT 1 FROM channel_heads WHERE channel_id IN (\(list: part)) ORDER BY channel_id \(rowLock)")
+                "SELECT channel_id FROM channel_heads WHERE channel_id IN (\(list: part)) ORDER BY channel_id \(rowLock)"
+            ) { held?.insert(.channel($0.identifier())) }
         }
         for part in users.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
-            try transaction.perform("SELECT 1 FROM user_heads WHERE user_id IN (\(list: part)) ORDER BY user_id \(rowLock)")
+            try transaction.perform(
+                "SELECT user_id FROM user_heads WHERE user_id IN (\(list: part)) ORDER BY user_id \(rowLock)"
+            ) { held?.insert(.user($0.identifier())) }
         }
     }
 

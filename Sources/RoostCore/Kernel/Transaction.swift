@@ -25,6 +25,9 @@ public protocol Transaction: AnyObject {
     /// operation at the latest.
     func perform(_ sql: SQL) throws
 
+    /// Runs a statement whose rows nobody waits for: the body gets each at the latest when the answer of a later statement is there.
+    func perform(_ sql: SQL, _ body: @escaping (inout RowReader) -> Void) throws
+
     /// Inserts a row of a kind that is left out where its key is taken.
     ///
     /// An engine across a network may assume that there is none, and run the transaction again if it was wrong.
@@ -43,6 +46,9 @@ public protocol Transaction: AnyObject {
     /// What the engine keeps between reads; nil for an engine, or a transaction, that keeps nothing.
     var memory: (any ReadMemory)? { get }
 
+    /// The streams that no other writer can move before this transaction ends; nil if there is only one writer.
+    var heldStreams: HeldStreams? { get }
+
     /// Notes that the head of a channel changes by this transaction.
     func noteChange(of channel: ChannelID)
 }
@@ -53,7 +59,9 @@ extension Transaction {
     public func each(_ statements: [SQL], _ body: (Int, inout RowReader) throws -> Void) throws {
         for (index, sql) in statements.enumerated() { try each(sql) { try body(index, &$0) } }
     }
+    public func perform(_ sql: SQL, _ body: @escaping (inout RowReader) -> Void) throws { try each(sql, body) }
     public var batchMemory: BatchMemory? { nil }
+    public var heldStreams: HeldStreams? { nil }
     public var memory: (any ReadMemory)? { nil }
     public func noteChange(of channel: ChannelID) {}
 

@@ -7,6 +7,8 @@ package import RoostAPI
 /// ends as an internal failure before the head is written.
 extension Context {
     /// Takes the next seq of a user's own stream. From here on the head is locked.
+    ///
+    /// - Throws: ``StreamMadeMeanwhile`` if the scope names the user, and another writer has made the head since the scope's heads were locked.
     package func advanceStream(of user: UserID) throws -> Seq {
         guard scope.findsUsers || scope.users.contains(user) else { throw OutsideScope(stream: .user(user)) }
         let sql: SQL = """
@@ -15,6 +17,11 @@ extension Context {
             """
         guard let seq = try transaction.besideBatchMemory({ try transaction.first(sql) { $0.int64() } }) else {
             throw DamagedDatabase(what: "a user's stream without a seq")
+        }
+        if let held = transaction.heldStreams, !held.contains(.user(user)) {
+            // The first seq is that of a head which this transaction makes.
+            if seq > 1, scope.users.contains(user) { throw StreamMadeMeanwhile(stream: .user(user)) }
+            held.insert(.user(user))
         }
         return seq
     }
@@ -28,6 +35,7 @@ extension Context {
             INSERT INTO channel_heads (channel_id, \(ChannelCounters.boundColumns), list_at, discovery)
             VALUES (\(channel), \(row: counters), \(counters.lastActivity), \(discovery))
             """)
+        transaction.heldStreams?.insert(.channel(channel))
         transaction.noteChange(of: channel)
         noteMade(channel)
     }
@@ -93,6 +101,9 @@ extension Context {
     private func beginChange(of channel: ChannelID) throws {
         guard scope.channels.contains(channel) || madeChannels.contains(channel) else {
             throw OutsideScope(stream: .channel(channel))
+        }
+        if let held = transaction.heldStreams, !held.contains(.channel(channel)) {
+            throw StreamMadeMeanwhile(stream: .channel(channel))
         }
         transaction.noteChange(of: channel)
     }

@@ -45,6 +45,18 @@ struct PostgreSQLDatabaseTests {
         #expect(try settings(given) == ["5s", "500ms", "15s", "mine"])
     }
 
+    @Test("I24 a session whose machine has vanished ends within a minute, unless the URL says otherwise")
+    func keepAlives() throws {
+        let names = ["tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count"]
+        func settings(_ url: String) throws -> [String?] {
+            try PostgreSQLDatabase(url: url).read { transaction in
+                try names.map { name in try transaction.first("SELECT current_setting(\(name))") { $0.string() } }
+            }
+        }
+        #expect(try settings(url) == ["15", "5", "3"])
+        #expect(try settings("\(url)?options=-c%20tcp_keepalives_idle%3D60") == ["60", "5", "3"])
+    }
+
     @Test(
         "NF-04 no session reads whole tables where there is an index, or compiles queries to machine code",
         arguments: [true, false])

@@ -98,6 +98,26 @@ import Testing
         #expect(try upsert(world, "cat", "Paula") == [nil, nil])
     }
 
+    @Test(
+        "X-21 I18 a channel whose id or name is refused has written nothing: a rollback for each would keep backups from ever ending"
+    )
+    func refusedUnwritten() throws {
+        let world = try world()
+        try world.channel("general", owner: "ann")
+        try world.perform(CreateChannel(channel: "named", displayName: "Paula"), as: "ann")
+        var runs = 0
+        try world.batch {
+            runs += 1
+            let codes = [
+                try world.code(CreateChannel(channel: "gеneral"), as: "ann"),
+                try world.code(CreateChannel(displayName: "Pаula"), as: "ann"),
+            ]
+            #expect(codes == [.alreadyExists, .alreadyExists])
+        }
+        // With something to take back it is run again.
+        #expect(runs == 1)
+    }
+
     @Test("X-21 AM-04 ids of channels that look like another's are refused, also as type:id and of a private or deleted one")
     func channelIDs() throws {
         let world = try world()

@@ -1,0 +1,45 @@
+public import RoostAPI
+
+/// The streams whose heads a transaction has locked, or has made itself. An engine with several writers has one for each run of a transaction.
+///
+/// ``Scope/lock(in:)`` can't lock a head that isn't there yet. When another writer makes it and commits while this transaction is under way, later
+/// statements see it, and what this transaction would write of it rests on rows that others may change at the same moment. So whoever moves
+/// a stream asks here first, and throws ``StreamMadeMeanwhile``.
+///
+/// It is used by one thread at a time, and ends with the transaction.
+public final class HeldStreams {
+    private var streams: Set<StreamID> = []
+    /// Those of the operation under way: when it is taken back they are let go.
+    private var ofOperation: [StreamID] = []
+    /// Whether nobody else writes, so that every stream counts as held.
+    private var isAlone = false
+
+    // derived: init
+    public init() {}
+
+    public func contains(_ stream: StreamID) -> Bool { isAlone || streams.contains(stream) }
+
+    public func insert(_ stream: StreamID) {
+        if streams.insert(stream).inserted { ofOperation.append(stream) }
+    }
+
+    /// Begins an operation of the transaction. What was held before is held whatever becomes of it.
+    public func beginOperation() { ofOperation.removeAll(keepingCapacity: true) }
+
+    /// Lets go of what the operation under way has locked and made, since it is taken back.
+    public func undoOperation() {
+        streams.subtract(ofOperation)
+        ofOperation.removeAll(keepingCapacity: true)
+    }
+
+    /// Has every stream count as held: for tests of rules, beside which nobody writes.
+    package func holdAll() { isAlone = true }
+}
+
+/// Another writer has made a stream after this transaction locked the heads that were there. The whole transaction is run again, and then
+/// finds the head and locks it.
+public struct StreamMadeMeanwhile: Error, CustomStringConvertible {
+    public let stream: StreamID
+
+    public var description: String { "Another writer has made \(stream) meanwhile." }
+}
