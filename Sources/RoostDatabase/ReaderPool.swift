@@ -2,25 +2,35 @@ import Dispatch
 import RoostCore
 import Synchronization
 
-/// The connections that read, each lent to one caller at a time. A caller waits until one is free.
+/// The connections that read, each lent to one caller at a time. A caller waits until one is free, and callers are served in the order in which they
+/// came: a thread that reads without a pause can't keep the others from it.
 final class ReaderPool<Reader: Sendable>: Sendable {
-    private let free = Mutex<[Reader]>([])
-    /// How many are free. A semaphore may not end with a lower value than it began with, so it begins with none.
-    private let freeCount = DispatchSemaphore(value: 0)
-
-    func add(_ reader: Reader) {
-        free.withLock { $0.append(reader) }
-        freeCount.signal()
+    /// A caller that waits. Whoever gives a reader back hands it over, and nobody comes between.
+    private final class Waiter: Sendable {
+        let reader = Mutex<Reader?>(nil)
+        /// A semaphore may not end with a lower value than it began with, so it begins with none.
+        let isServed = DispatchSemaphore(value: 0)
     }
+
+    private struct State {
+        var free: [Reader] = []
+        var waiters: [Waiter] = []
+        var isDrained = false
+    }
+
+    private let state = Mutex(State())
+
+    /// How many callers wait.
+    var waitingCount: Int { state.withLock { $0.waiters.count } }
+
+    func add(_ reader: Reader) { giveBack(reader) }
 
     /// - Throws: a failure of the transaction once the pool was drained; what the body throws.
     func withReader<T>(_ body: (Reader) throws -> T) throws -> T {
-        freeCount.wait()
-        defer { freeCount.signal() }
-        guard let reader = free.withLock({ $0.popLast() }) else {
+        guard let reader = take() else {
             throw DatabaseFailure(message: "The database is closed.", kind: .transaction)
         }
-        defer { free.withLock { $0.append(reader) } }
+        defer { giveBack(reader) }
         return try body(reader)
     }
 
@@ -28,11 +38,38 @@ final class ReaderPool<Reader: Sendable>: Sendable {
     ///
     /// - Parameter count: how many readers there are.
     func drain(_ count: Int) -> [Reader] {
-        for _ in 0..<count { freeCount.wait() }
-        defer { for _ in 0..<count { freeCount.signal() } }
-        return free.withLock { free in
-            defer { free = [] }
-            return free
+        let readers = (0..<count).compactMap { _ in take() }
+        let waiters = state.withLock { state in
+            state.isDrained = true
+            defer { state.waiters = [] }
+            return state.waiters
         }
+        for waiter in waiters { waiter.isServed.signal() }
+        return readers
+    }
+
+    /// Returns a reader once there is one; nil after the pool was drained.
+    private func take() -> Reader? {
+        let (free, waiter) = state.withLock { state -> (Reader?, Waiter?) in
+            if let reader = state.free.popLast() { return (reader, nil) }
+            guard !state.isDrained else { return (nil, nil) }
+            let waiter = Waiter()
+            state.waiters.append(waiter)
+            return (nil, waiter)
+        }
+        guard let waiter else { return free }
+        waiter.isServed.wait()
+        return waiter.reader.withLock { $0 }
+    }
+
+    private func giveBack(_ reader: Reader) {
+        let waiter = state.withLock { state -> Waiter? in
+            guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
+            state.free.append(reader)
+            return nil
+        }
+        guard let waiter else { return }
+        waiter.reader.withLock { $0 = reader }
+        waiter.isServed.signal()
     }
 }

@@ -79,6 +79,14 @@ extension SQLiteDatabase {
             let ended = sqlite3_backup_finish(backup.process)
             backup.process = nil
             if code == SQLITE_DONE, ended == SQLITE_OK { return nil }
+            // Every step went well, and there were too few of them.
+            if code == SQLITE_OK {
+                let reason =
+                    isClosed.load(ordering: .acquiring)
+                    ? "The server is shutting down."
+                    : "The database couldn't be copied: so many transactions were rolled back meanwhile, each of which begins the copy anew."
+                return DatabaseFailure(message: reason, kind: .transaction)
+            }
             return DatabaseFailure(
                 sqliteCode: code == SQLITE_DONE ? ended : code, message: "The database couldn't be copied")
         }

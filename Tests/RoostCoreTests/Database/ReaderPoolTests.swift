@@ -1,0 +1,65 @@
+import Foundation
+import RoostTestSupport
+import Synchronization
+import Testing
+
+@testable import RoostDatabase
+
+/// The connections that read, which threads share.
+@Suite("Reader pool")
+struct ReaderPoolTests {
+    @Test("A thread that gives a reader back and takes one again at once comes behind those who wait")
+    func inTurn() async throws {
+        let pool = ReaderPool<Int>()
+        pool.add(1)
+        let order = Mutex<[String]>([])
+        let isHeld = DispatchSemaphore(value: 0)
+        let results = await onThreads(2) { thread in
+            failure {
+                if thread == 0 {
+                    try pool.withReader { _ in
+                        isHeld.signal()
+                        try waitUntil { pool.waitingCount == 1 }
+                    }
+                    try pool.withReader { _ in order.withLock { $0.append("again") } }
+                } else {
+                    isHeld.wait()
+                    try pool.withReader { _ in order.withLock { $0.append("waited") } }
+                }
+            }
+        }
+        #expect(results == [nil, nil])
+        #expect(order.withLock { $0 } == ["waited", "again"])
+    }
+
+    @Test("A pool that is drained gives its readers to nobody any more, and those who wait are told")
+    func drained() async throws {
+        let pool = ReaderPool<Int>()
+        for reader in [1, 2] { pool.add(reader) }
+        let isHeld = DispatchSemaphore(value: 0)
+        let results = await onThreads(3) { thread in
+            failure {
+                switch thread {
+                case 0:
+                    try pool.withReader { first in
+                        try pool.withReader { second in
+                            #expect(Set([first, second]) == [1, 2])
+                            isHeld.signal()
+                            // The one that drains, and the one behind it.
+                            try waitUntil { pool.waitingCount == 2 }
+                        }
+                    }
+                case 1:
+                    isHeld.wait()
+                    #expect(pool.drain(2).sorted() == [1, 2])
+                default:
+                    try waitUntil { pool.waitingCount == 1 }
+                    try pool.withReader { _ in }
+                }
+            }
+        }
+        #expect(results[0] == nil && results[1] == nil)
+        #expect(results[2]?.contains("The database is closed.") == true)
+        #expect(throws: DatabaseFailure.self) { try pool.withReader { _ in } }
+    }
+}
