@@ -74,7 +74,9 @@ extension Context {
         try insertEffect(.effectUnlessWaiting, kind, key, payload, at: time, isReplacing: false)
     }
 
-    /// Schedules an effect for a time, unless one of the kind and key waits for an earlier one, which stays unchanged.
+    /// Schedules an effect for a time, unless one of the kind and key waits for an earlier one, which stays unchanged. A dead one is replaced.
+    ///
+    /// Where several nodes write, it locks the one that is there: what many operations ask for at once has several keys.
     mutating func soonest(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
         try insertEffect(.soonestEffect, kind, key, payload, at: time)
     }
@@ -106,8 +108,9 @@ extension NewRow.Kind {
     /// One that replaces what waits.
     fileprivate static let effect = NewRow.Kind(into: effects, replacing)
     fileprivate static let effectUnlessWaiting = NewRow.Kind(into: effects, unlessTaken: "kind, effect_key")
-    /// One that replaces what waits for later.
-    fileprivate static let soonestEffect = NewRow.Kind(into: effects, "\(replacing) WHERE effects.due_at > excluded.due_at")
+    /// One that replaces what waits for later, or for nothing any more.
+    fileprivate static let soonestEffect = NewRow.Kind(
+        into: effects, "\(replacing) WHERE effects.dead_at IS NOT NULL OR effects.due_at > excluded.due_at")
 }
 
 // MARK: Running them

@@ -126,8 +126,17 @@ extension Context {
             INSERT INTO message_versions (channel_id, seq, kept_until, \(MessageVersion.columns))
             VALUES (\(message.channelId), \(message.seq), \(keptUntil), \(row: version))
             """)
-        try soonest(.forgetVersions, key: "", at: keptUntil)
+        try soonest(.forgetVersions, key: forgettingKey(of: message.channelId), at: keptUntil)
     }
+
+    /// The key of the effect that forgets versions in time. Any of them forgets those of all channels. Where several nodes write, the row of an effect is locked by
+    /// whoever asks for it, until their transaction ends: with one for all, an edit would wait for every other edit, and for a node that hangs.
+    private func forgettingKey(of channel: ChannelID) -> String {
+        guard transaction.dialect.rowLock != nil else { return "" }
+        return "\(channel.rawValue.utf8.reduce(UInt32(0)) { $0 &* 31 &+ UInt32($1) } % Self.forgettingKeys)"
+    }
+
+    private static let forgettingKeys: UInt32 = 16
 
     /// Gives the versions of a message that isn't deleted any more the time that they had.
     fileprivate func restoreVersions(of message: Message) throws {

@@ -40,6 +40,8 @@ extension Transaction {
         let changes = try context.changes(in: access, above: 0, after: after, limit: limit)
         var changed = changes.rows
         let meant = try context.accompany(&changed, of: .channel(channel), after: after)
+        // A deletion is the last change of a stream: nobody would get what is on the pages behind one that tells it.
+        if changes.hasMore, changed.channel?.deletedAt != nil { changed.channel = nil }
         if changed.channel != nil { changed.capabilities = try context.capabilitiesByRole(in: access) }
         let event = Event(kind: .changes, stream: .channel(channel), seq: changes.seq, after: after, actor: nil, rows: changed)
         // Users whose current membership began after `after` had left before that, or weren't members: their own stream adds them again,
@@ -55,7 +57,7 @@ extension Transaction {
             let seq = state != .member && changeSeq <= changes.seq ? changeSeq : min(joinedSeq, changes.seq)
             return Notice.left(user, channel, at: seq)
         }
-        let end: [Notice] = changes.rows.channel?.deletedAt == nil ? [] : [.destroyed(channel)]
+        let end: [Notice] = changed.channel?.deletedAt == nil ? [] : [.destroyed(channel)]
         let notice = Notice.event(event, .channel(channel, try readers(of: access.policy)))
         return MissedEvents(notices: gone + meant + [notice] + end, seq: changes.seq, hasMore: changes.hasMore)
     }

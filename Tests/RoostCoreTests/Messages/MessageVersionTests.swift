@@ -248,6 +248,19 @@ struct MessageVersionTests {
         #expect(try dump().isEmpty)
     }
 
+    @Test("R24 an effect that has failed for good is brought back by the next edit: what was said isn't kept for ever")
+    func deadEffect() throws {
+        let world = try Self.world()
+        let sent = try world.send("first", to: "room", as: "ben")
+        try edit(sent, "second", in: world)
+        try world.execute("UPDATE effects SET dead_at = \(world.now), attempts = 12, failure = 'internal_error'")
+        world.advance(milliseconds: 1000)
+        try edit(sent, "third", in: world)
+        world.advance(milliseconds: 86_400_000)
+        try runEffects(in: world)
+        #expect(try world.rows("SELECT seq FROM message_versions") { $0.int64() }.isEmpty)
+    }
+
     @Test("SB-58 R24 operators read the versions before edits, at most 10; others, and other channels' operators, don't")
     func earlierVersions() throws {
         let world = try Self.world()

@@ -72,6 +72,26 @@ struct MissedEventsTests {
         #expect(try missed(.channel("general"), after: 1, in: world).notices.last == .destroyed("general"))
     }
 
+    @Test("I9 a deletion is told with the last page, and not before what is on the pages behind the first")
+    func destroyedBehindPages() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        for number in 1...5 { try world.send("\(number)", to: "general", as: "ann") }
+        try world.perform(DeleteChannel(channel: "general"), as: "ann")
+        var position: Seq = 1
+        var ends: [Bool] = []
+        var deletions: [Bool] = []
+        repeat {
+            let page = try missed(.channel("general"), after: position, in: world, limit: 2)
+            ends.append(page.notices.contains(.destroyed("general")))
+            for case .event(let event, _) in page.notices { deletions.append(event.rows.channel?.deletedAt != nil) }
+            position = page.seq
+            if !page.hasMore { break }
+        } while ends.count < 10
+        #expect(ends == [false, false, true])
+        #expect(deletions == ends)
+    }
+
     @Test("I5 a user's missed events are one for each row, each after the one before; only memberships that began are joined")
     func ofUser() throws {
         let world = try CoreWorld()
