@@ -117,6 +117,43 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "d") == 0)
     }
 
+    @Test("I13 what was told while the bus was gone is asked for as soon as a node says that it is back")
+    func backAfterOutage() {
+        let pair = Pair()
+        pair.pass(100)
+        _ = pair.ask("c", on: 0)
+        pair.silence(0)
+        pair.silence(1)
+        pair.boards[1].cameOnline("bob", in: ["c"])
+        // Sooner than anybody is given up.
+        #expect(!pair.pass(1000))
+        #expect(pair[0].onlineMemberCount(of: "c") == 0)
+        pair.unsilence(0)
+        pair.unsilence(1)
+        for number in [0, 1] { pair[number].sayHello() }
+        #expect(pair[0].onlineMemberCount(of: "c") == 1)
+    }
+
+    @Test("I18 whoever names more and more channels makes no node ask about, or remember, more than a bounded number of them")
+    func manyChannels() {
+        let pair = Pair()
+        pair.pass(100)
+        for number in 0..<ClusterPresence.askedMax { #expect(pair.ask(ChannelID("c\(number)"), on: 0)) }
+        pair.boards[1].cameOnline("bob", in: ["c1", "late", "watched"])
+        pair.boards[1].startedWatching("bob", "late")
+        // Answered with what is known here: nothing.
+        #expect(pair.ask("late", on: 0))
+        #expect(pair[0].onlineMemberCount(of: "late") == 0)
+        #expect(pair.ask("c1", on: 0))
+        // What is watched is asked about all the same.
+        pair.boards[0].startedWatching("ann", "watched")
+        #expect(pair[0].onlineMemberCount(of: "watched") == 1)
+        // The others are forgotten in time, and there is room again.
+        pair.pass(16_000)
+        #expect(pair.ask("late", on: 0))
+        #expect(pair[0].onlineMemberCount(of: "late") == 1)
+    }
+
     /// Asks which of some users are connected elsewhere; nil as long as there is no answer.
     private func elsewhere(_ users: [UserID], _ pair: Pair, passing milliseconds: Int64 = 0) -> Set<UserID>? {
         let answer = Mutex<Set<UserID>?>(nil)

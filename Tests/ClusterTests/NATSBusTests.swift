@@ -243,6 +243,21 @@ import Testing
         await stop(server, ann, bob)
     }
 
+    @Test("I13 what was published before a bus is stopped still goes out: that the node goes, above all")
+    func farewell() async throws {
+        let server = try await NATSServer.start()
+        let bob = try Peer(server.url)
+        bob.bus.subscribe(to: .nodes)
+        try bob.bus.settle()
+        for number in 0..<20 {
+            let ann = try Peer(server.url)
+            for part in 0..<50 { ann.bus.publish([UInt8(number), UInt8(part)], to: .nodes) }
+            ann.bus.stop()
+            #expect(try await bob.messages(50).map(\.payload) == (0..<50).map { [UInt8(number), UInt8($0)] })
+        }
+        await stop(server, bob)
+    }
+
     @Test("I18 a bus that is stopped in a storm of messages calls nobody any more; stopping twice is stopping once")
     func stopsInStorm() async throws {
         let server = try await NATSServer.start()

@@ -19,6 +19,11 @@ final class ClusterPresence: Presence, Sendable {
     private static let gatherMilliseconds: Int64 = 250
     /// Changes within this time are sent together.
     private static let tellMilliseconds: Int64 = 100
+    /// The most channels that are asked about without being watched here, since lists name them. Whoever may call an operation can name any ids: past these,
+    /// answers have what is known already.
+    static let askedMax = 20_000
+    /// The most channels whose changes are told to those who asked.
+    static let interestedMax = 200_000
     /// The most names in one answer. The others are sent as a number.
     private static let namesMax = 1000
     /// The most bytes of names in an answer to a question for more: the bus takes no larger messages than a megabyte. Where ids are as long as they may be,
@@ -158,7 +163,8 @@ final class ClusterPresence: Presence, Sendable {
     func prepare(_ channel: ChannelID, at now: Int64, then run: @escaping @Sendable () -> Void) {
         let (mustAsk, isReady): (Bool, Bool) = state.withLock { state in
             let answered = state.isKnown(channel, at: now) ? Set((state.remote[channel] ?? [:]).keys) : []
-            let missing = Set(state.nodes.keys).subtracting(answered)
+            var missing = Set(state.nodes.keys).subtracting(answered)
+            if state.asked[channel] == nil, state.asked.count >= Self.askedMax { missing = [] }
             if !missing.isEmpty { state.asked[channel] = now }
             if state.gathers[channel] != nil {
                 state.gathers[channel]?.waiting.append(run)
@@ -256,10 +262,11 @@ final class ClusterPresence: Presence, Sendable {
         case .heartbeat(let other, let isNew):
             let channels = state.withLock { state in
                 defer { state.nodes[other] = now }
-                return state.nodes[other] == nil ? Array(state.asked.keys) : []
+                return isNew || state.nodes[other] == nil ? Array(state.asked.keys) : []
             }
             if isNew { send(.node(other), .heartbeat(node, isNew: false)) }
-            // A new or returning node is asked at once about the channels that the others were asked about already.
+            // A new or returning node is asked at once about the channels that the others were asked about already: what it told while the bus was gone
+            // hasn't reached this one.
             for channel in channels { send(.node(other), .ask(channel, from: node)) }
         case .rulesChanged: break
         case .goodbye(let other):
@@ -268,7 +275,10 @@ final class ClusterPresence: Presence, Sendable {
             for (channel, changed) in lost { tell(changed, in: channel) }
             for run in ready { run() }
         case .ask(let channel, let other):
-            state.withLock { $0.interested[channel, default: [:]][other] = now + Self.interestMilliseconds }
+            state.withLock { state in
+                guard state.interested[channel] != nil || state.interested.count < Self.interestedMax else { return }
+                state.interested[channel, default: [:]][other] = now + Self.interestMilliseconds
+            }
             send(.node(other), .present(channel, present(in: channel)))
         case .present(let channel, let present):
             guard present.isPossible else { return }

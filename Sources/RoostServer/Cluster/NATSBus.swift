@@ -156,6 +156,11 @@ extension NATSBus {
                 for settlement in batch.settlements { settlement.end(error) }
             }
         }
+        // What was published before the end still goes out: the last commits, and that this node goes.
+        if connection?.isConnected == true {
+            try? carry(batch, over: &connection)
+            _ = connection?.flush()
+        }
         for settlement in batch.settlements { settlement.end(BusFailure(message: "the bus has stopped")) }
     }
 

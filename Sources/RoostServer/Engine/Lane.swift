@@ -37,9 +37,11 @@ struct Lane {
             aside.put(writeUnlocked(others, in: database, settings, perform), at: settings.clock())
             perform(.maintain)
         }
-        guard let (jobs, since) = aside.takeNext(at: settings.clock()) else { return }
+        let begun = settings.clock()
+        guard let (jobs, since) = aside.takeNext(at: begun) else { return }
         let locked = writeUnlocked(jobs, in: database, settings, perform)
         let now = settings.clock()
+        if !locked.isEmpty { aside.rest(after: now - begun, at: now) }
         if locked.isEmpty || aside.isPatient(since: since, at: now) {
             aside.put(locked, at: now, since: since)
         } else {

@@ -18,6 +18,10 @@ struct SetAside {
 
     /// A channel is retried after this time, and each attempt may take as long as a lane waits for a lock.
     static let pause = Duration.milliseconds(250)
+    /// After an attempt that has waited in vain, the lane does other work for this many times as long: many channels that a node holds which hangs would
+    /// otherwise have it wait all the time.
+    private static let restFactor = 2
+    private var restsUntil: ContinuousClock.Instant?
 
     /// - Parameters:
     ///   - patience: The time after which an operation is refused.
@@ -53,8 +57,16 @@ struct SetAside {
         for (order, jobs) in Dictionary(grouping: jobs, by: \.order) { groups[order]?.jobs.insert(contentsOf: jobs, at: 0) }
     }
 
+    /// Has the next attempt wait, after one that was in vain.
+    ///
+    /// - Parameter waited: How long that took.
+    mutating func rest(after waited: Duration, at now: ContinuousClock.Instant) {
+        restsUntil = now + waited * Self.restFactor
+    }
+
     /// Takes the operations of the channel to retry next.
     mutating func takeNext(at now: ContinuousClock.Instant) -> (jobs: [Job], since: ContinuousClock.Instant)? {
+        if let restsUntil, now < restsUntil { return nil }
         guard let (order, group) = groups.min(by: { $0.value.triedAt < $1.value.triedAt }), now - group.triedAt >= Self.pause else {
             return nil
         }

@@ -77,6 +77,21 @@ struct SetAsideTests {
         #expect(aside.isEmpty)
     }
 
+    @Test("I3 after an attempt that has waited in vain the lane does other work for twice as long, however many channels wait")
+    func rest() {
+        var aside = SetAside(patience: .seconds(10), countMax: 100)
+        for name in ["a 1", "b 2"] { aside.put(jobs([name]), at: start) }
+        let first = aside.takeNext(at: start + .milliseconds(250))
+        #expect(names(first?.jobs) == ["a 1"])
+        let failed = start + .milliseconds(750)
+        aside.put(first?.jobs ?? [], at: failed, since: first?.since)
+        aside.rest(after: .milliseconds(500), at: failed)
+        #expect(aside.takeNext(at: failed + .milliseconds(999)) == nil)
+        #expect(names(aside.takeNext(at: failed + .seconds(1))?.jobs) == ["b 2"])
+        // One that had what it needed is followed by the next at once.
+        #expect(names(aside.takeNext(at: failed + .seconds(1))?.jobs) == ["a 1"])
+    }
+
     @Test("I1 followers beyond the room are refused and not counted, and there is room again for what is taken")
     func room() {
         var aside = SetAside(patience: .seconds(10), countMax: 3)

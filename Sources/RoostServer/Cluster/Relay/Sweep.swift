@@ -14,8 +14,11 @@ struct Sweep {
     /// The pause in haste, which leaves the database time for other work.
     private static let urgentPause: Relay.Time = 20
 
+    /// Begins with those that an earlier comparison of all has left: begun again and again, it would otherwise never come to them.
     mutating func begin(_ streams: some Collection<StreamID>) {
-        remaining = Array(streams)
+        let all = Set(streams)
+        let left = isUrgent ? remaining.filter(all.contains) : []
+        remaining = all.subtracting(left) + left
         isUrgent = true
     }
 
