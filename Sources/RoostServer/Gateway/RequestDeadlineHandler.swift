@@ -48,6 +48,12 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         deadline?.cancel()
     }
 
+    /// A request has arrived whole. How long it is worked on has limits of its own, of which `--lock-timeout` may be longer than that of arriving.
+    func requestArrived() {
+        deadline?.cancel()
+        deadline = nil
+    }
+
     /// Discards whatever still arrives: the connection's last request has been read. It still has to be read, or the client would be reset
     /// before it has its answer.
     func discardRest() { isDiscarding = true }

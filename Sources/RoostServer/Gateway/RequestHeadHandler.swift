@@ -71,6 +71,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             isInsideRequest = false
             awaitsContinue = false
+            front.requestArrived()
             if case .upgrading = state { state = .upgraded }
             if case .last = state { end() }
             context.fireChannelRead(data)

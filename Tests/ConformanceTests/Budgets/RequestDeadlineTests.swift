@@ -1,5 +1,6 @@
 import NIOCore
 import NIOEmbedded
+import NIOHTTP1
 import Testing
 
 @testable import RoostServer
@@ -51,6 +52,34 @@ import Testing
         busy.embeddedEventLoop.advanceTime(by: .seconds(59))
         try busy.writeInbound(ByteBuffer(string: "the next one"))
         #expect(Self.isOpen(busy, around: 30) == [true, false])
+    }
+
+    @Test("R21 a request that has arrived isn't cut while it is worked on: it may wait for a lock for up to 10 minutes")
+    func arrivedRequest() throws {
+        for isWhole in [true, false] {
+            let limits = GatewayChannel.Configuration()
+            let channel = EmbeddedChannel()
+            let front = RequestDeadlineHandler(
+                requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout, metrics: ServerMetrics(),
+                waitingBytes: { _ in WaitingBytes(channelBytes: 0) })
+            try channel.pipeline.syncOperations.addHandlers([
+                front, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
+                RequestHeadHandler(front: front, metrics: ServerMetrics()),
+            ])
+            try channel.connect(to: .init(ipAddress: "127.0.0.1", port: 1)).wait()
+            let request = "PUT /v1/me HTTP/1.1\r\nhost: example.org\r\ncontent-length: 2\r\n\r\n{"
+            try channel.writeInbound(ByteBuffer(string: request + (isWhole ? "}" : "")))
+            guard isWhole else {
+                #expect(Self.isOpen(channel, around: 30) == [true, false])
+                continue
+            }
+            channel.embeddedEventLoop.advanceTime(by: .minutes(10))
+            #expect(channel.isActive)
+            let head = HTTPResponseHead(version: .http1_1, status: .ok, headers: ["content-length": "0"])
+            try channel.writeOutbound(HTTPServerResponsePart.head(head))
+            try channel.writeOutbound(HTTPServerResponsePart.end(nil))
+            #expect(Self.isOpen(channel, around: 60) == [true, false])
+        }
     }
 
     @Test("R21 an answer that is read slowly isn't cut: the time between requests begins when it has been read")
