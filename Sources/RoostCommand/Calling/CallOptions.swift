@@ -25,10 +25,21 @@ struct AskingOptions: ParsableArguments {
             throw error.failure
         } catch let error as RoostError {
             guard let secretDirectory, error.code == .unauthenticated else { throw Failure(error.summaryLine) }
-            throw Failure(
-                "The server at \(url.absoluteString.safe()) doesn't accept tokens made from \(secretDirectory.relativePath). Name its data directory with --data. (\(error.code.rawValue))"
-            )
+            throw Failure(Self.refusal(error, ofTokenFrom: secretDirectory, at: url))
         }
+    }
+
+    /// What is told when the server refuses a token that this command has made. A refusal of a claim names it; one of the signature, as of a token
+    /// that was made with another server's secret, doesn't.
+    private static func refusal(_ error: RoostError, ofTokenFrom directory: URL, at url: URL) -> String {
+        guard let claim = error.field else {
+            return
+                "The server at \(url.absoluteString.safe()) doesn't accept tokens made from \(directory.relativePath). Name its data directory with --data. (\(error.code.rawValue))"
+        }
+        guard let setting = TokenRules.setting(of: claim) else { return error.summaryLine }
+        let file = directory.appending(path: Settings.fileName).relativePath
+        return
+            "\(error.summaryLine) The server has another \(setting.name) than this command knows of: put it into \(file), or set \(setting.environmentName)."
     }
 
     /// Returns the server with the token to call it with, and the directory that the token was made from if it wasn't given.

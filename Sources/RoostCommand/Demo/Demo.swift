@@ -13,7 +13,7 @@ struct Demo: AsyncParsableCommand {
     func run() async throws {
         let settings = try await Settings.load(flags, standardData: Self.standardData)
         try await ServerRun(settings: settings).run { address, isFirst in
-            try await DemoWorld(address: address, directory: settings.dataDirectory).make()
+            try await DemoWorld(address: address, settings: settings).make()
             Announcement.show(Announcement(settings: settings, address: address).demo(isFirst: isFirst))
         }
     }

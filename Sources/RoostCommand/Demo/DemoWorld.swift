@@ -8,7 +8,8 @@ import RoostAPI
 /// Making them again changes nothing: channels keep their ids, and messages their client ids.
 struct DemoWorld {
     let address: URL
-    let directory: URL
+    /// The settings that the server runs with.
+    let settings: Settings
 
     private static let people: [(user: UserID, name: String)] = [("ann", "Ann"), ("bob", "Bob"), ("cat", "Cat")]
     private static let channels: [(id: ChannelID, name: String)] = [
@@ -29,7 +30,7 @@ struct DemoWorld {
         var chats: [UserID: Chat] = [:]
         var logger = Logger(label: "roost.demo")
         logger.logLevel = .error
-        let mint = TokenMint(directory: directory)
+        let mint = TokenMint(directory: settings.dataDirectory, rules: TokenRules(settings))
         for (user, name) in Self.people {
             let chat = Chat(url: address, user: user, configuration: .init(storage: .inMemory, device: nil, logger: logger)) {
                 try await mint.token(for: user)

@@ -23,7 +23,7 @@ struct Serve: AsyncParsableCommand {
         try await ServerRun(settings: settings, acceptsDataLoss: acceptDataLoss).run { address, isFirst in
             let announcement = Announcement(settings: settings, address: address)
             Announcement.show(isFirst ? announcement.first : announcement.later)
-            if isDemo { try await DemoWorld(address: address, directory: settings.dataDirectory).make() }
+            if isDemo { try await DemoWorld(address: address, settings: settings).make() }
         }
     }
 }

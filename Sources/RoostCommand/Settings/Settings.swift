@@ -18,6 +18,9 @@ struct Settings: Sendable {
         }
     }
 
+    /// The configuration file of a data directory, which is read when no other one is named.
+    static let fileName = "roost.json"
+
     private let entries: [Entry]
     /// Warnings about the sources: variables that look like settings and aren't.
     let warnings: [String]
@@ -35,7 +38,7 @@ struct Settings: Sendable {
         } else {
             // The file in the data directory is found by the directory, and so can't be what names it.
             let directory = try await sources.value(of: .data)?.0.description ?? standardData
-            let file = URL(filePath: directory).appending(path: "roost.json").relativePath
+            let file = URL(filePath: directory).appending(path: Self.fileName).relativePath
             if FileManager.default.fileExists(atPath: file) {
                 try await sources.add(file: file)
                 let named = try await sources.value(of: .data)

@@ -19,17 +19,24 @@ struct Token: AsyncParsableCommand {
     )
     var role = AppRole.user
     @Option(
-        help: ArgumentHelp("How long the token is good: seconds, or like 90s, 45m, 12h, 30d. (default: 1d)", valueName: "time"),
+        help: ArgumentHelp(
+            "How long the token is good: seconds, or like 90s, 45m, 12h, 30d. (default: 1d, or token-lifetime-max if that is less)",
+            valueName: "time"),
         transform: Lifetime.read)
     var expires: Lifetime?
     @Option(help: "The display name that the user gets when this token is the first to name them.") var name: String?
     @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
     @Flag(help: "Print JSON: the token, its id, the user, the role and when it expires.") var json = false
 
+    /// How long a token is good without `--expires`, unless the server allows less.
+    private static let lifetimeSeconds = 86_400
+
     func run() async throws {
-        let seconds = expires?.seconds ?? 86_400
-        let mint = TokenMint.named(orUsual: data)
-        let longest = await Self.lifetimeSecondsMax(data: mint.directory.relativePath)
+        var mint = TokenMint.named(orUsual: data)
+        let rules = await TokenRules.load(data: mint.directory.relativePath)
+        mint.rules = rules
+        let longest = rules.lifetimeSecondsMax
+        let seconds = expires?.seconds ?? min(Self.lifetimeSeconds, longest)
         guard (1...longest).contains(seconds) else {
             throw ValidationError("--expires must be from 1 second to \(longest) seconds (the setting token-lifetime-max).")
         }
@@ -41,17 +48,6 @@ struct Token: AsyncParsableCommand {
             Minted(
                 token: token, tokenId: id, user: user, role: role,
                 expiresAt: Timestamp(milliseconds: Int64(expiresAt.timeIntervalSince1970 * 1000))))
-    }
-
-    /// Returns the server's limit, as far as its settings can be known from here.
-    private static func lifetimeSecondsMax(data: String) async -> Int {
-        do {
-            return try await Settings.load(try SettingFlags.parse(["--data", data])).whole(.tokenLifetimeMax)
-        } catch {
-            // The server that runs has other settings than these, or it wouldn't: its limit can't be known, and a token can still be made.
-            Output.note("Warning: the setting token-lifetime-max can't be read, so that its default holds here. \(Failure(error))")
-            return AppOptions.tokenLifetimeSecondsStandard
-        }
     }
 
     private static func role(_ name: String) throws -> AppRole {

@@ -5,11 +5,18 @@ import RoostServer
 /// Makes tokens with the secret of a data directory.
 struct TokenMint: Sendable {
     let directory: URL
+    /// The server's rules for the claims; nil to read them from the settings of the directory.
+    var rules: TokenRules?
 
+    /// How long a token is good if nobody says for how long, unless the server's rules allow less.
+    private static let lifetimeSeconds = 3600
+
+    /// Makes a token with the claims that the server's rules ask for.
+    ///
+    /// - Parameter expiresAt: When it ends; nil for an hour from now, or for the longest that the server accepts if that is less.
     /// - Throws: A ``Failure`` for an invalid user or name, and for a directory in which no server has run.
     func token(
-        for user: UserID, role: AppRole = .user, displayName: String? = nil,
-        expiresAt: Date = Date(timeIntervalSinceNow: 3600), id: String? = nil
+        for user: UserID, role: AppRole = .user, displayName: String? = nil, expiresAt: Date? = nil, id: String? = nil
     ) async throws -> String {
         do {
             try user.validate(field: "The user's id")
@@ -18,9 +25,14 @@ struct TokenMint: Sendable {
             throw Failure(error.message)
         }
         _ = try secretFile()
+        let rules = await knownRules()
+        let lifetimeSeconds = min(Self.lifetimeSeconds, rules.lifetimeSecondsMax)
+        let end = expiresAt ?? Date(timeIntervalSinceNow: TimeInterval(lifetimeSeconds))
+        var claims = TokenKeys.Claims(user: user, role: role, displayName: displayName, expiresAt: end, id: id)
+        claims.iss = rules.issuer
+        claims.aud = rules.audience.map { TokenKeys.Audience([$0]) }
         do {
-            let keys = try await TokenKeys(directory: directory)
-            return try await keys.sign(.init(user: user, role: role, displayName: displayName, expiresAt: expiresAt, id: id))
+            return try await TokenKeys(directory: directory).sign(claims)
         } catch {
             throw Failure(error)
         }
@@ -31,8 +43,15 @@ struct TokenMint: Sendable {
     ///
     /// - Throws: As ``token(for:role:displayName:expiresAt:id:)``.
     func provider(for user: UserID, role: AppRole = .user) async throws -> @Sendable () async throws -> String {
-        _ = try await token(for: user, role: role)
-        return { try await token(for: user, role: role) }
+        // The settings are read once: what is wrong with them is told once too.
+        let mint = TokenMint(directory: directory, rules: await knownRules())
+        _ = try await mint.token(for: user, role: role)
+        return { try await mint.token(for: user, role: role) }
+    }
+
+    private func knownRules() async -> TokenRules {
+        if let rules { return rules }
+        return await TokenRules.load(data: directory.relativePath)
     }
 
     /// - Throws: A ``Failure`` for a directory in which no server has run.

@@ -1,0 +1,103 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+/// Tokens that commands make with a server's secret: they follow the server's rules, and what they are refused for is told as it is.
+@Suite struct MintedTokenTests {
+    private static let issuer = "https://login.example.com"
+
+    /// A server with rules of its own for tokens. Its configuration file has them too where commands are to know them.
+    private func server(writesFile: Bool) async throws -> TestServer {
+        let server = try await TestServer(options: AppOptions(tokenLifetimeSecondsMax: 60)) {
+            ($0.tokenIssuer, $0.tokenAudience) = (Self.issuer, "chat")
+        }
+        if writesFile {
+            let text = #"{"token-issuer":"\#(Self.issuer)","token-audience":"chat","token-lifetime-max":60}"#
+            try Data(text.utf8).write(to: server.directory.appending(path: "roost.json"))
+        }
+        return server
+    }
+
+    @Test("a token that a command makes has the issuer, the audience and the lifetime that the server's settings ask for")
+    func rules() async throws {
+        let server = try await server(writesFile: true)
+        let call = try await CommandRun.roost("call user.me --as ann", on: server)
+        #expect(call.status == 0, "\(call.errors)")
+        let effects = try await CommandRun.roost("effects --as root --admin", on: server)
+        #expect(effects.status == 0, "\(effects.errors)")
+        let chat = try await CommandRun.roost("chat team --as ann --plain", on: server, input: "hi\n")
+        #expect(chat.status == 0, "\(chat.errors)")
+        for words in ["token ann", "token ann --expires 60"] {
+            let token = try await CommandRun.roost(words, on: server).output.trimmingCharacters(in: .whitespacesAndNewlines)
+            #expect(try await server.request("GET", "/v1/me", token: token).status == 200, "\(words)")
+        }
+        let long = try await CommandRun.roost("token ann --expires 61", on: server)
+        #expect(long.status == 64 && long.errors.contains("--expires must be from 1 second to 60 seconds"), "\(long.errors)")
+        try await server.stop()
+    }
+
+    @Test("a demo is filled whatever rules for tokens it is started with")
+    func demo() async throws {
+        let directory = TemporaryDirectory.make()
+        let demo = try RunningCommand(
+            "demo --port 0 --drain-window 0.2 --data \(directory.path) --token-issuer me --token-audience us --token-lifetime-max 60"
+        )
+        try await demo.wait(forOutput: "ann, bob and cat are here")
+        demo.signal(SIGTERM)
+        #expect(try await demo.end().status == 0)
+    }
+
+    @Test(
+        "a refusal of a claim names the setting that the command doesn't know of; only one of the signature blames the directory"
+    )
+    func refusals() async throws {
+        let server = try await server(writesFile: false)
+        let file = server.directory.appending(path: "roost.json")
+        func errors(_ rules: String) async throws -> String {
+            try Data(rules.utf8).write(to: file)
+            let run = try await CommandRun.roost("call user.me --as ann", on: server)
+            #expect(run.status == 1 && run.output == "")
+            return run.errors.replacing(server.directory.path, with: "DATA")
+        }
+        let found = [
+            try await errors("{}"),
+            try await errors(#"{"token-lifetime-max":60}"#),
+            try await errors(#"{"token-lifetime-max":60,"token-issuer":"\#(Self.issuer)"}"#),
+        ]
+        func advice(_ setting: String, _ variable: String) -> String {
+            "(unauthenticated) The server has another \(setting) than this command knows of: put it into DATA/roost.json, or set \(variable).\n"
+        }
+        #expect(
+            found == [
+                "Error: The token is good for too long: a token has at most 60 s from its iat, or from now, to its exp. "
+                    + advice("token-lifetime-max", "ROOST_TOKEN_LIFETIME_MAX"),
+                "Error: The token has another issuer. " + advice("token-issuer", "ROOST_TOKEN_ISSUER"),
+                "Error: The token is for another audience. " + advice("token-audience", "ROOST_TOKEN_AUDIENCE"),
+            ])
+
+        let other = try await TestServer()
+        let run = try await CommandRun.roost(
+            arguments: ["call", "user.me", "--as", "ann"],
+            environment: ["ROOST_URL": server.url.absoluteString, "ROOST_DATA": other.directory.path])
+        #expect(
+            run.errors == """
+                Error: The server at \(server.url.absoluteString) doesn't accept tokens made from \(other.directory.path). \
+                Name its data directory with --data. (unauthenticated)
+
+                """)
+        try await other.stop()
+        try await server.stop()
+    }
+
+    @Test("a new user whose id looks like another's is refused for that, and not for the directory")
+    func lookalike() async throws {
+        let server = try await TestServer { $0.options.confusableNames = .refused }
+        #expect(try await CommandRun.roost("call user.me --as ann", on: server).status == 0)
+        // The first letter is Cyrillic.
+        let run = try await CommandRun.roost("call user.me --as аnn", on: server)
+        #expect(run.status == 1 && run.errors.hasPrefix("Error: The token names no valid user: "), "\(run.errors)")
+        #expect(run.errors.hasSuffix("(unauthenticated)\n") && !run.errors.contains("--data"), "\(run.errors)")
+        try await server.stop()
+    }
+}
