@@ -83,6 +83,18 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: target))
     }
 
+    @Test("a file of a backup is made for its owner alone: one that is there, which others may have open, isn't written")
+    func ownFiles() throws {
+        let file = try place().appending(path: "secret")
+        try Durable.write(Data("s".utf8), to: file)
+        #expect(DataFiles.mode(of: file.path) == 0o600)
+        let open = file.deletingLastPathComponent().appending(path: "open")
+        #expect(FileManager.default.createFile(atPath: open.path, contents: Data("x".utf8), attributes: [.posixPermissions: 0o644]))
+        let error = #expect(throws: CocoaError.self) { try Durable.write(Data("s".utf8), to: open) }
+        #expect(error.flatMap { SystemError.code(of: $0) } == EEXIST)
+        #expect(try Data(contentsOf: open) == Data("x".utf8))
+    }
+
     @Test("a full disk is named as one, whether the system reports it or the database")
     func fullDisk() {
         let directory = URL(filePath: "/backups/today", directoryHint: .isDirectory)

@@ -283,10 +283,26 @@ public struct Backup: Codable, Sendable {
 
 /// Files that are on disk when the call returns.
 enum Durable {
+    /// Writes a new file. From its first byte on nobody but its owner may open it: what is in it may be a secret.
+    ///
+    /// - Throws: The system's error, as Foundation has it; also if there is a file of this name.
     static func write(_ data: Data, to url: URL) throws {
-        try data.write(to: url)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: url.path)
-        try syncIfThere(url)
+        let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure(errno) }
+        defer { close(descriptor) }
+        try data.withUnsafeBytes { bytes in
+            var rest = UnsafeRawBufferPointer(rebasing: bytes[...])
+            while let start = rest.baseAddress, !rest.isEmpty {
+                let count = Foundation.write(descriptor, start, rest.count)
+                guard count > 0 else { throw failure(errno) }
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            }
+        }
+        guard fsync(descriptor) == 0 else { throw failure(errno) }
+    }
+
+    private static func failure(_ code: Int32) -> CocoaError {
+        CocoaError(.fileWriteUnknown, userInfo: [NSUnderlyingErrorKey: POSIXError(POSIXError.Code(rawValue: code) ?? .EIO)])
     }
 
     static func syncIfThere(_ url: URL) throws {
