@@ -83,6 +83,65 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: target))
     }
 
+    @Test(
+        "R20 a check and a restore find a secret or a key ring that is lost, cut off or another server's, and leave no directory behind"
+    )
+    func secrets() async throws {
+        let server = try await TestServer()
+        let place = try place()
+        _ = try await TokenKeyRing(directory: server.directory).add(named: "k1")
+        let good = "\(place.path)/good"
+        let target = "\(place.path)/new"
+        let made = try await CommandRun.roost(arguments: ["backup", good, "--data", server.directory.path, "--with-secret"])
+        #expect(made.status == 0, "\(made.errors)")
+        try await server.stop()
+        let checked = try await CommandRun.roost(arguments: ["restore", good, "--data", target, "--check"])
+        #expect(checked.status == 0 && checked.lines.contains("secret in it"), "\(checked)")
+
+        let other = "\(place.path)/other"
+        _ = try SecretFile(directory: URL(filePath: other)).readOrMake()
+        let faults: [(String, () throws -> Void)] = [
+            ("lost", { try FileManager.default.removeItem(atPath: "\(place.path)/lost/token-secret") }),
+            ("short", { try Data("c2hvcnQ=".utf8).write(to: URL(filePath: "\(place.path)/short/token-secret")) }),
+            (
+                "others",
+                {
+                    try Data(contentsOf: URL(filePath: "\(other)/token-secret"))
+                        .write(to: URL(filePath: "\(place.path)/others/token-secret"))
+                }
+            ),
+            ("ring", { try Data("{".utf8).write(to: URL(filePath: "\(place.path)/ring/token-keys.json")) }),
+        ]
+        var found: [String] = []
+        for (name, breakIt) in faults {
+            let backup = "\(place.path)/\(name)"
+            try FileManager.default.copyItem(atPath: good, toPath: backup)
+            try breakIt()
+            found.append(try await errors("restore", backup, "--data", target, "--check", in: place))
+            #expect(try await errors("restore", backup, "--data", target, in: place) != "")
+            #expect((try? FileManager.default.contentsOfDirectory(atPath: target)) ?? [] == [])
+        }
+        #expect(found[0] == "Error: PLACE/lost/token-secret can't be read: No such file or directory.\n")
+        #expect(found[1].hasPrefix("Error: The token secret PLACE/short/token-secret doesn't hold at least 32 bytes in base 64."))
+        #expect(
+            found[2].hasPrefix("Error: PLACE/others/token-secret isn't the secret that the database was used with. Restore with"))
+        #expect(found[3].hasPrefix("Error: PLACE/ring/token-keys.json isn't a key ring: it isn't a JWK set"))
+
+        // The same of a file that is named.
+        try FileManager.default.createDirectory(atPath: "\(place.path)/files", withIntermediateDirectories: true)
+        try Data(#"{"keys":7}"#.utf8).write(to: URL(filePath: "\(place.path)/files/keys"))
+        let secret = "\(server.directory.path)/token-secret"
+        let wrong = ["restore", good, "--data", target, "--secret", secret, "--keys", "\(place.path)/files/keys"]
+        let refused = try await CommandRun.roost(arguments: wrong)
+        #expect(
+            refused.status == 1 && refused.errors.contains("/files/keys isn't a key ring: it isn't a JWK set"), "\(refused.errors)")
+        // What a backup has lost is no matter where another one is named.
+        let ring = "\(server.directory.path)/token-keys.json"
+        let mended = try await CommandRun.roost(
+            arguments: ["restore", "\(place.path)/lost", "--data", target, "--secret", secret, "--keys", ring])
+        #expect(mended.status == 0, "\(mended.errors)")
+    }
+
     @Test("a file of a backup is made for its owner alone: one that is there, which others may have open, isn't written")
     func ownFiles() throws {
         let file = try place().appending(path: "secret")

@@ -72,7 +72,7 @@ import Testing
             await writer.close()
         }
         let backup = try #require(made.backup, "\(made.error ?? "")")
-        #expect(try Backup.verify(target).database == backup.database)
+        #expect(try await Backup.verify(target).database == backup.database)
         let stored = Int(backup.database.rows["messages"] ?? 0)
         #expect((200...max(200, sent)).contains(stored))
         let before = try await socket.call(ListMessages(channel: "general", after: 0, limit: 100)).messages
@@ -80,7 +80,7 @@ import Testing
         try await server.stop()
 
         let restored = TemporaryDirectory.make()
-        _ = try Backup.restore(target, to: restored, secret: .backup)
+        _ = try await Backup.restore(target, to: restored, secret: .backup)
         let second = try await TestServer(directory: restored)
         let reader = try await second.socket("ann")
         let channel = try await reader.call(GetChannel(channel: "general")).channel
@@ -110,7 +110,7 @@ import Testing
         try await server.stop()
 
         let restored = TemporaryDirectory.make()
-        _ = try Backup.restore(target, to: restored, secret: .backup)
+        _ = try await Backup.restore(target, to: restored, secret: .backup)
         let second = try await TestServer(directory: restored) { $0.port = port }
         try await wait("the 5 that the backup has") { list.items.map(\.text) == (1...5).map { "kept \($0)" } }
         try await general.sendConfirmed(MessageDraft(text: "after"))
@@ -151,12 +151,16 @@ import Testing
         #expect(try await ControlSocket.ask(.init(backup: target.path, withSecret: false), in: server.directory).error == nil)
         let secret = SecretFile(directory: server.directory).url
         let new = TemporaryDirectory.make()
-        #expect(throws: Backup.Unusable.self, "no secret in it") { try Backup.restore(target, to: new, secret: .backup) }
-        #expect(throws: Backup.Unusable.self, "a directory in use") {
-            try Backup.restore(target, to: server.directory, secret: .new)
+        await #expect(throws: Backup.Unusable.self, "no secret in it") {
+            try await Backup.restore(target, to: new, secret: .backup)
+        }
+        await #expect(throws: Backup.Unusable.self, "a directory in use") {
+            try await Backup.restore(target, to: server.directory, secret: .new)
         }
         let other = try TestSecret.make()
-        #expect(throws: Backup.Unusable.self, "another secret") { try Backup.restore(target, to: new, secret: .file(other)) }
+        await #expect(throws: Backup.Unusable.self, "another secret") {
+            try await Backup.restore(target, to: new, secret: .file(other))
+        }
         let left = (try? FileManager.default.contentsOfDirectory(atPath: new.path)) ?? []
         #expect(left == [])
 
@@ -166,15 +170,17 @@ import Testing
             var bytes = whole
             bytes[place] ^= 4
             try bytes.write(to: file)
-            #expect(throws: (any Error).self, "bit at \(place)") { try Backup.restore(target, to: new, secret: .file(secret)) }
+            await #expect(throws: (any Error).self, "bit at \(place)") {
+                try await Backup.restore(target, to: new, secret: .file(secret))
+            }
         }
         try whole.prefix(whole.count / 2).write(to: file)
-        #expect(throws: (any Error).self, "cut off") { try Backup.restore(target, to: new, secret: .file(secret)) }
+        await #expect(throws: (any Error).self, "cut off") { try await Backup.restore(target, to: new, secret: .file(secret)) }
         try whole.write(to: file)
-        let restored = try Backup.restore(target, to: new, secret: .file(secret))
+        let restored = try await Backup.restore(target, to: new, secret: .file(secret))
         #expect(restored.hasSecret == false)
         try FileManager.default.removeItem(at: target.appending(path: "backup.json"))
-        #expect(throws: Backup.Unusable.self, "no manifest") { try Backup.verify(target) }
+        await #expect(throws: Backup.Unusable.self, "no manifest") { try await Backup.verify(target) }
         try await server.stop()
         for directory in [target, new, server.directory] { try? FileManager.default.removeItem(at: directory) }
     }
@@ -200,15 +206,15 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: bare.appending(path: "token-keys.json").path))
 
         let (first, second, third) = (TemporaryDirectory.make(), TemporaryDirectory.make(), TemporaryDirectory.make())
-        _ = try Backup.restore(whole, to: first, secret: .backup)
-        #expect(throws: Backup.Unusable.self, "no keys") { try Backup.restore(bare, to: second, secret: .file(secret)) }
+        _ = try await Backup.restore(whole, to: first, secret: .backup)
+        await #expect(throws: Backup.Unusable.self, "no keys") { try await Backup.restore(bare, to: second, secret: .file(secret)) }
         #expect((try? FileManager.default.contentsOfDirectory(atPath: second.path)) ?? [] == [])
-        _ = try Backup.restore(bare, to: second, secret: .file(secret, keys: ring.url))
+        _ = try await Backup.restore(bare, to: second, secret: .file(secret, keys: ring.url))
         for directory in [first, second] {
             #expect(try await TokenKeyRing(directory: directory).entries().map(\.kid) == ["token-secret", "k1"])
         }
         // With a new secret, none of the old keys is valid.
-        _ = try Backup.restore(whole, to: third, secret: .new)
+        _ = try await Backup.restore(whole, to: third, secret: .new)
         #expect(!FileManager.default.fileExists(atPath: third.appending(path: "token-keys.json").path))
         for directory in [none, whole, bare, first, second, third, server.directory] {
             try? FileManager.default.removeItem(at: directory)

@@ -52,10 +52,10 @@ struct BackupBenchmark: Benchmark {
         server.end()
 
         let (underLoad, restored) = (directory.appending(path: "restored-0"), directory.appending(path: "restored-1"))
-        _ = try Backup.restore(last, to: underLoad, secret: .backup)
+        _ = try await Backup.restore(last, to: underLoad, secret: .backup)
         try FileManager.default.removeItem(at: last)
         let start = Clock.now()
-        _ = try Backup.restore(quiet, to: restored, secret: .backup)
+        _ = try await Backup.restore(quiet, to: restored, secret: .backup)
         let restoreSeconds = Double(Clock.now() - start) / 1e9
         let missing = try DatabaseComparison(data, underLoad).missingMessages(least: count + acknowledged)
         let (rows, different) = try DatabaseComparison(data, restored).differences()

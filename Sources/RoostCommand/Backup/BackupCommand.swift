@@ -73,7 +73,11 @@ struct RestoreCommand: AsyncParsableCommand {
             newSecret ? .new : secret.map { .file(URL(filePath: $0), keys: keys.map { URL(filePath: $0) }) } ?? .backup
         let found: Backup
         do {
-            found = check ? try Backup.verify(from) : try Backup.restore(from, to: directory, secret: source)
+            if check {
+                found = try await Backup.verify(from)
+            } else {
+                found = try await Backup.restore(from, to: directory, secret: source)
+            }
         } catch {
             throw Failure(error)
         }

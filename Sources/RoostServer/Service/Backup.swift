@@ -17,6 +17,8 @@ public struct Backup: Codable, Sendable {
     public let hasSecret: Bool
     /// Where the key ring is (`token-keys.json`). Nil in a backup of a version that didn't tell.
     public let keys: KeyRing?
+    /// The fingerprint of the secret that the database was used with. Nil in a backup of a version that didn't tell.
+    public let secretFingerprint: String?
 
     /// Where a server's key ring is when a backup has been made. Without it, a secret that was retired would be valid again.
     public enum KeyRing: String, Codable, Sendable {
@@ -117,7 +119,8 @@ public struct Backup: Codable, Sendable {
             }
             let backup = Backup(
                 version: RoostVersion.current, madeAt: Date.now.ISO8601Format(),
-                epoch: epoch, database: copy, hasSecret: withSecret, keys: keys)
+                epoch: epoch, database: copy, hasSecret: withSecret, keys: keys,
+                secretFingerprint: try database.read { try $0.setting(Storage.fingerprintName) })
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))
@@ -149,10 +152,26 @@ public struct Backup: Codable, Sendable {
 
     // MARK: Using
 
-    /// Reads a backup and every page of its database.
+    /// Reads a backup: every page of its database, and the secret and the key ring if they are in it.
     ///
-    /// - Throws: ``Unusable``; `DatabaseFailure` if the database can't be read.
-    public static func verify(_ directory: URL) throws -> Backup {
+    /// - Throws: ``Unusable``; `SecretFile.Unusable`; `DatabaseFailure` if the database can't be read.
+    public static func verify(_ directory: URL) async throws -> Backup {
+        let backup = try verifyDatabase(of: directory)
+        if backup.hasSecret {
+            let file = directory.appending(path: secretName)
+            let secret = try SecretFile.secret(in: String(decoding: contents(of: file), as: UTF8.self), path: file.path)
+            guard backup.secretFingerprint == nil || backup.secretFingerprint == Storage.fingerprint(of: secret) else {
+                throw Unusable(
+                    "\(file.path) isn't the secret that the database was used with. Restore with the right one, named by --secret, or with "
+                        + "--new-secret, which ends all tokens.")
+            }
+        }
+        if backup.keys == .included { _ = try await keyRing(in: directory.appending(path: keysName)) }
+        return backup
+    }
+
+    /// Reads what a backup says of itself, and every page of its database.
+    private static func verifyDatabase(of directory: URL) throws -> Backup {
         let manifest = directory.appending(path: manifestName)
         let data: Data
         do {
@@ -190,14 +209,16 @@ public struct Backup: Codable, Sendable {
 
     /// Makes a data directory from a backup, with a new epoch: clients that are ahead of the backup resync.
     ///
-    /// - Throws: ``Unusable`` if the data directory isn't new, the backup isn't whole, or the secret isn't its database's.
-    public static func restore(_ backup: URL, to directory: URL, secret: Secret) throws -> Backup {
+    /// - Throws: ``Unusable`` if the data directory isn't new, the backup isn't whole, the secret isn't its database's, or the key ring can't be
+    ///   read as one.
+    public static func restore(_ backup: URL, to directory: URL, secret: Secret) async throws -> Backup {
         let manager = FileManager.default
         let user = "this user"
         try requireNew(directory, for: user)
-        let verified = try verify(backup)
+        // What it says of a secret is no matter where another one is named.
+        let verified = try verifyDatabase(of: backup)
         let secretText = try text(of: secret, in: backup, verified)
-        let keysData = try keyRing(of: secret, in: backup, verified)
+        let keysData = try await keyRing(of: secret, in: backup, verified)
         do {
             try manager.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
@@ -265,7 +286,7 @@ public struct Backup: Codable, Sendable {
     }
 
     /// Returns the key ring that the secret goes with; nil if there was none, and for a new secret.
-    private static func keyRing(of secret: Secret, in backup: URL, _ verified: Backup) throws -> Data? {
+    private static func keyRing(of secret: Secret, in backup: URL, _ verified: Backup) async throws -> Data? {
         let file: URL
         switch (secret, verified.keys) {
         case (.new, _): return nil
@@ -277,7 +298,19 @@ public struct Backup: Codable, Sendable {
             )
         case (_, nil), (_, KeyRing.none?): return nil
         }
-        return try contents(of: file)
+        return try await keyRing(in: file)
+    }
+
+    /// Returns the bytes of a key ring, read as a server would read them: one that can't be read keeps it from starting.
+    private static func keyRing(in file: URL) async throws -> Data {
+        let data = try contents(of: file)
+        do {
+            _ = try await TokenKeySet(data)
+        } catch {
+            throw Unusable(
+                "\(file.path) isn't a key ring: \(error). Name a copy of the server's \(keysName) with --secret and --keys.")
+        }
+        return data
     }
 }
 
