@@ -221,6 +221,27 @@ import Testing
         }
     }
 
+    @Test("R20 the configuration file of the data directory goes with a backup, closed to others, and comes back with a restore")
+    func settings() async throws {
+        let server = try await TestServer()
+        let (none, backup, restored) = (TemporaryDirectory.make(), TemporaryDirectory.make(), TemporaryDirectory.make())
+        let bare = try await ControlSocket.ask(.init(backup: none.path, withSecret: true), in: server.directory)
+        #expect(bare.backup?.hasSettings == false)
+        let text = Data(#"{"connections-max": 77}"#.utf8)
+        try text.write(to: server.directory.appending(path: "roost.json"))
+        let made = try await CommandRun.roost("backup \(backup.path) --with-secret", on: server)
+        #expect(made.status == 0 && made.lines.contains("settings roost.json in it"), "\(made)")
+        try await server.stop()
+        _ = try await Backup.restore(backup, to: restored, secret: .backup)
+        for directory in [backup, restored] {
+            let file = directory.appending(path: "roost.json")
+            #expect(try Data(contentsOf: file) == text)
+            #expect(DataFiles.mode(of: file.path) == 0o600)
+        }
+        try FileManager.default.removeItem(at: backup.appending(path: "roost.json"))
+        await #expect(throws: Backup.Unusable.self, "lost") { try await Backup.verify(backup) }
+    }
+
     @Test("R21 the secret goes with its database: missing, another's or open to others is refused, and said with what to do")
     func secretIsBound() async throws {
         let server = try await TestServer()

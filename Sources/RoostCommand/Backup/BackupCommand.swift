@@ -8,8 +8,8 @@ struct BackupCommand: AsyncParsableCommand {
         commandName: "backup",
         abstract: "Back up a running server.",
         discussion: """
-            The server copies its database into a new directory on its machine while it goes on serving, and reads every page back. When this \
-            ends with 0 the backup is complete and on disk. Run it as the user who runs the server.
+            The server copies its database into a new directory on its machine while it goes on serving, and reads every page back. DATA/roost.json \
+            is copied too if it is there. When this ends with 0 the backup is complete and on disk. Run it as the user who runs the server.
 
             See docs/operations/backup.md, also for PostgreSQL.
             """)
@@ -94,7 +94,7 @@ private enum BackupText {
             "database  \(backup.pages) pages, checksum \(backup.checksum), read back",
             "rows      " + ["message", "channel", "user"].map { counted(backup.rows(in: $0 + "s"), $0) }.joined(separator: ", "),
             "secret    \(backup.hasSecret ? "in it" : "not in it: keep a copy of token-secret elsewhere")",
-        ] + keys(of: backup)
+        ] + keys(of: backup) + (backup.hasSettings == true ? ["settings  \(Settings.fileName) in it"] : [])
     }
 
     /// `1 user`, `2 users`

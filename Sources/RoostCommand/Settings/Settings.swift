@@ -19,7 +19,7 @@ struct Settings: Sendable {
     }
 
     /// The configuration file of a data directory, which is read when no other one is named.
-    static let fileName = "roost.json"
+    static let fileName = Backup.settingsName
 
     private let entries: [Entry]
     /// Warnings about the sources: variables that look like settings and aren't.

@@ -19,6 +19,8 @@ public struct Backup: Codable, Sendable {
     public let keys: KeyRing?
     /// The fingerprint of the secret that the database was used with. Nil in a backup of a version that didn't tell.
     public let secretFingerprint: String?
+    /// Whether the data directory's configuration file is in the directory too. Nil in a backup of a version that left it out.
+    public let hasSettings: Bool?
 
     /// Where a server's key ring is when a backup has been made. Without it, a secret that was retired would be valid again.
     public enum KeyRing: String, Codable, Sendable {
@@ -39,6 +41,8 @@ public struct Backup: Codable, Sendable {
     static let manifestName = "backup.json"
     static let secretName = "token-secret"
     static let keysName = "token-keys.json"
+    /// The configuration file that a server finds in its data directory.
+    public static let settingsName = "roost.json"
 
     /// Why a backup can't be made or used, and what to do.
     public struct Unusable: Error, CustomStringConvertible {
@@ -88,7 +92,8 @@ public struct Backup: Codable, Sendable {
     /// What the name of the directory beside it begins with, in which a backup is made. It stays if the server is killed meanwhile.
     public static func partialPrefix(of directory: URL) -> String { ".\(directory.lastPathComponent).partial-" }
 
-    /// Makes a backup in a new directory, reads it back, and only then gives the directory its name.
+    /// Makes a backup in a new directory, reads it back, and only then gives the directory its name. The configuration file of the data
+    /// directory is copied as it is.
     ///
     /// - Parameters:
     ///   - data: The data directory of the server.
@@ -111,7 +116,11 @@ public struct Backup: Codable, Sendable {
             let copy = try verify(copy: file, "The copy is removed: look at the disk, and make another.")
             var keys = KeyRing.none
             if manager.fileExists(atPath: data.appending(path: keysName).path) { keys = withSecret ? .included : .separate }
-            for name in (withSecret ? [secretName] : []) + (keys == .included ? [keysName] : []) {
+            let hasSettings = manager.fileExists(atPath: data.appending(path: settingsName).path)
+            var names = withSecret ? [secretName] : []
+            if keys == .included { names.append(keysName) }
+            if hasSettings { names.append(settingsName) }
+            for name in names {
                 try Durable.write(contents(of: data.appending(path: name)), to: partial.appending(path: name))
             }
             guard let epoch = try database.read({ try $0.setting("epoch") }) else {
@@ -120,7 +129,7 @@ public struct Backup: Codable, Sendable {
             let backup = Backup(
                 version: RoostVersion.current, madeAt: Date.now.ISO8601Format(),
                 epoch: epoch, database: copy, hasSecret: withSecret, keys: keys,
-                secretFingerprint: try database.read { try $0.setting(Storage.fingerprintName) })
+                secretFingerprint: try database.read { try $0.setting(Storage.fingerprintName) }, hasSettings: hasSettings)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))
@@ -152,7 +161,7 @@ public struct Backup: Codable, Sendable {
 
     // MARK: Using
 
-    /// Reads a backup: every page of its database, and the secret and the key ring if they are in it.
+    /// Reads a backup: every page of its database, and the secret, the key ring and the configuration file if they are in it.
     ///
     /// - Throws: ``Unusable``; `SecretFile.Unusable`; `DatabaseFailure` if the database can't be read.
     public static func verify(_ directory: URL) async throws -> Backup {
@@ -167,6 +176,7 @@ public struct Backup: Codable, Sendable {
             }
         }
         if backup.keys == .included { _ = try await keyRing(in: directory.appending(path: keysName)) }
+        _ = try settings(in: directory, backup)
         return backup
     }
 
@@ -219,6 +229,7 @@ public struct Backup: Codable, Sendable {
         let verified = try verifyDatabase(of: backup)
         let secretText = try text(of: secret, in: backup, verified)
         let keysData = try await keyRing(of: secret, in: backup, verified)
+        let settingsData = try settings(in: backup, verified)
         do {
             try manager.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
@@ -242,6 +253,7 @@ public struct Backup: Codable, Sendable {
                 }
             }
             try database.close()
+            if let settingsData { try Durable.write(settingsData, to: directory.appending(path: settingsName)) }
             // The key ring first: without it, a secret that was retired would be valid again.
             if let keysData { try Durable.write(keysData, to: directory.appending(path: keysName)) }
             if let secretText { try SecretFile(directory: directory).write(secretText) }
@@ -299,6 +311,11 @@ public struct Backup: Codable, Sendable {
         case (_, nil), (_, KeyRing.none?): return nil
         }
         return try await keyRing(in: file)
+    }
+
+    /// Returns the configuration file as it was, right or wrong: the server says what it can't use. Nil if there was none.
+    private static func settings(in backup: URL, _ verified: Backup) throws -> Data? {
+        verified.hasSettings == true ? try contents(of: backup.appending(path: settingsName)) : nil
     }
 
     /// Returns the bytes of a key ring, read as a server would read them: one that can't be read keeps it from starting.
