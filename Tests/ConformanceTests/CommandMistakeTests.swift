@@ -18,6 +18,7 @@ import Testing
             ("messages send general hi --as ann --url 127.0.0.1:8080", "messages send", "it is '127.0.0.1:8080'."),
             ("chat general --as ann --url 127.0.0.1:8080 --plain", "chat", "--url must be like"),
             ("serve --port 99999", "serve", "port is '99999'"),
+            ("doctor --trusted-proxies 10.0.0.0/99", "doctor", "it must be addresses and networks separated by commas"),
             ("serve --history-for-new-members maybe", "serve", "it must be true or false"),
             ("token ann --expires 31d --data DIR", "token", "--expires must be from 1 second"),
             ("token ann --expires soon", "token", "a time is like 3600"),
@@ -34,6 +35,18 @@ import Testing
         let run = try await roost(words)
         #expect(run.status == 64 && start(of: run.errors).contains(message), "\(run.errors)")
         #expect(run.errors.hasSuffix("  See 'roost \(command) --help' for more information.\n"), "\(run.errors)")
+    }
+
+    @Test(
+        "a setting that can't be read is refused before anything is made",
+        arguments: ["10.0.0.0/99", "proxy.example.com", "::1,", ","])
+    func nothingMade(proxies: String) async throws {
+        let directory = TemporaryDirectory.make()
+        let run = try await roost("serve --port 0 --data DIR --trusted-proxies \(proxies)", in: directory)
+        let start =
+            "Error: trusted-proxies is '\(proxies)'; it must be addresses and networks separated by commas, such as 10.0.0.0/8,::1"
+        #expect(run.status == 64 && run.errors.hasPrefix(start), "\(run.errors)")
+        #expect(!FileManager.default.fileExists(atPath: directory.path))
     }
 
     @Test(

@@ -105,6 +105,27 @@ import Testing
         #expect(found.count == 1 && found.first?.hasPrefix("fail token keys: The file of keys DATA/token-keys.json can't") == true)
     }
 
+    @Test("settings on which no server starts fail: a file of further keys that can't be used, and a bus without a database")
+    func settings() async throws {
+        let directory = try await used()
+        let file = TemporaryDirectory.make().appendingPathExtension("json")
+        func keys() async throws -> [String] {
+            try await problems(directory, ["--token-keys", file.path]).map { $0.replacing(file.path, with: "KEYS") }
+        }
+        #expect(
+            try await keys() == [
+                "fail further token keys: The file of keys KEYS can't be used: it can't be read: No such file or directory"
+            ])
+        try Data(#"{"keys":7}"#.utf8).write(to: file)
+        try setMode(0o600, of: file)
+        #expect(try await keys().first?.hasPrefix("fail further token keys: The file of keys KEYS can't be used: it isn't") == true)
+        try Data(#"{"keys":[]}"#.utf8).write(to: file)
+        try setMode(0o600, of: file)
+        #expect(try await keys() == [])
+        let bus = try await problems(directory, ["--bus", "nats://127.0.0.1:1"])
+        #expect(bus.contains("fail settings: there is a bus, and no database that nodes share"), "\(bus)")
+    }
+
     @Test(
         "a server on another directory isn't taken for this one's, also on a copy of it, and neither is there one without a directory"
     )

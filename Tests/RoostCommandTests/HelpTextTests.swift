@@ -52,7 +52,7 @@ import Testing
             case .choice(let choices): other = choices.first { .text($0) != setting.standard } ?? ""
             case .whole(let range): other = "\(setting.standard == .whole(range.upperBound) ? range.lowerBound : range.upperBound)"
             case .flag: other = "\(setting.standard != .flag(true))"
-            case .text, .origins, .wholeOrNone, .seconds: continue
+            case .text, .origins, .networks, .wholeOrNone, .seconds: continue
             }
             let flags = try SettingFlags.parse(["--\(setting.name)", other])
             let options = try await Settings.load(flags, standardData: "/nowhere", environment: [:]).server.options

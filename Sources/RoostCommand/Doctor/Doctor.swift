@@ -19,6 +19,7 @@ struct Doctor: AsyncParsableCommand {
         let address = try url ?? settings.address(port: settings.whole(.port)).absoluteString
         var findings = MachineChecks.findings(connectionsMax: settings.whole(.connectionsMax))
         findings += EnvironmentCheck(settings: settings).findings()
+        findings += await SettingsCheck(settings: settings).findings()
         findings += await DirectoryChecks(directory: settings.dataDirectory).findings()
         findings += FileChecks(directory: settings.dataDirectory, isDatabaseHere: settings.server.database == nil).findings()
         findings += DefinitionsCheck(settings: settings).findings()

@@ -9,6 +9,8 @@ struct Setting: Sendable {
         case text
         /// Origins of web pages, or `none`.
         case origins
+        /// IP addresses and networks, or `none`.
+        case networks
         case choice([String])
         case whole(ClosedRange<Int>)
         /// The same, or 0 for none.
@@ -98,7 +100,7 @@ extension Setting {
         name: "page-cache", kind: .whole(4...1_048_576), standard: .whole(12),
         help: "MiB of SQLite pages to cache; long channel lists may use two thirds as much besides. No effect with PostgreSQL.")
     static let trustedProxies = Setting(
-        name: "trusted-proxies", kind: .text, standard: .text("none"),
+        name: "trusted-proxies", kind: .networks, standard: .text("none"),
         help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")
     static let pingInterval = Setting(
         name: "ping-interval", kind: .seconds(1...3600), standard: .seconds(25), help: "Seconds between two pings of a socket.")
@@ -174,6 +176,16 @@ extension Setting {
             text.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimmingCharacters(in: .whitespaces) })
     }
 
+    /// The addresses and networks that a text names.
+    ///
+    /// - Throws: `TrustedProxies.Malformed` with the first entry that is neither.
+    static func networks(_ text: String) throws -> [String] {
+        if text == "none" { return [] }
+        let networks = text.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimmingCharacters(in: .whitespaces) }
+        _ = try TrustedProxies(networks)
+        return networks
+    }
+
     /// The known name that is nearest to an unknown one, when one is near enough to be a slip.
     static func suggestion(for name: String, among known: [String]) -> String {
         let nearest = known.map { (name: $0, distance: $0.editDistance(to: name)) }.min { $0.distance < $1.distance }
@@ -188,6 +200,7 @@ extension Setting.Kind {
         switch (self, value) {
         case (.text, .text(let text)): text.isEmpty ? requirement : nil
         case (.origins, .text(let text)): (try? Setting.origins(text)) == nil ? requirement : nil
+        case (.networks, .text(let text)): (try? Setting.networks(text)) == nil ? requirement : nil
         case (.choice(let choices), .text(let text)): choices.contains(text) ? nil : requirement
         case (.whole(let range), .whole(let number)): range.contains(number) ? nil : requirement
         case (.wholeOrNone(let range), .whole(let number)): number == 0 || range.contains(number) ? nil : requirement
@@ -201,6 +214,7 @@ extension Setting.Kind {
         switch self {
         case .text: "must not be empty"
         case .origins: "must be origins separated by commas, such as https://app.example.com, or *"
+        case .networks: "must be addresses and networks separated by commas, such as 10.0.0.0/8,::1"
         case .choice(let choices): "must be one of: \(choices.joined(separator: ", "))"
         case .whole(let range): "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
         case .wholeOrNone(let range): "must be 0 or a whole number from \(range.lowerBound) to \(range.upperBound)"

@@ -69,7 +69,7 @@ extension Setting {
     fileprivate var flagHelp: ArgumentHelp {
         let valueName =
             switch kind {
-            case .text, .choice, .origins: name
+            case .text, .choice, .origins, .networks: name
             case .whole, .wholeOrNone: "number"
             case .flag: "true or false"
             case .seconds: "seconds"

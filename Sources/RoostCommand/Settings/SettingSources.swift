@@ -121,7 +121,8 @@ struct SettingSources {
             do {
                 value =
                     switch setting.kind {
-                    case .text, .choice, .origins: try await source.reader.fetchString(forKey: key).map(Setting.Value.text)
+                    case .text, .choice, .origins, .networks:
+                        try await source.reader.fetchString(forKey: key).map(Setting.Value.text)
                     case .whole, .wholeOrNone: try await source.reader.fetchInt(forKey: key).map(Setting.Value.whole)
                     case .flag: try await source.reader.fetchBool(forKey: key).map(Setting.Value.flag)
                     case .seconds: try await source.reader.fetchDouble(forKey: key).map(Setting.Value.seconds)

@@ -112,11 +112,7 @@ struct Settings: Sendable {
         configuration.memoryBudgetBytes = whole(.memoryBudget) << 20
         configuration.memoryLimitBytes = whole(.memoryLimit) == 0 ? nil : whole(.memoryLimit) << 20
         configuration.pageCacheBytes = whole(.pageCache) << 20
-        if text(.trustedProxies) != "none" {
-            configuration.trustedProxies = text(.trustedProxies).split(separator: ",").map {
-                $0.trimmingCharacters(in: .whitespaces)
-            }
-        }
+        configuration.trustedProxies = (try? Setting.networks(text(.trustedProxies))) ?? []
         configuration.pingInterval = seconds(.pingInterval)
         configuration.idleTimeout = seconds(.idleTimeout)
         configuration.authenticationTimeout = seconds(.authenticationTimeout)

@@ -38,7 +38,7 @@ enum IPAddress {
 }
 
 /// The proxies whose information about a client's address is trusted.
-struct TrustedProxies: Sendable {
+package struct TrustedProxies: Sendable {
     private struct Network: Sendable {
         let bytes: [UInt8]
         let prefixLength: Int
@@ -55,9 +55,9 @@ struct TrustedProxies: Sendable {
     }
 
     /// A list that can't be read.
-    struct Malformed: Error, CustomStringConvertible {
+    package struct Malformed: Error, CustomStringConvertible {
         let entry: String
-        var description: String {
+        package var description: String {
             "trusted-proxies must be addresses or networks with commas between them, as 10.0.0.0/8,::1. This isn't one: \(entry)."
         }
     }
@@ -69,7 +69,8 @@ struct TrustedProxies: Sendable {
     private init() {}
 
     /// - Parameter list: Addresses and networks, `10.0.0.5` or `10.0.0.0/8`.
-    init(_ list: [String]) throws(Malformed) {
+    /// - Throws: ``Malformed`` with the first entry that is neither.
+    package init(_ list: [String]) throws(Malformed) {
         for entry in list {
             let parts = entry.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard let bytes = IPAddress.bytes(of: parts[0]) else { throw Malformed(entry: entry) }

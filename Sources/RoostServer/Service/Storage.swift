@@ -20,10 +20,7 @@ struct Storage {
             database = try Self.postgreSQL(address, configuration, logger: logger)
             file = nil
         } else {
-            guard configuration.bus == nil else {
-                throw RoostServer.Unsupported(
-                    "A bus is for several nodes, and they need a database that they share. Name one with --database postgres://…")
-            }
+            try configuration.requireDatabaseOfBus()
             let file = try SQLiteDatabase(
                 directory: configuration.dataDirectory, acceptsDataLoss: configuration.acceptsDataLoss,
                 pageCacheBytes: configuration.pageCacheBytes, base: nil, clock: configuration.clock)
@@ -157,6 +154,16 @@ extension Transaction {
                 .alreadyExists,
                 "Another node has, or had, another key by the name \(name). Copy token-keys.json from its data directory, or give the new key a name of its own."
             )
+        }
+    }
+}
+
+extension RoostServer.Configuration {
+    /// Refuses a bus of a server that has its database for itself.
+    package func requireDatabaseOfBus() throws(RoostServer.Unsupported) {
+        guard bus == nil || database != nil else {
+            throw RoostServer.Unsupported(
+                "A bus is for several nodes, and they need a database that they share. Name one with --database postgres://…")
         }
     }
 }

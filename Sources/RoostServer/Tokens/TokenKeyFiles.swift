@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 import Logging
 import RoostAPI
 
@@ -6,7 +6,7 @@ import RoostAPI
 ///
 /// Checked each second. A changed file is read again; one that can't be used, or no longer exists, leaves the keys as they are, with an
 /// error in the log.
-struct TokenKeyFiles: Sendable {
+package struct TokenKeyFiles: Sendable {
     private let secret: Data
     private let ring: TokenKeyRing
     private let file: URL?
@@ -27,14 +27,30 @@ struct TokenKeyFiles: Sendable {
     func read() async throws -> (keys: TokenKeys, fingerprints: [String: String]) {
         let own = try await ring.keys()
         let others: TokenKeySet
-        if let file { others = try await TokenKeySet.read(file) } else { others = TokenKeySet() }
+        if let file { others = try await Self.others(in: file, besides: own, of: ring) } else { others = TokenKeySet() }
+        return (TokenKeys(secret: secret, own: own, others: others), own.keys.compactMapValues(\.fingerprint))
+    }
+
+    /// Looks at the operator's own JWK set as a start does, and changes nothing.
+    ///
+    /// - Parameter directory: The data directory. A key ring there that can't be used is passed over: it is refused by itself.
+    /// - Returns: The names of the set's keys.
+    /// - Throws: A failure whose description says what is wrong with the file.
+    package static func examine(_ file: URL, besides directory: URL) async throws -> [String] {
+        let ring = TokenKeyRing(directory: directory)
+        let own = (try? await ring.keys()) ?? TokenKeySet()
+        return try await others(in: file, besides: own, of: ring).names
+    }
+
+    private static func others(in file: URL, besides own: TokenKeySet, of ring: TokenKeyRing) async throws -> TokenKeySet {
+        let others = try await TokenKeySet.read(file)
         guard others.signingName == nil, !others.isTokenSecretRetired else {
             throw TokenKeySet.Unusable("The members roostSigningKey and roostTokenSecret are for the file \(ring.url.path) only.")
         }
         if let twice = own.names.first(where: { others.keys[$0] != nil }) {
-            throw TokenKeySet.Unusable("The kid \(twice) stands in both files of keys, \(ring.url.path) and \(file?.path ?? "").")
+            throw TokenKeySet.Unusable("The kid \(twice) stands in both files of keys, \(ring.url.path) and \(file.path).")
         }
-        return (TokenKeys(secret: secret, own: own, others: others), own.keys.compactMapValues(\.fingerprint))
+        return others
     }
 
     /// Reads again whenever a file changes, until the task is cancelled.

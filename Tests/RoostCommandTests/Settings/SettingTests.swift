@@ -14,6 +14,7 @@ import Testing
         switch (setting.kind, setting.standard) {
         case (.text, _): "/nowhere/other"
         case (.origins, _): "https://app.example.com"
+        case (.networks, _): "10.0.0.0/8"
         case (.choice(let choices), let standard): choices.first { Setting.Value.text($0) != standard } ?? ""
         case (.whole(let range), let standard), (.wholeOrNone(let range), let standard):
             "\(standard == Setting.Value.whole(range.upperBound) ? range.lowerBound : range.upperBound)"
