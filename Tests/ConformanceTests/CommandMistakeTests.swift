@@ -66,6 +66,25 @@ import Testing
         #expect(run.status == 1)
     }
 
+    @Test(
+        "a value of another type than its setting's is told what it has to be, not that it is empty",
+        arguments: [
+            (#"{"trusted-proxies":["10.0.0.0/8"]}"#, "trusted-proxies must be one text, with commas between its values"),
+            (#"{"allow-origin":["https://app.example.com"]}"#, "allow-origin must be one text, with commas between its values"),
+            (#"{"token-issuer":5}"#, "token-issuer must be a text"), (#"{"token-issuer":""}"#, "token-issuer must not be empty"),
+            (#"{"port":[8080]}"#, "port must be a whole number from 0 to 65535"),
+            (#"{"log-level":["info"]}"#, "log-level must be one of: trace, debug, info, notice, warning, error, critical"),
+        ])
+    func types(text: String, message: String) async throws {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let file = directory.appending(path: "settings.json")
+        try Data(text.utf8).write(to: file)
+        let run = try await roost("config show --config DIR/settings.json", in: directory)
+        #expect([run.errors, run.output] == ["Error: \(message) (from \(file.path)).\n", ""])
+        #expect(run.status == 1)
+    }
+
     @Test("a file that a server is to read and that isn't there, or isn't what it has to be, tells why")
     func files() async throws {
         let directory = TemporaryDirectory.make()

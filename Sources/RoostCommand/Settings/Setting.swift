@@ -224,6 +224,17 @@ extension Setting.Kind {
     }
 }
 
+extension Setting.Kind {
+    /// What a value of another type has to be, as an array or a number of a JSON file in the place of a text.
+    var typeRequirement: String {
+        switch self {
+        case .text: "must be a text"
+        case .origins, .networks: "must be one text, with commas between its values"
+        case .choice, .whole, .wholeOrNone, .flag, .seconds: requirement
+        }
+    }
+}
+
 extension Setting.Value: CustomStringConvertible, Encodable {
     var description: String {
         switch self {

@@ -129,7 +129,7 @@ struct SettingSources {
                     }
             } catch {
                 let text = (try? await source.reader.fetchString(forKey: key)) ?? nil
-                throw Self.mistake(setting, text, origin)
+                throw Self.mistake(setting, text, origin, setting.kind.typeRequirement)
             }
             guard let value else { continue }
             guard setting.kind.refusal(of: value) == nil else { throw Self.mistake(setting, "\(value)", origin) }
@@ -139,8 +139,12 @@ struct SettingSources {
     }
 
     /// The refusal of a value. A mistake in a flag is one in the command, with its exit code.
-    private static func mistake(_ setting: Setting, _ value: String?, _ origin: Origin) -> any Error {
-        let requirement = "\(setting.kind.requirement) (from \(origin))."
+    ///
+    /// - Parameter requirement: What it has to be; nil for the setting's own.
+    private static func mistake(
+        _ setting: Setting, _ value: String?, _ origin: Origin, _ requirement: String? = nil
+    ) -> any Error {
+        let requirement = "\(requirement ?? setting.kind.requirement) (from \(origin))."
         let shown = (value ?? "").safe()
         let text = shown.isEmpty ? "\(setting.name) \(requirement)" : "\(setting.name) is '\(shown)'; it \(requirement)"
         if case .flag = origin { return ValidationError(text) }
