@@ -36,6 +36,11 @@ import Testing
     }
     private static let livez = get("/livez")
     private static let create = #"{"type":"group"}"#
+    /// What is told of a target or headers over the limits.
+    private static let tooLarge =
+        #"{"type":"urn:roost:error:invalid_argument","title":"Invalid Argument","status":400,"code":"invalid_argument","#
+        + #""detail":"The request's target or its headers are too large: the target and each header have at most 8192 bytes, "#
+        + #"all of them together 16384, and there are at most 64 headers."}"#
 
     static let methods: [Exchange] = [
         Exchange(name: "GET", request: livez, statuses: [200], headers: ["content-length": "3", "connection": ""], body: "ok\n"),
@@ -82,7 +87,7 @@ import Testing
         Exchange(
             name: "a method that is none", request: get("/livez", method: "FETCH"), statuses: [400], headers: ["allow": ""],
             body: #"{"type":"urn:roost:error:invalid_argument","title":"Invalid Argument","status":400,"code":"invalid_argument","#
-                + #""detail":"This is not an HTTP request, its method is unknown, or its headers are too large."}"#,
+                + #""detail":"This is not an HTTP request, or its method is unknown."}"#,
             closes: true),
         Exchange(
             name: "a method that is none, behind a request", request: livez + get("/v1/me", token, method: "FOO"),
@@ -150,7 +155,15 @@ import Testing
             statuses: [200, 400],
             closes: true),
         Exchange(name: "a header of 8,192 bytes", request: get("/livez", fields(1, of: 8192)), statuses: [200]),
-        Exchange(name: "a header of 8,193 bytes", request: get("/livez", fields(1, of: 8193)), statuses: [400], closes: true),
+        Exchange(
+            name: "a header of 8,193 bytes", request: get("/livez", fields(1, of: 8193)), statuses: [400], body: tooLarge,
+            closes: true),
+        Exchange(
+            name: "a target of 8,192 bytes", request: get("/livez?" + String(repeating: "x", count: 8185)), statuses: [200],
+            body: "ok\n"),
+        Exchange(
+            name: "a target of 8,193 bytes", request: get("/livez?" + String(repeating: "x", count: 8186)), statuses: [400],
+            body: tooLarge, closes: true),
         // The target and `Host` have 11 of them, and each name one.
         Exchange(
             name: "headers of 16,384 bytes together", request: get("/livez", fields(1, of: 8192) + fields(1, of: 8179)),
@@ -160,7 +173,8 @@ import Testing
             statuses: [400], closes: true),
         // With `Host`.
         Exchange(name: "64 headers", request: get("/livez", fields(63, of: 1)), statuses: [200]),
-        Exchange(name: "65 headers", request: get("/livez", fields(64, of: 1)), statuses: [400], closes: true),
+        Exchange(
+            name: "65 headers", request: get("/livez", fields(64, of: 1)), statuses: [400], body: tooLarge, closes: true),
         Exchange(name: "a space before the colon", request: get("/livez", "\nX : y"), statuses: [400], closes: true),
         Exchange(
             name: "another expectation", request: post("/v1/channels", create, "\nExpect: tea"), statuses: [417], field: "Expect",

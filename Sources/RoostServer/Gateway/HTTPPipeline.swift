@@ -31,7 +31,7 @@ enum HTTPPipeline {
         try operations.addHandler(front)
         let result = try operations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
         let decoder = try operations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-        let heads = RequestHeadHandler(front: front, metrics: metrics, origins: origins)
+        let heads = RequestHeadHandler(front: front, limits: limits, metrics: metrics, origins: origins)
         try operations.addHandler(heads, position: .after(decoder))
         if let ticket { try operations.addHandler(ConnectionHandler(ticket: ticket, origins: origins), position: .after(heads)) }
         return result

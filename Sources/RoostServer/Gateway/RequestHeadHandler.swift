@@ -45,13 +45,19 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var awaitsContinue = false
     private var isOutputClosed = false
 
+    private let limits: GatewayChannel.Configuration
     private let metrics: ServerMetrics
     private let origins: AllowedOrigins
     /// The origin of the request that is refused; nil if there is none, or if it can't be read.
     private var refusedOrigin: String?
 
-    init(front: RequestDeadlineHandler, metrics: ServerMetrics, origins: AllowedOrigins = .none) {
+    /// - Parameter limits: Those that the parser has, to be told.
+    init(
+        front: RequestDeadlineHandler, limits: GatewayChannel.Configuration, metrics: ServerMetrics,
+        origins: AllowedOrigins = .none
+    ) {
         self.front = front
+        self.limits = limits
         self.metrics = metrics
         self.origins = origins
     }
@@ -106,14 +112,19 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        guard error is HTTPParserError else {
+        guard let mistake = error as? HTTPParserError else {
             context.fireErrorCaught(error)
             return
         }
+        refuse(Problem(RoostError(.invalidArgument, message(for: mistake))), context)
+    }
+
+    private func message(for mistake: HTTPParserError) -> String {
         // Past its list of methods the parser can't tell a request from anything else.
-        let error = RoostError(
-            .invalidArgument, "This is not an HTTP request, its method is unknown, or its headers are too large.")
-        refuse(Problem(error), context)
+        guard mistake == .headerOverflow else { return "This is not an HTTP request, or its method is unknown." }
+        // It counts the target as one of the headers, and doesn't tell which was too large: 414 or 431 could be wrong.
+        return
+            "The request's target or its headers are too large: the target and each header have at most \(limits.headerFieldSizeBytesMax) bytes, all of them together \(limits.headerListSizeBytesMax), and there are at most \(limits.headerCountMax) headers."
     }
 
     private func end() {
