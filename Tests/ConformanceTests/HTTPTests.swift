@@ -80,6 +80,16 @@ import Testing
         Exchange(
             name: "POST to /livez", request: get("/livez", method: "POST"), statuses: [405],
             headers: ["allow": "GET, HEAD, OPTIONS"]),
+        Exchange(
+            name: "the socket without an upgrade", request: get("/v1/socket"), statuses: [426],
+            headers: ["upgrade": "websocket", "connection": "Upgrade"]),
+        Exchange(
+            name: "the socket without an upgrade, then a request on the same connection", request: get("/v1/socket") + livez,
+            statuses: [426, 200], headers: ["upgrade": "", "connection": ""]),
+        Exchange(
+            name: "the socket without an upgrade, with Connection: close",
+            request: get("/v1/socket", "\nConnection: close") + livez, statuses: [426],
+            headers: ["upgrade": "websocket", "connection": "close, Upgrade"], closes: true),
         Exchange(name: "TRACE", request: get("/livez", method: "TRACE"), statuses: [405], headers: ["allow": "GET, HEAD, OPTIONS"]),
         Exchange(
             name: "a method of another protocol", request: get("/livez", method: "PROPFIND"), statuses: [405],

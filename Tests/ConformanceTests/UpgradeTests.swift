@@ -190,6 +190,10 @@ import Testing
         let text = await connection.receiveAll(within: .seconds(2))
         let statuses = text.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }
         #expect(statuses == sequence.statuses)
+        if statuses.last == 426 {
+            let answer = text.lowercased()
+            #expect(answer.contains("\r\nupgrade: websocket\r\n") && answer.contains("\r\nconnection: close, upgrade\r\n"))
+        }
         await connection.close()
         #expect(try await Self.isAlive(server))
     }

@@ -123,7 +123,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapOutboundIn(data) {
         case .head(var head) where head.status != .continue && head.status != .switchingProtocols:
             ticket.answerBegan()
-            if state.answerBegan() { head.headers.replaceOrAdd(name: "connection", value: "close") }
+            if state.answerBegan() { head.headers.endConnection() }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .end:
             state.answerEnded()

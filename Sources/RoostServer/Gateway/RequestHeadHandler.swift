@@ -168,10 +168,10 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             isAnswering = true
             // Of a request that is answered before its end nothing more is read: nobody wants its body.
             let isEarly = isInsideRequest && unanswered <= 1 && head.status.code >= 200
-            if isEarly || head.headers["connection"].contains("close") { end() }
+            if isEarly || head.headers[canonicalForm: "connection"].contains("close") { end() }
             // With several requests under way, only the last answer ends the connection.
             if case .ended = state, unanswered <= 1, refusal == nil || isRefusalOfOpenRequest {
-                head.headers.replaceOrAdd(name: "connection", value: "close")
+                head.headers.endConnection()
             }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .body:
@@ -222,5 +222,13 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             channel.close(mode: .output, promise: nil)
             front.value.linger()
         }
+    }
+}
+
+extension HTTPHeaders {
+    /// Says of an answer that its connection ends with it. One that names the protocol for an upgrade goes on doing so.
+    mutating func endConnection() {
+        let namesUpgrade = self[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
+        replaceOrAdd(name: "connection", value: namesUpgrade ? "close, Upgrade" : "close")
     }
 }

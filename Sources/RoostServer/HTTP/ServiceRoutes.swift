@@ -27,12 +27,16 @@ struct ServiceRoutes: Sendable {
                     RequestHeaders.actAs, "isn't taken by the socket, which is for the token's own user")
             }
             _ = try DeviceHeaders.device(in: request.headers)
-            return Problem(
+            var response = Problem(
                 RoostError(
                     .invalidArgument, "This is a WebSocket: ask for an upgrade, version 13, with the first request of a connection."
                 ), status: 426
             )
             .response
+            // RFC 9110 §15.5.22 asks for the protocol's name, and §7.8 for the option of the connection beside it.
+            response.headers[.upgrade] = "websocket"
+            response.headers[.connection] = "Upgrade"
+            return response
         }
     }
 
