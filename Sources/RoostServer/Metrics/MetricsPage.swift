@@ -13,6 +13,7 @@ struct MetricsPage: Sendable {
     let readiness: Readiness
     let configuration: RoostServer.Configuration
     let connections: Connections
+    let process = ProcessSamples()
 
     func text() async throws -> String {
         let counts = try await hub.counts()
@@ -41,7 +42,7 @@ struct MetricsPage: Sendable {
             MetricSample("roost_sent_bytes_total", counts.sentBytes),
             MetricSample("roost_socket_writes_total", counts.writes),
         ]
-        return samples + files() + effectSamples() + ProcessSamples.read() + (cluster?.samples ?? []) + (registry?.samples ?? [])
+        return samples + files() + effectSamples() + process.samples + (cluster?.samples ?? []) + (registry?.samples ?? [])
     }
 
     /// The values last read: the page doesn't wait for the database, and frequent requests for it cause no load there.

@@ -1,9 +1,44 @@
 import Foundation
 import RoostDatabase
+import Synchronization
 
 /// The operating system's numbers for this process. On systems without `/proc` only the limits are known.
-enum ProcessSamples {
-    static func read() -> [MetricSample] {
+///
+/// Counting open files takes as long as there are connections. So they are read once a second at most, however often the page is requested;
+/// whoever asks meanwhile waits for that.
+final class ProcessSamples: Sendable {
+    private struct Reading {
+        let at: ContinuousClock.Instant
+        let samples: [MetricSample]
+    }
+
+    private let last = Mutex<Reading?>(nil)
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private let read: @Sendable () -> [MetricSample]
+
+    /// How long a reading is shown.
+    private static let interval = Duration.seconds(1)
+
+    init(
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+        read: @escaping @Sendable () -> [MetricSample] = { ProcessSamples.readNow() }
+    ) {
+        self.now = now
+        self.read = read
+    }
+
+    /// The numbers as they were at most a second ago.
+    var samples: [MetricSample] {
+        last.withLock { reading in
+            let time = self.now()
+            if let reading, time < reading.at + Self.interval { return reading.samples }
+            let samples = self.read()
+            reading = Reading(at: time, samples: samples)
+            return samples
+        }
+    }
+
+    static func readNow() -> [MetricSample] {
         var samples: [MetricSample] = []
         if let resident = ProcessMemory.residentBytes() { samples.append(MetricSample("process_resident_memory_bytes", resident)) }
         if let open = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {

@@ -2,6 +2,7 @@ import CoreMetrics
 import Foundation
 import RoostAPI
 import RoostTestSupport
+import Synchronization
 import Testing
 
 @testable import RoostServer
@@ -94,6 +95,26 @@ import Testing
         ].map { page.value("roost_refusals_total", ["operation": $0.0, "code": $0.1]) }
         #expect(counted == [2, 1, 1, 1, 1])
         await server.stop()
+    }
+
+    @Test("the process is looked at once a second, however often the page is requested")
+    func processReadings() {
+        let start = ContinuousClock.now
+        let elapsed = Mutex(Duration.zero)
+        let count = Mutex(0)
+        let process = ProcessSamples(
+            now: { start + elapsed.withLock { $0 } },
+            read: {
+                count.withLock { $0 += 1 }
+                return [MetricSample("process_open_fds", 7)]
+            })
+        for _ in 0..<100 { #expect(process.samples.count == 1) }
+        elapsed.withLock { $0 = .milliseconds(999) }
+        _ = process.samples
+        #expect(count.withLock { $0 } == 1)
+        elapsed.withLock { $0 = .seconds(1) }
+        for _ in 0..<100 { _ = process.samples }
+        #expect(count.withLock { $0 } == 2)
     }
 
     @Test("ids that clients choose never become labels, whatever is asked for")
