@@ -1,5 +1,6 @@
 import Foundation
 import RoostAPI
+import RoostCore
 import Testing
 
 /// The tables of the documents, held to what the code says. Those of operations are held by `test_interop.py`, that of permissions by
@@ -109,6 +110,25 @@ struct ProtocolTableTests {
         let rows = try Self.rows(of: "docs/protocol.md", in: "Errors", headed: "| code | status |")
         let documented = rows.map { "\(Self.words(in: $0[0]).joined()) \($0[1])" }.sorted()
         #expect(documented == RoostError.Code.allCases.map { "\($0.rawValue) \(RoostError($0, "").status)" }.sorted())
+    }
+
+    // MARK: Effects
+
+    @Test(
+        "the kinds of effects of docs/operations/monitoring.md have the attempts that the code gives them, and its example is of one that ends"
+    )
+    func effects() throws {
+        let expected = EffectKinds.all.map { kind in
+            let attempts = kind.attemptsMax == .max ? "without end" : "\(kind.attemptsMax)"
+            return "\(kind.name) \(attempts)"
+        }
+        let page = "docs/operations/monitoring.md"
+        let rows = try Self.rows(of: page, in: "Scheduled effects", headed: "| kind |")
+        #expect(rows.map { "\(Self.words(in: $0[0]).joined()) \($0[2])" }.sorted() == expected.sorted())
+        let text = try String(contentsOf: SourceFile.root.appending(path: page), encoding: .utf8)
+        let examples = text.matches(of: /\n([A-Za-z.]+) +\S+ +([0-9]+) +\S+ +[0-9]{4}-[0-9]{2}-[0-9]{2}/)
+        let shown = examples.map { "\($0.1) \($0.2)" }
+        #expect(!shown.isEmpty && shown.allSatisfy(expected.contains), "\(shown)")
     }
 
     // MARK: The log
