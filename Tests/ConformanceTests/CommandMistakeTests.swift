@@ -24,6 +24,8 @@ import Testing
             ("token ann --expires soon", "token", "a time is like 3600"),
             ("restore x --data y --secret X --new-secret", "restore", "--secret and --new-secret exclude each other."),
             ("messages follow team --count -3 --as ann", "messages follow", "--count must be 1 or more; it is -3."),
+            ("messages follow team --admin --token x --as ann", "messages follow", "--admin makes an admin's token"),
+            ("messages list team --admin --token x --as ann", "messages list", "--admin makes an admin's token"),
             ("messages lst", "messages", "Did you mean 'roost messages list'?"),
             ("messages list team --after-time 12:00 --as ann", "messages list", "a time is like 2026-03-01T12:30:05.250Z"),
             ("channels create --max-members -1 --as ann", "channels create", "--max-members must be from 1 to"),

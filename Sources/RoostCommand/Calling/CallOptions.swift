@@ -29,6 +29,9 @@ struct AskingOptions: ParsableArguments {
         }
     }
 
+    static let adminWithToken = ValidationError(
+        "--admin makes an admin's token from the data directory; a given token is used as it is.")
+
     /// What is told when the server refuses a token that this command has made. A refusal of a claim names it; one of the signature, as of a token
     /// that was made with another server's secret, doesn't.
     private static func refusal(_ error: RoostError, ofTokenFrom directory: URL, at url: URL) -> String {
@@ -45,9 +48,7 @@ struct AskingOptions: ParsableArguments {
     /// Returns the server with the token to call it with, and the directory that the token was made from if it wasn't given.
     private func callServer(at url: URL) async throws -> (CallServer, secretDirectory: URL?) {
         if let token = server.givenToken {
-            guard !admin else {
-                throw ValidationError("--admin makes an admin's token from the data directory; a given token is used as it is.")
-            }
+            guard !admin else { throw Self.adminWithToken }
             // The server refuses text that isn't a token at all.
             guard let user, let owner = TokenOwner(token), owner.user != user else {
                 return (CallServer(url, token: token, actsAs: nil), nil)

@@ -13,6 +13,8 @@ extension Messages {
                 and of one that was deleted for good its seq comes as "purged". \
                 With --after it begins after a seq, and tells first what came since; where it ended, the channelSeq of the last line says where to go on.
 
+                It needs the user's own token, or --as on the server's machine: a service token follows on nobody's behalf.
+
                 While there is no connection it tries again, and says so on standard error. It ends when the server refuses a token that was given.
                 """)
 
@@ -124,11 +126,18 @@ extension AskingOptions {
     /// The caller, and what gives their tokens.
     private func tokenProvider() async throws -> (UserID, @Sendable () async throws -> String) {
         if let token = server.givenToken {
-            guard let owner = TokenOwner(token)?.user ?? user else { throw Failure("The token is not valid. (unauthenticated)") }
-            guard user == nil || user == owner else {
-                throw Failure("The token is for \(owner.rawValue.safe()), not for \((user ?? owner).rawValue.safe()).")
+            guard !admin else { throw Self.adminWithToken }
+            let owner = TokenOwner(token)
+            guard let caller = owner?.user ?? user else { throw Failure("The token is not valid. (unauthenticated)") }
+            if let user, user != caller {
+                let names = "The token is for \(caller.rawValue.safe()), not for \(user.rawValue.safe())"
+                // A socket is for the token's own user.
+                guard owner?.role != .service else {
+                    throw Failure("\(names). A service makes calls on a user's behalf; following needs the user's own token.")
+                }
+                throw Failure("\(names).")
             }
-            return (owner, { token })
+            return (caller, { token })
         }
         guard let user else { throw ServerOptions.noToken }
         return (user, try await server.mint().provider(for: user, role: admin ? .admin : .user))

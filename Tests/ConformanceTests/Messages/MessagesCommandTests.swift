@@ -167,6 +167,13 @@ import Testing
         try await ann.call(PurgeMessage(channel: "team", message: first.messageId))
         let purged = try await self.run("follow team --after \(position) --count 1 --as bob", server)
         #expect(purged.output.contains(#""purged":\#(first.seq)"#) && !purged.output.contains("message"))
+        let service = try await server.token("backend", role: .service)
+        let refused = try await CommandRun.roost("messages follow team --as bob", on: server, token: service)
+        #expect(
+            [refused.errors, "\(refused.status)"] == [
+                "Error: The token is for backend, not for bob. A service makes calls on a user's behalf; following needs the user's own token.\n",
+                "1",
+            ])
         let outside = try await self.run("follow team --as zoe", server)
         #expect(outside.status == 1 && outside.errors.contains("roost members join team joins it. (not_member)"))
         await bob.close()
