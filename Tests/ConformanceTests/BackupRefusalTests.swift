@@ -44,6 +44,25 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R20 roost backup says of a server on PostgreSQL where its rows are backed up, and not that no server runs")
+    func postgreSQL() async throws {
+        let place = try place()
+        let (used, named) = (place.appending(path: "used"), place.appending(path: "named"))
+        for directory in [used, named] { _ = try SecretFile(directory: directory).readOrMake() }
+        try Data(#"{"database":"postgres://roost@127.0.0.1:1/roost"}"#.utf8).write(to: named.appending(path: "roost.json"))
+        // Of a time before the settings named a database.
+        try Data().write(to: named.appending(path: "roost.sqlite"))
+        for directory in [used, named] {
+            let found = try await errors("backup", "\(place.path)/b", "--data", directory.path, in: place)
+            let start =
+                "Error: The rows of the server on PLACE/\(directory.lastPathComponent) are in PostgreSQL, and its tools back them up, as pg_dump: "
+            #expect(found.hasPrefix(start) && found.contains("docs/operations/cluster.md. Copy token-secret too"), "\(found)")
+        }
+        try FileManager.default.removeItem(at: named.appending(path: "roost.json"))
+        let stopped = try await errors("backup", "\(place.path)/b", "--data", named.path, in: place)
+        #expect(stopped.hasPrefix("Error: No running server found for data directory PLACE/named."), "\(stopped)")
+    }
+
     @Test("R20 roost restore says in words what is wrong with the backup, the data directory or the secret, and what to do")
     func restore() async throws {
         let server = try await TestServer()

@@ -36,6 +36,13 @@ struct BackupCommand: AsyncParsableCommand {
                 "The server ended before the backup was complete: see its log. Delete what it had copied, \(partial)…, and make another."
                     .safe())
         } catch {
+            if await Self.isOnPostgreSQL(data) {
+                throw Failure(
+                    """
+                    The rows of the server on \(data.relativePath) are in PostgreSQL, and its tools back them up, as pg_dump: see Backup and restore in \
+                    docs/operations/cluster.md. Copy token-secret too, and token-keys.json if there is one: they are in the data directory only.
+                    """.safe())
+            }
             throw Failure(
                 "No running server found for data directory \(data.relativePath). Start it, run this as its user, or name its directory with --data."
             )
@@ -44,6 +51,15 @@ struct BackupCommand: AsyncParsableCommand {
         guard let backup = answer.backup else { throw Failure("The server didn't answer. See its log.") }
         guard !json else { return try Output.json(backup) }
         try Output.lines(BackupText.lines(of: backup, in: target.path))
+    }
+
+    /// Whether a data directory's rows are elsewhere: its settings say so, or a server has run there and has no database in it.
+    private static func isOnPostgreSQL(_ data: URL) async -> Bool {
+        let settings = try? await Settings.load(try SettingFlags.parse(["--data", data.relativePath]))
+        if let settings, settings.server.database != nil { return true }
+        // In a directory of somebody else's, neither is seen.
+        let isWithoutDatabase = access(data.appending(path: "roost.sqlite").path, F_OK) != 0 && errno == ENOENT
+        return isWithoutDatabase && access(SecretFile(directory: data).url.path, F_OK) == 0
     }
 }
 
