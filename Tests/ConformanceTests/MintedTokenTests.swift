@@ -1,5 +1,6 @@
 import Foundation
 import RoostAPI
+import RoostServer
 import RoostTestSupport
 import Testing
 
@@ -10,7 +11,8 @@ import Testing
     /// A server with rules of its own for tokens. Its configuration file has them too where commands are to know them.
     private func server(writesFile: Bool) async throws -> TestServer {
         let server = try await TestServer(options: AppOptions(tokenLifetimeSecondsMax: 60)) {
-            ($0.tokenIssuer, $0.tokenAudience) = (Self.issuer, "chat")
+            $0.tokenIssuer = Self.issuer
+            $0.tokenAudience = "chat"
         }
         if writesFile {
             let text = #"{"token-issuer":"\#(Self.issuer)","token-audience":"chat","token-lifetime-max":60}"#
