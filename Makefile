@@ -8,7 +8,7 @@ export SWIFT_DETERMINISTIC_HASHING = 1
 # Installs what is missing, builds, and starts a server with demo people and channels.
 run:
 	scripts/install-dependencies
-	swift build --no-color-diagnostics -c release --product roost --traits Server
+	swift build --no-color-diagnostics -c release --product roost --traits Server --static-swift-stdlib
 	.build/release/roost demo
 
 test:
@@ -26,7 +26,7 @@ format:
 RUNS ?= 3
 bench:
 	scripts/install-dependencies --peers
-	swift build --no-color-diagnostics -c release --product roost --traits Server
+	swift build --no-color-diagnostics -c release --product roost --traits Server --static-swift-stdlib
 	scripts/bench-table --runs $(RUNS) $(PARTS)
 
 # Millions of inputs that break every rule, for so many minutes. The seed that it prints repeats a run: ROOST_SEED=… make fuzz

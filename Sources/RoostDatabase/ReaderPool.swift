@@ -34,25 +34,19 @@ final class ReaderPool<Reader: Sendable>: Sendable {
         return try body(reader)
     }
 
-    /// Waits for all readers and takes them away. Later callers are refused instead of waiting for ever.
+    /// Takes all readers away, each once those who waited for it are done. Later callers are refused instead of waiting for ever.
     ///
     /// - Parameter count: how many readers there are.
     func drain(_ count: Int) -> [Reader] {
-        let readers = (0..<count).compactMap { _ in take() }
-        let waiters = state.withLock { state in
-            state.isDrained = true
-            defer { state.waiters = [] }
-            return state.waiters
-        }
-        for waiter in waiters { waiter.isServed.signal() }
-        return readers
+        state.withLock { $0.isDrained = true }
+        return (0..<count).compactMap { _ in take(toDrain: true) }
     }
 
     /// Returns a reader once there is one; nil after the pool was drained.
-    private func take() -> Reader? {
+    private func take(toDrain isDraining: Bool = false) -> Reader? {
         let (free, waiter) = state.withLock { state -> (Reader?, Waiter?) in
+            guard isDraining || !state.isDrained else { return (nil, nil) }
             if let reader = state.free.popLast() { return (reader, nil) }
-            guard !state.isDrained else { return (nil, nil) }
             let waiter = Waiter()
             state.waiters.append(waiter)
             return (nil, waiter)

@@ -14,7 +14,6 @@ public final class HeldStreams {
     /// Whether nobody else writes, so that every stream counts as held.
     private var isAlone = false
 
-    // derived: init
     public init() {}
 
     public func contains(_ stream: StreamID) -> Bool { isAlone || streams.contains(stream) }

@@ -64,7 +64,7 @@ import Testing
                 waitingBytes: { _ in WaitingBytes(channelBytes: 0) })
             try channel.pipeline.syncOperations.addHandlers([
                 front, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
-                RequestHeadHandler(front: front, metrics: ServerMetrics()),
+                RequestHeadHandler(front: front, limits: limits, metrics: ServerMetrics()),
             ])
             try channel.connect(to: .init(ipAddress: "127.0.0.1", port: 1)).wait()
             let request = "PUT /v1/me HTTP/1.1\r\nhost: example.org\r\ncontent-length: 2\r\n\r\n{"

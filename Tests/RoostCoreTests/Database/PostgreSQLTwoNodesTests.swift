@@ -106,9 +106,9 @@ struct PostgreSQLTwoNodesTests {
                     }
                 } else {
                     try inContext(of: "new", options: chosen, .user("new"), lane: 1, before: { hasWritten.wait() }) {
-                        try $0.registerCaller(displayName: nil)
                         // For the second run.
                         hasWritten.signal()
+                        try $0.registerCaller(displayName: nil)
                     }
                 }
             }

@@ -80,7 +80,7 @@ struct SetAsideTests {
     @Test("I3 after an attempt that has waited in vain the lane does other work for twice as long, however many channels wait")
     func rest() {
         var aside = SetAside(patience: .seconds(10), countMax: 100)
-        for name in ["a 1", "b 2"] { aside.put(jobs([name]), at: start) }
+        for (place, name) in ["a 1", "b 2"].enumerated() { aside.put(jobs([name]), at: start + .milliseconds(place)) }
         let first = aside.takeNext(at: start + .milliseconds(250))
         #expect(names(first?.jobs) == ["a 1"])
         let failed = start + .milliseconds(750)
