@@ -119,6 +119,8 @@ final class Attempts {
 
     init(transaction: any WriteTransaction, now: Timestamp, ids: IDGenerator, options: AppOptions) throws {
         self.transaction = transaction
+        // Nobody else writes: no heads are locked.
+        transaction.heldStreams?.holdAll()
         self.now = now
         self.ids = ids
         self.options = options

@@ -57,6 +57,8 @@ struct Seed {
         var remaining = elements[...]
         while !remaining.isEmpty {
             ids = try database.write(lane: 0) { transaction in
+                // Nobody else writes: no heads are locked.
+                transaction.heldStreams?.holdAll()
                 var batch = Batch(transaction: transaction, ids: ids, options: options, now: now)
                 for element in remaining.prefix(5000) { try body(&batch, element) }
                 now = batch.now

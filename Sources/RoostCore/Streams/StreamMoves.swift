@@ -103,7 +103,9 @@ extension Context {
             throw OutsideScope(stream: .channel(channel))
         }
         if let held = transaction.heldStreams, !held.contains(.channel(channel)) {
-            throw StreamMadeMeanwhile(stream: .channel(channel))
+            // What was locked may not have been answered yet, where nothing was read since.
+            _ = try transaction.besideBatchMemory { try transaction.first("SELECT 1") { _ in true } }
+            guard held.contains(.channel(channel)) else { throw StreamMadeMeanwhile(stream: .channel(channel)) }
         }
         transaction.noteChange(of: channel)
     }
