@@ -20,12 +20,13 @@ extension CreateChannel: Handled {
     private var effectiveType: ChannelType { type ?? .community }
 
     private func create(in context: inout Context) throws -> ChannelView {
+        // What was done by an earlier call is answered whatever the caller may do by now.
+        if let created = try context.channelCreated(by: self) { return created }
         let type = effectiveType
         guard let typePolicy = try context.transaction.policy(of: type) else {
             throw RoostError.invalidArgument("type", "is \(type), which isn't a channel type: see type.list")
         }
         try context.require(.channelCreate, creating: typePolicy)
-        if let created = try context.channelCreated(by: self) { return created }
         try context.requireRoomForKey(of: self)
 
         let (policy, others) = (try policy(over: typePolicy), others(than: context.caller.user))

@@ -8,6 +8,10 @@ extension ChannelMention {
     // derived: columns, sender as sender_id
     static let columns: SQL = "seq, change_seq, mention_seq, sender_id"
 
+    /// How many are read at once where the newest don't mention a user, and how often: a bound of what a look for one costs.
+    fileprivate static let rowsAtOnce = 20
+    fileprivate static let looksMax = 100
+
     // derived: init(reading:)
     init(reading row: inout RowReader) throws {
         try self.init(seq: row.value(), changeSeq: row.value(), mentionSeq: row.value(), sender: row.value())
@@ -82,8 +86,8 @@ extension Transaction {
 
     /// Returns the channel's newest mentions that mention a user: whoever sent one isn't mentioned, nor whoever has deleted it for themselves.
     ///
-    /// Two statements look for them, however many don't mention the user. The first takes the newest, which are nearly always enough. The second passes
-    /// the others by; a sender's own are skipped at once, since each knows the one before it of somebody else (``otherMention(than:in:)``).
+    /// The first look takes the newest, which are nearly always enough. Each further one goes on behind the last: a sender's own are skipped at once, however many,
+    /// since each knows the one before it of somebody else (``otherMention(than:in:)``). Whoever has deleted thousands of others' for themselves may miss one before these.
     ///
     /// - Parameters:
     ///   - floor: The seq up to which messages are hidden from the user.
@@ -96,24 +100,23 @@ extension Transaction {
         let matters: SQL = "sender_id <> \(user) AND seq > \(floor) AND \(kept)"
         // No message mentions before it is there: at the floor the look ends, however many mentions lie below it.
         let since = max(since, floor)
-        let sql: SQL = """
-            SELECT \(ChannelMention.columns), other_mention_seq, CASE WHEN \(matters) THEN 1 ELSE 0 END FROM channel_mentions
-            WHERE channel_id = \(channel) AND mention_seq > \(since) ORDER BY mention_seq DESC LIMIT \(limit)
-            """
-        let newest = try rows(sql) { row in
-            (mention: try ChannelMention(reading: &row), other: row.optionalInt64(), matters: row.bool())
+        let rowsAtOnce = max(limit, ChannelMention.rowsAtOnce)
+        var (found, end, hasMore) = ([ChannelMention](), Seq.max, true)
+        for look in 0..<ChannelMention.looksMax where hasMore && found.count < limit {
+            let count = look == 0 ? limit : rowsAtOnce
+            let sql: SQL = """
+                SELECT \(ChannelMention.columns), other_mention_seq, CASE WHEN \(matters) THEN 1 ELSE 0 END FROM channel_mentions
+                WHERE channel_id = \(channel) AND mention_seq > \(since) AND mention_seq < \(end) ORDER BY mention_seq DESC LIMIT \(count)
+                """
+            let newest = try rows(sql) { row in
+                (mention: try ChannelMention(reading: &row), other: row.optionalInt64(), matters: row.bool())
+            }
+            found += newest.filter(\.matters).map(\.mention).prefix(limit - found.count)
+            guard newest.count == count, let last = newest.last, let lastSeq = last.mention.mentionSeq else { break }
+            end = last.mention.sender == user ? last.other.map { $0 + 1 } ?? lastSeq : lastSeq
+            hasMore = end > since + 1
         }
-        let found = newest.filter(\.matters).map(\.mention)
-        guard newest.count == limit, found.count < limit, let last = newest.last, let lastSeq = last.mention.mentionSeq else {
-            return found
-        }
-        let end = last.mention.sender == user ? last.other.map { $0 + 1 } ?? lastSeq : lastSeq
-        let older: SQL = """
-            SELECT \(ChannelMention.columns) FROM channel_mentions
-            WHERE channel_id = \(channel) AND mention_seq > \(since) AND mention_seq < \(end) AND \(matters)
-            ORDER BY mention_seq DESC LIMIT \(limit - found.count)
-            """
-        return found + (try rows(older) { try ChannelMention(reading: &$0) })
+        return found
     }
 
     /// Returns where the channel's newest mention by somebody else is, or was; 0 for none.

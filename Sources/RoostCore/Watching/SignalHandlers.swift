@@ -44,17 +44,26 @@ extension SendSignal: Handled {
 }
 
 extension Context {
-    /// Tells what is shown of a user by now, in each channel of which they are a member, or were one and have sent something.
+    /// Tells what is shown of a user by now, in each channel of which they are a member, or were one lately and have sent something.
     ///
+    /// - Parameter formerMax: In how many channels, those first in which something changed last for the user, it is looked whether they have left it and sent
+    ///   something there. One can join and leave any number.
     /// - Returns: In how many channels.
     @discardableResult
-    public mutating func tellProfile(of user: UserID) throws -> Int {
+    public mutating func tellProfile(of user: UserID, formerMax: Int = 2500) throws -> Int {
         guard let shown = try transaction.summaries(of: [user]).first else { return 0 }
-        let sql: SQL = """
+        let current: SQL = """
             SELECT m.channel_id FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND (m.state = 'member' OR m.last_sent_seq > 0) AND h.is_deleted = 0
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
             """
-        let channels: [ChannelID] = try transaction.rows(sql) { $0.identifier() }
+        let former: SQL = """
+            SELECT m.channel_id
+            FROM (SELECT channel_id, state, last_sent_seq FROM members WHERE user_id = \(user)
+                  ORDER BY user_seq DESC LIMIT \(formerMax)) m
+                JOIN channel_heads h ON h.channel_id = m.channel_id
+            WHERE m.state = \(MembershipState.none) AND m.last_sent_seq > 0 AND h.is_deleted = 0
+            """
+        let channels: [ChannelID] = try [current, former].flatMap { try transaction.rows($0) { $0.identifier() } }
         for channel in channels { tell(.profileShown(shown, channel)) }
         return channels.count
     }

@@ -49,7 +49,7 @@ extension WatchChannel: Handled {
             ownCapabilities: context.capabilities(in: access))
         guard limit != 0 else {
             watched.messages.hasOlder = try context.transaction.hasMoreMessages(
-                than: 0, after: access.historyFloor, in: access.channelId)
+                than: 0, after: context.readingFloor(in: access), in: access.channelId)
             return watched
         }
         let watchersMax = try watchersLimit == 0 ? 0 : Limits.page(watchersLimit, Limits.watcherPage, field: "watchersLimit")
@@ -136,7 +136,7 @@ extension ListWatchers: Handled {
 extension Context {
     fileprivate func newestMessages(_ limit: Int, in access: ChannelAccess) throws -> MessagePage {
         let (newest, hasOlder) = try transaction.messages(
-            before: .max, above: access.historyFloor, in: access.channelId, limit: limit)
+            before: .max, above: readingFloor(in: access), in: access.channelId, limit: limit)
         let messages = try shown(newest, in: access)
         return MessagePage(
             messages: messages, hasOlder: hasOlder, hasNewer: false, seq: access.counters.seq,
@@ -162,6 +162,8 @@ extension Context {
     private func members(of access: ChannelAccess, where condition: SQL) throws -> [(member: Member, read: ReadState?)] {
         let (purgedSeq, isOwn): (SQL, SQL) = ("\(access.purgedSeq)", "m.user_id = \(caller.user)")
         let isReader = try transaction.readers(of: access.policy).containing(role: "m.role")
+        // In larger channels nobody may ask how far others are either.
+        let isSmall = access.counters.memberCount <= Limits.largeChannelMembers
         let sql: SQL = """
             SELECT \(Member.columns), CASE WHEN \(isOwn) THEN m.read_seq ELSE \(Unread.receiptSeq(of: "m")) END, m.last_read_at,
                 CASE WHEN \(isOwn) THEN \(Unread.readCount(of: "m", purgedSeq: purgedSeq))
@@ -177,10 +179,10 @@ extension Context {
             let readSeq = row.int64()
             let lastReadAt = row.optionalTimestamp()
             let unread = max(0, access.counters.ordinal - row.int())
-            let isShared = row.bool() && access.policy.readEvents || member.userId == caller.user
+            let isShared = row.bool() && isSmall && access.policy.readEvents || member.userId == caller.user
             var read = isShared ? ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread) : nil
             let (deliveredSeq, deliveredAt, isTold) = (row.int64(), row.optionalTimestamp(), row.bool())
-            if isTold, access.policy.deliveryEvents, deliveredSeq > readSeq {
+            if isTold, isSmall, access.policy.deliveryEvents, deliveredSeq > readSeq {
                 read?.deliveredSeq = deliveredSeq
                 read?.lastDeliveredAt = deliveredAt
             }

@@ -22,6 +22,22 @@ import Testing
         #expect(try world.code(CreateChannel(channel: "community:general"), as: "ann") == .alreadyExists)
     }
 
+    @Test("AM-19 a creation that is repeated is answered whatever its caller may create by now")
+    func repeatedWithoutRight() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        func put(_ audience: ChannelPolicy.Audience) throws {
+            let type = PutChannelType(type: "team", basedOn: .community, policy: PolicyChanges(create: audience))
+            try world.perform(type, as: "root", role: .admin)
+        }
+        try put(.everyone)
+        let create = CreateChannel(type: "team").with { $0.idempotencyKey = "k" }
+        let made = try world.perform(create, as: "ann").channel.channelId
+        try put(.admins)
+        #expect(try world.perform(create, as: "ann").channel.channelId == made)
+        #expect(try world.code(create.with { $0.idempotencyKey = "l" }, as: "ann") == .kindForbids)
+    }
+
     @Test("AM-05 AM-20 D-16 D-27 the types of the ledger exist, each with its policy")
     func types() throws {
         let types = try world().perform(ListChannelTypes(), as: "ann").map(\.type.rawValue)

@@ -235,6 +235,9 @@ struct NamedUserTests {
         // Where the user was a member and has sent something, that is shown still.
         let expected = Set(["general"] + (0..<50).map { ChannelID("c\($0)") }).subtracting(["c8"])
         #expect(channels == expected && told.count == 50)
+        // Of channels that were left it is looked at those that changed last for the user: c8, c7, and one of the others.
+        let few = try [1, 2, 3].map { formerMax in try world.inContext { try $0.tellProfile(of: "bob", formerMax: formerMax) } }
+        #expect(few == [49, 50, 50])
         func changes(_ update: UpdateMe) throws -> Bool {
             try world.notices { try world.perform(update, as: "bob") }.contains(.profileChanged("bob"))
         }

@@ -106,6 +106,36 @@ struct WatchTests {
         #expect(guest.members.count == 30 && guest.members["zzz"] == nil)
     }
 
+    @Test("ST-05 I9 whoever may watch and not read gets no messages, as on any other path")
+    func withoutReading() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["gus"])
+        let guide = PutRole(role: "guide", rank: 10, permissions: [.channelWatch])
+        try world.perform(guide, as: "root", role: .admin)
+        try world.setRole("guide", of: "gus", in: "general")
+        try world.send("secret", to: "general", as: "ann")
+        let policy = PolicyChanges(read: .operators)
+        try world.perform(UpdateChannel(channel: "general", policy: policy), as: "root", role: .admin)
+        #expect(try world.code(ListMessages(channel: "general"), as: "gus") == .notPermitted)
+        for limit in [nil, 0, 100] {
+            let watched = try world.perform(WatchChannel(channel: "general", limit: limit), as: "gus", connection: 1)
+            #expect(watched.messages.messages.isEmpty && !watched.messages.hasOlder, "\(String(describing: limit))")
+        }
+        #expect(try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 2).messages.messages.count == 1)
+    }
+
+    @Test("D-22 X-33 how far others have read and received isn't shown in large channels, where nobody may ask for it")
+    func largeChannel() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        func shown() throws -> Set<String> {
+            Set(try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1).read.keys)
+        }
+        #expect(try shown() == ["ann", "bob"])
+        try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers + 1) WHERE channel_id = 'general'")
+        #expect(try shown() == ["ann"])
+    }
+
     @Test("ST-06 ST-12 pages of watchers, of 300 at most and behind 10,000 at most, with who they are")
     func pages() throws {
         let world = try CoreWorld()
