@@ -37,5 +37,8 @@ extension Migrations {
         ]
     }
 
+    /// The part of a member's floor that came with joining, which others may know: the rest is what the member has hidden from themselves. Unknown for members of before.
+    @Sendable static func joiningFloors(_ dialect: Dialect) -> [SQL] { ["ALTER TABLE members ADD COLUMN joined_floor BIGINT"] }
+
     @Sendable static func status(_ dialect: Dialect) -> [SQL] { ["ALTER TABLE users ADD COLUMN status TEXT"] }
 }

@@ -43,6 +43,7 @@ public enum Migrations {
         Step(name: "0026 receipts", statements: receipts),
         Step(name: "0027 delivery", statements: delivery),
         Step(name: "0028 purged counts", statements: purgedCounts),
+        Step(name: "0029 floors of joining", statements: joiningFloors),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

@@ -59,6 +59,14 @@ extension Transaction {
         }
     }
 
+    /// Returns up to where messages were hidden from a member when they joined; nil if that was before it was kept.
+    func joinedFloor(of user: UserID, in channel: ChannelID) throws -> Seq? {
+        try besideBatchMemory {
+            try first("SELECT joined_floor FROM members WHERE channel_id = \(channel) AND user_id = \(user)") { $0.optionalInt64() }
+                ?? nil
+        }
+    }
+
     /// Writes the newest mention of a member.
     ///
     /// - Parameter own: The member's whole row, with it.

@@ -209,11 +209,13 @@ extension Context {
             """
         let written = try transaction.first(
             """
-            INSERT INTO members (channel_id, user_id, \(MembershipStart.columns), last_sent_seq, history_floor)
-            VALUES (\(channel), \(user), \(row: start), \(0), \(historyFloor))
+            INSERT INTO members (channel_id, user_id, \(MembershipStart.columns), last_sent_seq, history_floor, joined_floor)
+            VALUES (\(channel), \(user), \(row: start), \(0), \(historyFloor), \(historyFloor))
             ON CONFLICT (channel_id, user_id) DO UPDATE
             SET (\(MembershipStart.columns)) = (\(row: start)), hidden = 'unhidden', hidden_count = 0, notifications_muted_until = NULL,
-                history_floor = \(floor), mention_seq = COALESCE((SELECT mention_seq \(newestMention)), 0),
+                history_floor = \(floor),
+                joined_floor = CASE WHEN members.joined_floor > excluded.joined_floor THEN members.joined_floor ELSE excluded.joined_floor END,
+                mention_seq = COALESCE((SELECT mention_seq \(newestMention)), 0),
                 mention_message = (SELECT message_id \(newestMention))
             RETURNING \(ChannelAccess.StoredMember.writtenColumns)
             """

@@ -54,7 +54,10 @@ extension Context {
             return false
         }
         // What members have hidden from themselves, nobody else learns: such a message goes on mentioning them, and they aren't told.
-        if let seq, seq <= own.row.historyFloor, seq <= own.row.joinedSeq { return false }
+        if let seq, seq <= own.row.historyFloor, seq <= own.row.joinedSeq {
+            let joinedFloor = try transaction.joinedFloor(of: user, in: channel) ?? own.row.historyFloor
+            if seq <= joinedFloor { return false }
+        }
         return Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
     }
 

@@ -307,6 +307,28 @@ struct MentionTests {
         }
     }
 
+    @Test("MN-17 SB-60 who has emptied their history isn't told apart by an edit, also of a message of before they came")
+    func emptiedHistory() throws {
+        let world = try Self.world()
+        let sent = try world.perform(Self.mention([.users(["ben"])]), as: "ann")
+        for user in ["dan", "eve"] as [UserID] { try world.user(user) }
+        try world.perform(AddMembers(channel: "general", users: ["dan"]), as: "ann")
+        try world.perform(AddMembers(channel: "general", users: ["eve"], hideHistory: true), as: "ann")
+        func dropped(_ text: String) throws -> [UserID]? {
+            try world.perform(
+                EditMessage(channel: "general", message: sent.messageId, text: text, mentionees: [.users(["ben", "dan", "eve"])]),
+                as: "ann"
+            ).droppedMentions
+        }
+        #expect(try dropped("1") == ["eve"])
+        try world.perform(ResetHistory(channel: "general"), as: "dan")
+        #expect(try dropped("2") == ["eve"])
+        // Nor after they have left and come back.
+        try world.perform(LeaveChannel(channel: "general"), as: "dan")
+        try world.perform(AddMembers(channel: "general", users: ["dan"]), as: "ann")
+        #expect(try dropped("3") == ["eve"])
+    }
+
     @Test("MN-16 R34 the list of own mentions is across channels, newest first, without what can't be seen any more")
     func list() throws {
         let world = try Self.world()
