@@ -345,8 +345,13 @@ public final class MessageList {
             if case .refused(let error) = phase, error.code != .notMember { return }
             await fetch(missing, for: opening)
         } else if opening == nil, follower.hasAnswer, hasOlder, window.rows.count < pageSize, !window.hasOlderCached {
-            // Without a connection there will be another occasion.
-            try? await driver.load(.older(than: window.place), in: channelId, limit: pageSize)
+            do {
+                try await driver.load(.older(than: window.place), in: channelId, limit: pageSize)
+                failures = 0
+            } catch let error as RoostError where error.isRetryable {
+                // Without a connection there will be another occasion; with one there would be none.
+                if driver.statuses.current == .online { tryAgain(after: error) }
+            } catch {}
         }
     }
 

@@ -236,7 +236,7 @@ extension Sync {
         if error.isRetryable, internalErrors < settings.internalErrorsMax {
             return waitToRetry(in: channel, error.retryAfterMilliseconds.map(Self.wait))
         }
-        if item.operation.endsWithMembership, [.notMember, .banned, .notFound].contains(error.code) {
+        if item.operation.endsWithMembership, [.notMember, .banned, .notFound, .notPermitted].contains(error.code) {
             // Nobody has to decide what becomes of it.
             log(.info, "\(type(of: item.operation.operation).name) isn't tried again: \(error.message)")
             return remove(item)

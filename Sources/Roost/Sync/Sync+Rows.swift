@@ -40,7 +40,10 @@ extension Sync {
     mutating func channelWrites(_ rows: Rows, of channel: ChannelID) -> [StoreWrite] {
         meetUsers(of: rows)
         var writes: [StoreWrite] = []
-        if let row = rows.channel { writes.append(.channel(row)) }
+        if let row = rows.channel {
+            writes.append(.channel(row))
+            if row.deletedAt != nil { endLiveness(of: channel) }
+        }
         if let counters = rows.counters { writes.append(.counters(channel, counters)) }
         // Memberships are the user's: they follow behind the channel's position.
         var own = rows.ofFeatures
@@ -55,6 +58,13 @@ extension Sync {
             writes.append(.roleCapabilities(channel, Capabilities.ByRole(permissions: capabilities, channelSeq: seq)))
         }
         return writes
+    }
+
+    /// The channel is deleted: nobody watches or reads it any more, and what the device knows of who is there isn't kept up.
+    private mutating func endLiveness(of channel: ChannelID) {
+        if watched.contains(channel) || watchHolders.values.contains(channel) { emit(.unwatched(channel)) }
+        endWatch(of: channel)
+        forgetReading(channel)
     }
 
     /// Returns the writes of changes of messages that aren't cached as far as this client knows: another chat of the same files may have fetched

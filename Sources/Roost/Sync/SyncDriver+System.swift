@@ -25,7 +25,7 @@ extension SyncDriver {
         guard suspended == nil, opening != nil || startsUnderWay > 0, let files = try? await files() else { return }
         // What the machine is made of is read by then. A connection that was just asked for may not have come to that.
         if startsUnderWay > 0 { _ = try? await prepare() } else { _ = try? await preparation?.value }
-        let isUnderWay = statuses.current.isUnderWay || startsUnderWay > 0 && machine != nil
+        let isUnderWay = statuses.current.triesByItself || startsUnderWay > 0 && machine != nil
         suspended = Suspended(files: files, isUnderWay: isUnderWay, stopCount: stopCount + 1)
         await stop()
         await rest()
@@ -42,7 +42,7 @@ extension SyncDriver {
         else { return }
         await rest()
         // A connection may have been asked for meanwhile, or the app may be back.
-        guard isInBackground, suspended == nil, startsUnderWay == 0, !statuses.current.isUnderWay else { return }
+        guard isInBackground, suspended == nil, startsUnderWay == 0, !statuses.current.triesByItself else { return }
         suspended = Suspended(files: files, isUnderWay: false, stopCount: stopCount)
         await files.suspend()
     }

@@ -214,7 +214,7 @@ struct WatcherRoster {
     private var known: Set<UserID> = []
     /// The last watchers in that order, without a gap, while there are more than ``users``.
     private var last: [UserID] = []
-    private var summaries: [UserID: UserSummary] = [:]
+    private(set) var summaries: [UserID: UserSummary] = [:]
     /// All of them, shown here or not.
     private(set) var count = 0
 
@@ -262,6 +262,11 @@ struct WatcherRoster {
         last += change.started.filter { !last.contains($0) }
         last.removeFirst(max(0, last.count - Limits.watcherPage.max))
         count = max(change.watcherCount, users.count)
+        // Whoever was the last for a while and isn't any more is named again with a page: in a busy channel they are any number.
+        let shown = shown
+        if summaries.count > 2 * max(shown.count, Limits.watcherPage.max) {
+            summaries = summaries.filter { shown.contains($0.key) }
+        }
     }
 
     private mutating func append(_ user: UserID) { if known.insert(user).inserted { users.append(user) } }

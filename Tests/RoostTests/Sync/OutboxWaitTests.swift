@@ -184,5 +184,11 @@ struct OutboxWaitTests {
         try await client.refuse("draft.set", with: RoostError(.notMember, "No."))
         #expect(try await client.outbox.count() == 0 && client.calls.isEmpty)
         #expect(try await client.store.read { try $0.overlays() } == [:])
+        // The channel is deleted.
+        for operation in [draft("hey"), read] { try await client.enqueue(operation) }
+        try await client.refuse("reading.mark", with: RoostError(.notPermitted, "The channel is deleted."))
+        try await client.feed(.timer(.draft(Self.channel)))
+        try await client.refuse("draft.set", with: RoostError(.notPermitted, "The channel is deleted."))
+        #expect(try await client.outbox.count() == 0 && client.calls.isEmpty)
     }
 }

@@ -52,6 +52,24 @@ struct WatchHolderTests {
         }
     }
 
+    @Test(
+        "ST-10 AM-46 a channel that is deleted is neither watched nor read any more: nothing is told of it when the screen closes")
+    func deleted() async throws {
+        var client = try await holding()
+        try await client.feed(.startReading(2, Self.general))
+        try await client.answer("reading.start", with: Done())
+        #expect(client.sync.reading[Self.general] != nil && client.sync.wantsWatch(of: Self.general))
+        _ = client.take()
+        let deleted = channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 40))
+        try await client.receive(
+            Event(kind: .channelDeleted, stream: .channel(Self.general), seq: 4, actor: "bob", rows: Rows(channel: deleted)))
+        #expect(client.sync.reading[Self.general] == nil && !client.sync.wantsWatch(of: Self.general))
+        #expect(client.take().contains(.unwatched(Self.general)))
+        try await client.feed(.stopReading(3, Self.general, id: 1, at: Timestamp(milliseconds: 50)))
+        #expect(client.calls.isEmpty)
+        #expect(try await client.outbox.count() == 0)
+    }
+
     /// How a call ends that watches nothing.
     enum Failure: CaseIterable, Sendable { case refused, unanswered, cancelled }
 

@@ -149,6 +149,21 @@ struct WatcherListTests {
         await chat.disconnect()
     }
 
+    @Test("ST-15 I18 of those who come and go only as many names are kept as are shown, and some")
+    func manyNames() {
+        var roster = WatcherRoster()
+        roster.add(WatcherPage(watchers: [UserSummary(userId: "ann", displayName: "Ann")], watcherCount: 500))
+        for number in 1...5000 {
+            let user = UserID("n\(number)")
+            roster.apply(
+                WatcherChange(
+                    watcherCount: 500, started: [user], stopped: number > 300 ? [UserID("n\(number - 300)")] : [], isWhole: true))
+            roster.introduce([UserSummary(userId: user, displayName: "N", version: 1)])
+        }
+        #expect(roster.summaries.count <= 2 * 301 + 1)
+        #expect(roster.sorted.map(\.displayName) == ["Ann"] && roster.latest.allSatisfy { $0.displayName == "N" })
+    }
+
     @Test("ST-15 ST-12 behind as many watchers as may be passed by, those are known who come from now on")
     func tooMany() {
         var roster = WatcherRoster()
