@@ -8,6 +8,12 @@ extension Sync {
         if let channel, let before = missed?[channel, default: .max] { missed?[channel] = min(before, seq) }
     }
 
+    /// What was to be told is told with what is missed next.
+    mutating func missAgain(_ after: [ChannelID: Seq]) {
+        if after.isEmpty { miss(nil, after: 0) }
+        for (channel, seq) in after { miss(channel, after: seq) }
+    }
+
     /// Tells what was missed, once nothing is missing any more.
     mutating func tellMissed() {
         guard let missed else { return }

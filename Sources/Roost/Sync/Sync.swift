@@ -215,6 +215,7 @@ struct Sync: Sendable {
         case .discard(let row): discard(row)
         case .resolveOthers(let discards): resolveOthers(discard: discards)
         case .storeFailed(let saved, let outbox, let reason): storeFailed(saved, outbox, reason)
+        case .missedAgain(let after): missAgain(after)
         case .reopened(let saved, let outbox): reopened(saved, outbox)
         case .left(let outbox): takeOver(outbox)
         case .trim(let starts): trim(starts)

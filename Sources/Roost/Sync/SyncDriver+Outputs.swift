@@ -15,14 +15,17 @@ extension SyncDriver {
         var outboxWrites: [OutboxWrite] = []
         var failure: (any Error)?
         var kept: [Sync.Input] = []
+        var untold: [Sync.Input] = []
         var times: [Int64: Timestamp] = [:]
         for output in outputs {
             switch output {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id. What the
             // user gives up goes all the same: that it is gone is told below.
             case .outbox(.done) where !isStored: continue
-            // Nor is the app told of it: it comes again, among what was missed.
-            case .event where !isStored: continue
+            // Nor is the app told of it: it comes again, among what was missed. What was missed before, and is stored, comes with it.
+            case .event(let event, _) where !isStored:
+                if case .missed(let after) = event { untold.append(.missedAgain(after)) }
+                continue
             case .outbox(let write):
                 // After one that failed the file stays as it is: its caller is told that nothing was kept, and what follows may build on it.
                 if failure == nil { outboxWrites.append(write) }
@@ -40,10 +43,11 @@ extension SyncDriver {
             }
         }
         if !outboxWrites.isEmpty { failure = await apply(outboxWrites, &times) }
-        if let failure { kept.append(.outboxFailed(try? await files().outbox.saved(), "\(failure)")) }
+        if let failure { kept.append(.outboxFailed(try? await savedOutbox(), "\(failure)")) }
         // Before what came meanwhile: that isn't in the file yet, and would be undone by a state of the file from before it.
         inputs.insert(contentsOf: kept, at: 0)
         if let storeFailure, let files = try? await files() { await storeFailed(files.store, "\(storeFailure)") }
+        inputs.insert(contentsOf: untold, at: 0)
     }
 
     /// Returns why the rows aren't stored; nil if they are. The machine has to get the state that is.
@@ -157,14 +161,38 @@ extension SyncDriver {
             files.store.signals.signal(change)
         }
         do {
-            times.merge(try await files.outbox.apply(writes)) { _, new in new }
+            times.merge(try await files.outbox.apply(owedRemovals + writes)) { _, new in new }
+            owedRemovals = []
             return nil
         } catch {
             // The rows stay unchanged. What was carried out is sent once more after a restart, which does nothing twice.
+            owe(writes)
             environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
             environment.onStorageProblem(StorageProblem(.outboxNotWritten, files.outbox.url, error))
             return error
         }
+    }
+
+    /// Remembers the removals among writes that failed: they go before the next write. What somebody waits to have taken back isn't among them: they are told that
+    /// it wasn't, and it goes on.
+    private func owe(_ writes: [OutboxWrite]) {
+        let isAwaited = machine.map { !$0.keeping.isEmpty } ?? false
+        for write in writes {
+            switch write {
+            case .done: owedRemovals.append(write)
+            case .remove where !isAwaited: owedRemovals.append(write)
+            default: break
+            }
+        }
+    }
+
+    /// What the outbox has, without what it still has to remove.
+    func savedOutbox() async throws -> SavedOutbox {
+        var saved = try await files().outbox.saved()
+        guard !owedRemovals.isEmpty else { return saved }
+        let owed = Set(owedRemovals.compactMap(\.removed))
+        saved.items.removeAll { owed.contains($0.id) }
+        return saved
     }
 
     private func set(_ status: Sync.Status) {

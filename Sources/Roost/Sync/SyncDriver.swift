@@ -65,6 +65,8 @@ actor SyncDriver {
     var suspended: Suspended?
     /// Whether the app is in the background, as the system has said last.
     var isInBackground = false
+    /// Removals that the outbox file has refused so far, for a full disk, say.
+    var owedRemovals: [OutboxWrite] = []
     /// Whether the machine has to read the files again: another process may have had them, or another chat of this one.
     var isReopened = false
     /// Whether another chat of this process is gone, which may have left something in the outbox.
@@ -204,7 +206,7 @@ actor SyncDriver {
             let files = try await files()
             defer { files.store.signals.signal(.everything) }
             let saved = try await files.store.recoveredState().saved
-            inputs.insert(.reopened(saved, try await files.outbox.saved()), at: 0)
+            inputs.insert(.reopened(saved, try await savedOutbox()), at: 0)
         } catch {
             isReopened = true
             environment.logger.error("The files couldn't be read again.", metadata: ["error": "\(error)"])
@@ -238,7 +240,7 @@ actor SyncDriver {
         do {
             let files = try await files()
             defer { files.store.signals.signal(.everything) }
-            inputs.insert(.left(try await files.outbox.saved()), at: 0)
+            inputs.insert(.left(try await savedOutbox()), at: 0)
         } catch {
             isLeftAlone = true
             environment.logger.error("The outbox couldn't be read again.", metadata: ["error": "\(error)"])
@@ -249,7 +251,7 @@ actor SyncDriver {
     /// Has the machine go on from what is stored, before it handles anything that came meanwhile.
     func storeFailed(_ store: Store, _ reason: String) async {
         let saved = (try? await store.savedState()) ?? SavedState()
-        let outbox = try? await files().outbox.saved()
+        let outbox = try? await savedOutbox()
         inputs.insert(.storeFailed(saved, outbox, reason), at: 0)
     }
 

@@ -59,6 +59,14 @@ enum OutboxWrite: Hashable, Sendable {
     /// The server that operations are sent to.
     case server(String)
 
+    /// The operation that it removes.
+    var removed: Int64? {
+        switch self {
+        case .remove(let id, _), .done(let id, _): id
+        case .put, .sending, .server: nil
+        }
+    }
+
     /// Whose operations they are.
     var channel: ChannelID? {
         switch self {
@@ -142,6 +150,8 @@ extension Sync {
         /// Rows couldn't be stored, or those that were are damaged. Carries the state that is stored, and what is in the outbox; nil if that can't
         /// be read.
         case storeFailed(SavedState, SavedOutbox?, String)
+        /// The app wasn't told what was missed, since the last part of it couldn't be stored.
+        case missedAgain([ChannelID: Seq])
         /// The files were let go of, and are open again. Carries what they hold: other processes may have had them.
         case reopened(SavedState, SavedOutbox)
         /// Another chat of the same files is gone. Carries what the outbox holds, with what that one has left.

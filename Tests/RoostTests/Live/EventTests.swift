@@ -126,6 +126,23 @@ struct EventTests {
         #expect(told(by: &client) == [])
     }
 
+    @Test("what couldn't be told, since the last part of it couldn't be stored, is told with what the next connection brings")
+    func untold() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        let saved = client.sync.saved
+        // As the driver does it when it drops the event.
+        try await client.feed(.missedAgain(["other": 7, Harness.channel: 2]))
+        try await client.feed(.storeFailed(saved, nil, "disk full"))
+        #expect(told(by: &client) == [])
+        try await client.feed(.timer(.reconnect))
+        try await client.connect()
+        let caughtUp = changes(channel: 5, Rows(counters: counters(5, messages: 4), [message(4, "4"), message(5, "5")]))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [caughtUp], hasMore: false))
+        #expect(told(by: &client) == [.missed(after: ["other": 7, Harness.channel: 2])])
+    }
+
     @Test("events that got lost, and several changes in one event, are missed too; over several pages from the first on")
     func gaps() async throws {
         var client = try await Harness()

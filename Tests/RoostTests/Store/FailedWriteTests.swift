@@ -120,6 +120,27 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
+    @Test("What the file can't remove when it is answered is removed with the next write, and not sent again meanwhile")
+    func removedLater() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = ScriptedServer { _ in .result(Done()) }
+        let chat = chat(server)
+        try await chat.connect()
+        let queue = try await refuse("DELETE ON operations", in: "outbox.sqlite")
+        try await chat.channel("general").hide()
+        for await problem in problems.stream {
+            #expect(problem.kind == .outboxNotWritten)
+            break
+        }
+        #expect(try await chat.driver.files().outbox.count() == 1)
+        #expect(try await chat.driver.savedOutbox().items.isEmpty)
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        try await chat.channel("other").hide()
+        try await until { try await chat.driver.files().outbox.count() == 0 }
+        #expect(await server.operations().count { $0 == "channel.hide" } == 2)
+        await chat.disconnect()
+    }
+
     @Test("An operation of which the file can't say that it may be sent isn't sent, and is once the file can")
     func notNoted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
