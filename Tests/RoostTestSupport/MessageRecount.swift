@@ -24,9 +24,10 @@ public struct MessageRecount: Sendable {
     /// A user in a channel. It stays after leaving, for the sake of the floor.
     private struct Place {
         var isMember = false
-        var joinedSeq: Seq = 0
         var readSeq: Seq = 0
         var floor: Seq = 0
+        /// The part of it that came with joining, which others know of.
+        var joinedFloor: Seq = 0
         var hiddenState = HiddenState.unhidden
         var isMuted = false
         /// Whether a message came since it was hidden.
@@ -183,7 +184,7 @@ public struct MessageRecount: Sendable {
     // MARK: Messages
 
     public mutating func created(_ channel: ChannelID, isOpen: Bool, announces: Bool, members: [UserID]) {
-        let places = members.map { ($0, Place(isMember: true, joinedSeq: 1, readSeq: 1)) }
+        let places = members.map { ($0, Place(isMember: true, readSeq: 1)) }
         rooms[channel] = Room(isOpen: isOpen, announces: announces, places: Dictionary(uniqueKeysWithValues: places))
     }
 
@@ -333,8 +334,9 @@ public struct MessageRecount: Sendable {
             let last = room.seq
             let seq = room.advance()
             for user in newcomers {
-                let floor = max(room.places[user]?.floor ?? 0, hidesHistory ? last : 0)
-                room.places[user] = Place(isMember: true, joinedSeq: seq, readSeq: seq, floor: floor)
+                let (before, hidden) = (room.places[user] ?? Place(), hidesHistory ? last : 0)
+                room.places[user] = Place(
+                    isMember: true, readSeq: seq, floor: max(before.floor, hidden), joinedFloor: max(before.joinedFloor, hidden))
             }
         }
         return newcomers
@@ -382,7 +384,7 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// Whom a message mentions from a seq on, or since before if it did already. Non-members are left out, and who joined after it and doesn't see it.
+    /// Whom a message mentions from a seq on, or since before if it did already. Non-members are left out, and those from whom it was hidden when they joined.
     private static func mention(_ mentionees: [Mentionee]?, in posted: inout Posted, of room: Room, at seq: Seq? = nil) {
         let seq = seq ?? posted.message.seq
         var names: [UserID] = []
@@ -390,11 +392,7 @@ public struct MessageRecount: Sendable {
         for entry in mentionees ?? [] {
             if entry.type == .channel { isOfChannel = true }
             for user in entry.users ?? [] where !names.contains(user) {
-                if let place = room.places[user], place.isMember,
-                    posted.isVisible(at: place) || posted.message.seq > place.joinedSeq
-                {
-                    names.append(user)
-                }
+                if let place = room.places[user], place.isMember, posted.message.seq > place.joinedFloor { names.append(user) }
             }
         }
         let stored = (names.isEmpty ? [] : [Mentionee.users(names)]) + (isOfChannel ? [.channel] : [])
