@@ -56,11 +56,7 @@ extension ChannelMention: CachedRow {
 extension Database {
     /// The user's channels with an unread message that mentions them.
     func mentioningChannels() throws -> [ChannelID] {
-        try values(
-            """
-            SELECT m.channel_id FROM memberships m JOIN channels c ON c.channel_id = m.channel_id
-            WHERE m.is_member = 1 AND c.is_deleted = 0 AND \(ChannelMention.isUnread)
-            """)
+        try values("SELECT m.channel_id FROM memberships m WHERE m.is_member = 1 AND \(ChannelMention.isUnread)")
     }
 }
 

@@ -53,9 +53,10 @@ extension Chat {
         let unread: Set<ChannelID>
         do {
             unread = try await driver.prepare().store.read { database in
-                let places = try ChannelQuery(hidden: .all).places(in: database).filter { $0.unreadCount > 0 }
-                // A message that was read may mention the user since it was edited.
-                return try Set(places.map(\.id)).union(database.mentioningChannels())
+                let places = try ChannelQuery(hidden: .all).places(in: database)
+                // A message that was read may mention the user since it was edited. Deleted channels aren't among the places.
+                let mentioning = try Set(places.map(\.id)).intersection(database.mentioningChannels())
+                return Set(places.filter { $0.unreadCount > 0 }.map(\.id)).union(mentioning)
             }
         } catch {
             throw driver.thrown(error)
