@@ -73,6 +73,8 @@ public final class MessageList {
     /// Users of whom something else is to be shown than in the window.
     @ObservationIgnored private var renamed: Set<UserID> = []
     @ObservationIgnored private var isFetching = false
+    /// Whether something may be missing since the fetch under way began: a channel that was left meanwhile, say.
+    @ObservationIgnored private var mustFetchAgain = false
     @ObservationIgnored private var isOpened = false
     @ObservationIgnored private var isShown = false
     @ObservationIgnored private let shown: ShownMessages.List
@@ -337,9 +339,20 @@ public final class MessageList {
 
     /// Fetches what is missing at the place that the list is to be at, or a first page.
     private func fetch() async {
-        guard !isFetching, driver.statuses.current == .online else { return }
+        guard !isFetching else {
+            mustFetchAgain = true
+            return
+        }
         isFetching = true
         defer { isFetching = false }
+        repeat {
+            mustFetchAgain = false
+            await fetchOnce()
+        } while mustFetchAgain
+    }
+
+    private func fetchOnce() async {
+        guard driver.statuses.current == .online else { return }
         if let missing, let opening {
             // A channel that the user joins later can be asked again.
             if case .refused(let error) = phase, error.code != .notMember { return }
