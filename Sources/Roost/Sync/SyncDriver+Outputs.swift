@@ -28,7 +28,7 @@ extension SyncDriver {
                 continue
             case .outbox(let write):
                 // After one that failed the file stays as it is: its caller is told that nothing was kept, and what follows may build on it.
-                if failure == nil { outboxWrites.append(write) }
+                if failure == nil { outboxWrites.append(write) } else { owe([write]) }
                 continue
             case .send, .kept, .noted, .reply:
                 // These say what is in the file. Nothing else waits for the disk, so that several writes are one.
