@@ -145,7 +145,8 @@ extension DeleteChannel: Handled {
         try context.endStream(of: id)
         // Another channel may take its name now; its id stays taken.
         try context.transaction.freeNames(.channelName, of: id.rawValue)
-        // Nothing is written per member: the deletion ends all memberships.
+        // Nothing is written per member yet: the deletion ends all memberships.
+        try context.passMemberships(of: id)
         try context.tell(.channelDeleted, in: access, seq: seq, Rows(channel: try context.channel(id)))
         context.tell(.destroyed(id))
         return Done()

@@ -18,7 +18,9 @@ extension QueryChannels {
 
     /// Whether it has no filter and no order but those that ``matches(_:)`` and ``keys(of:)`` know.
     private var needsOnlyWhatIsKept: Bool {
-        guard effectiveSort == .lastMessage || effectiveSort == .lastActivity || effectiveSort == .unreadFirst else { return false }
+        guard effectiveSort == .lastMessage || effectiveSort == .lastActivity || effectiveSort == .unreadFirst,
+            includeDeleted != true
+        else { return false }
         let known = QueryChannels(
             membership: membership, includeDeleted: includeDeleted, includeEmpty: includeEmpty, hidden: hidden,
             unreadOnly: unreadOnly,
@@ -27,7 +29,6 @@ extension QueryChannels {
     }
 
     fileprivate func matches(_ row: OwnChannel) -> Bool {
-        if includeDeleted != true, row.states.contains(.deleted) { return false }
         if includeEmpty == false, row.states.contains(.empty) { return false }
         if unreadOnly == true, !row.isUnread { return false }
         switch hidden ?? .unhiddenOnly {

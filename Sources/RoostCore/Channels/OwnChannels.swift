@@ -18,24 +18,23 @@ struct OwnChannel: Hashable, Sendable {
     let lastActivity: Int64
     let states: States
 
-    /// Its states that queries filter by.
+    /// Its states that queries filter by. Deleted channels aren't kept: few lists have them.
     struct States: OptionSet, Hashable, Sendable {
         let rawValue: UInt8
-        static let deleted = States(rawValue: 1)
-        static let empty = States(rawValue: 2)
-        static let hiddenUntilNews = States(rawValue: 4)
-        static let archived = States(rawValue: 8)
-        static let muted = States(rawValue: 16)
+        static let empty = States(rawValue: 1)
+        static let hiddenUntilNews = States(rawValue: 2)
+        static let archived = States(rawValue: 4)
+        static let muted = States(rawValue: 8)
     }
 
     /// The same as `QueryChannels.isUnread`.
-    var isUnread: Bool { unreadCount > 0 && !states.contains(.deleted) }
+    var isUnread: Bool { unreadCount > 0 }
 
     fileprivate static let columns: SQL = """
         m.channel_id, \(Unread.count), h.list_at, h.last_activity,
-        CASE WHEN h.is_deleted = 0 THEN 0 ELSE 1 END + CASE WHEN h.message_count > 0 THEN 0 ELSE 2 END
-        + CASE WHEN \(QueryChannels.hidesUntilNews) THEN 4 ELSE 0 END + CASE WHEN \(QueryChannels.isArchived) THEN 8 ELSE 0 END
-        + CASE WHEN m.notifications_muted_until IS NULL THEN 0 ELSE 16 END
+        CASE WHEN h.message_count > 0 THEN 0 ELSE 1 END
+        + CASE WHEN \(QueryChannels.hidesUntilNews) THEN 2 ELSE 0 END + CASE WHEN \(QueryChannels.isArchived) THEN 4 ELSE 0 END
+        + CASE WHEN m.notifications_muted_until IS NULL THEN 0 ELSE 8 END
         """
 
     fileprivate init(reading row: inout RowReader) {
@@ -130,7 +129,7 @@ extension [OwnChannel] {
 }
 
 extension Transaction {
-    /// Returns the channels that a user is a member of, in the order of the ids' bytes, as the snapshot has them; nil if they are to be read by
+    /// Returns the channels that a user is a member of, without deleted ones, in the order of the ids' bytes, as the snapshot has them; nil if they are to be read by
     /// a statement over all of them.
     func keptChannels(of user: UserID) throws -> [OwnChannel]? {
         guard let memory else { return nil }
@@ -207,7 +206,9 @@ extension Transaction {
     private func ownChannels(of user: UserID) throws -> [OwnChannel] {
         let sql: SQL = """
             SELECT \(OwnChannel.columns) FROM members m CROSS JOIN channel_heads h
-            WHERE m.user_id = \(user) AND m.state = 'member' AND h.channel_id = m.channel_id ORDER BY m.channel_id
+            WHERE m.user_id = \(user) AND m.state = 'member' AND m.is_channel_deleted = 0 AND h.channel_id = m.channel_id
+                AND h.is_deleted = 0
+            ORDER BY m.channel_id
             """
         return try rows(sql) { OwnChannel(reading: &$0) }
     }
@@ -217,6 +218,7 @@ extension Transaction {
         let sql: SQL = """
             SELECT \(OwnChannel.columns) FROM members m CROSS JOIN channel_heads h
             WHERE m.user_id = \(user) AND m.state = 'member' AND m.channel_id IN (\(list: channels)) AND h.channel_id = m.channel_id
+                AND h.is_deleted = 0
             ORDER BY m.channel_id
             """
         return try rows(sql) { OwnChannel(reading: &$0) }

@@ -37,7 +37,9 @@ extension QueryChannels: Handled, PagedQuery {
         // `CROSS JOIN` makes SQLite keep this order: from the user's own rows to the rows that they lead to.
         let attributes: SQL = needsAttributes ? "CROSS JOIN channels c" : ""
         let joined: SQL = needsAttributes ? "AND c.channel_id = m.channel_id" : ""
-        let conditions = (self.conditions(id: id) + ownConditions(of: user)).allOf
+        // Of channels that are gone there may be any number: who doesn't ask for them doesn't pass them.
+        let living: [SQL] = includeDeleted == true ? [] : ["m.is_channel_deleted = 0"]
+        let conditions = (living + self.conditions(id: id) + ownConditions(of: user)).allOf
         return { stretch in
             let sql: SQL = """
                 SELECT \(columns.joined(by: ", ")) FROM members m CROSS JOIN channel_heads h \(attributes)

@@ -54,7 +54,9 @@ public struct EffectKind: Sendable {
 
 /// The kinds that this server knows. An effect of another kind, which a newer version has written, waits for that one.
 public enum EffectKinds {
-    public static let all: [EffectKind] = [.expireIdempotencyKeys, .forgetVersions, .push, .unmuteNotifications]
+    public static let all: [EffectKind] = [
+        .expireIdempotencyKeys, .forgetVersions, .passMemberships, .push, .unmuteNotifications,
+    ]
 }
 
 // MARK: Asking for effects

@@ -233,12 +233,13 @@ extension Transaction {
     /// Deleted channels don't count. They are only checked if there are enough rows for it to matter.
     func hasRoomForChannel(_ user: UserID, max: Int) throws -> Bool {
         let any: SQL = """
-            SELECT COUNT(*) FROM (SELECT 1 FROM members WHERE user_id = \(user) AND state = \(MembershipState.member) LIMIT \(max)) AS counted
+            SELECT COUNT(*) FROM (
+                SELECT 1 FROM members WHERE user_id = \(user) AND state = \(MembershipState.member) AND is_channel_deleted = 0 LIMIT \(max)) AS counted
             """
         guard try first(any, { $0.int() }) ?? 0 >= max else { return true }
         let living: SQL = """
             SELECT COUNT(*) FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND m.is_channel_deleted = 0 AND h.is_deleted = 0
             """
         return try first(living, { $0.int() }) ?? 0 < max
     }

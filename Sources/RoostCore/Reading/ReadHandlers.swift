@@ -103,7 +103,7 @@ extension GetTotalUnread: Handled {
         if let channels = try context.transaction.keptChannels(of: context.caller.user) { return TotalUnread(channels) }
         let ofUser: SQL = """
             FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(context.caller.user) AND m.state = 'member' AND h.is_deleted = 0
+            WHERE m.user_id = \(context.caller.user) AND m.state = 'member' AND m.is_channel_deleted = 0 AND h.is_deleted = 0
                   AND m.notifications_muted_until IS NULL
             """
         // Where no message of these channels was deleted for good, `Unread.count` is the difference of two columns.
@@ -127,7 +127,7 @@ extension GetTotalUnread: Handled {
 extension TotalUnread {
     fileprivate init(_ channels: [OwnChannel]) {
         var (messages, unread) = (0, 0)
-        for channel in channels where channel.states.isDisjoint(with: [.deleted, .muted]) {
+        for channel in channels where !channel.states.contains(.muted) {
             messages += Int(channel.unreadCount)
             if channel.unreadCount > 0 { unread += 1 }
         }

@@ -38,7 +38,7 @@ extension Transaction {
         let own: SQL = """
             SELECT m.channel_id, h.seq, m.history_floor, m.role FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND m.is_channel_deleted = 0 AND h.is_deleted = 0
             """
         try each(own) { row in
             let channel: ChannelID = row.identifier()

@@ -54,7 +54,7 @@ extension Context {
         guard let shown = try transaction.summaries(of: [user]).first else { return 0 }
         let current: SQL = """
             SELECT m.channel_id FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND h.is_deleted = 0
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND m.is_channel_deleted = 0 AND h.is_deleted = 0
             """
         let former: SQL = """
             SELECT m.channel_id

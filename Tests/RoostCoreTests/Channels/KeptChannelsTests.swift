@@ -59,8 +59,8 @@ struct KeptChannelsTests {
 
     private static let filters: [@Sendable (inout QueryChannels) -> Void] =
         HiddenFilter.allCases.map { hidden in { $0.hidden = hidden } } + [
-            { $0.unreadOnly = true }, { ($0.includeDeleted, $0.hidden) = (true, .all) }, { $0.includeEmpty = false },
-            { ($0.includeDeleted, $0.includeEmpty, $0.unreadOnly) = (true, false, true) },
+            { $0.unreadOnly = true }, { ($0.includeDeleted, $0.hidden) = (false, .all) }, { $0.includeEmpty = false },
+            { ($0.includeEmpty, $0.unreadOnly) = (false, true) },
         ]
 
     /// Follows both kinds of cursors of a query, and compares each page with one that a statement finds.

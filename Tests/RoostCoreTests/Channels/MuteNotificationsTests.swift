@@ -15,17 +15,11 @@ struct MuteNotificationsTests {
         return world
     }
 
-    /// Runs what is due, as the server does.
+    /// Runs what is due, and returns what is told of it.
     private func runEffects(in world: CoreWorld) throws -> [Notice] {
-        let kind = EffectKind.unmuteNotifications
-        let due = try world.database.read { try $0.effectsDue(of: [kind.name], at: world.now, limit: 10) }.due
-        return try due.flatMap { effect in
-            try world.inContext(scope: kind.scope(effect)) { context in
-                let isDone = try context.finish(effect, as: kind)
-                #expect(isDone)
-                return context.notices
-            }
-        }
+        var told: [Notice] = []
+        try world.runEffects(of: .unmuteNotifications) { told += $0 }
+        return told
     }
 
     private func total(_ world: CoreWorld) throws -> TotalUnread { try world.perform(GetTotalUnread(), as: "bob") }

@@ -27,6 +27,30 @@ struct QueryPlanTests {
         }
     }
 
+    @Test(
+        "NF-04 AM-34 connecting, lists and totals find a user's channels without passing those that are deleted",
+        .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    func deletedArePassedBy() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        try world.database.read { transaction in
+            let recorder = Recorder(transaction)
+            for operation in [QueryChannels(), QueryChannels(sort: .name), GetTotalUnread(), Resume(after: 0, channels: [:])]
+                as [any Handled]
+            {
+                try recorder.run(operation, as: "ann", role: .user, now: world.now)
+            }
+            _ = try recorder.streams(of: "ann")
+            let along = recorder.statements.filter { $0.text.contains("FROM members m") && $0.text.contains("m.user_id = ") }
+            #expect(along.count >= 5)
+            for statement in along where !statement.text.contains("m.user_seq > ") {
+                let part = "members_by_user (user_id=? AND state=? AND is_channel_deleted=?"
+                let steps = try plan(of: statement, in: transaction)
+                #expect(steps.contains { $0.contains(part) }, "\(statement.text): \(steps)")
+            }
+        }
+    }
+
     // MARK: The world
 
     private static func largeWorld() throws -> CoreWorld {

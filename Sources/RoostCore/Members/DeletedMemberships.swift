@@ -1,0 +1,45 @@
+import RoostAPI
+
+/// The memberships of deleted channels. A deletion ends them all at once, with no write to any of them: there may be a million. Their rows stay, since
+/// former members find the channel by them (`includeDeleted`) and learn of the deletion after an absence. But each of a user's lists, totals and
+/// connections would pass them, for ever. So they are marked one part after another, and passed by.
+
+extension EffectKind.Name {
+    static let passMemberships = Self(rawValue: "memberships.pass")
+}
+
+extension EffectKind {
+    /// Marks the memberships of a deleted channel, those of some users at a time. It is never given up: nothing else would mark the rest.
+    static let passMemberships = EffectKind(
+        .passMemberships, attemptsMax: .max,
+        scope: { effect in .channel(ChannelID(effect.key)) },
+        run: { effect, _, context in try context.passMemberships(of: ChannelID(effect.key), after: effect.payload) })
+}
+
+extension Context {
+    /// The most rows that one transaction goes through.
+    private static let rowsAtOnce: Int64 = 1000
+
+    /// Has a deleted channel's memberships marked after this transaction.
+    mutating func passMemberships(of channel: ChannelID) throws {
+        try later(.passMemberships, key: channel.rawValue, at: now)
+    }
+
+    /// - Parameter user: The last user of the part before; empty for the first.
+    fileprivate mutating func passMemberships(of channel: ChannelID, after user: String) throws {
+        let next: SQL = """
+            SELECT MAX(user_id), COUNT(*) FROM (
+                SELECT user_id FROM members WHERE channel_id = \(channel) AND user_id > \(user)
+                ORDER BY user_id LIMIT \(Self.rowsAtOnce)) AS part
+            """
+        let (last, count) = try transaction.first(next) { ($0.optionalString(), $0.int64()) } ?? (nil, 0)
+        guard let last else { return }
+        try transaction.perform(
+            """
+            UPDATE members SET is_channel_deleted = 1
+            WHERE channel_id = \(channel) AND user_id > \(user) AND user_id <= \(last) AND state = \(MembershipState.member)
+            """)
+        guard count == Self.rowsAtOnce else { return }
+        try later(.passMemberships, key: channel.rawValue, payload: last, at: now)
+    }
+}
