@@ -16,8 +16,11 @@ public final class TerminalScreen {
     private let output = Mailbox<[UInt8]>()
     private var cells: [[Cell]]
     private var (row, column, style) = (0, 0, "")
-    /// The beginning of a sequence whose rest hasn't come yet.
+    /// The beginning of a character or a sequence whose rest hasn't come yet.
     private var rest: [UInt8] = []
+    /// What the status line said, with the time since the start: what is told is gone after a while.
+    private var told: [(after: Duration, line: String)] = []
+    private let startedAt = ContinuousClock.now
 
     // The header has these as macros, which don't come over (ioctl_tty(2)).
     private static let unlock: UInt = 0x4004_5431
@@ -61,16 +64,23 @@ public final class TerminalScreen {
 
     /// Types text as it is: `\r` is Enter, `\t` is Tab.
     public func type(_ text: String) {
-        let bytes = Array(text.utf8)
-        _ = write(master, bytes, bytes.count)
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { write(master, $0.baseAddress, $0.count) }
+            if count < 0, errno != EINTR { return }
+            bytes = bytes.dropFirst(max(0, count))
+        }
     }
 
-    /// Waits until the screen's lines are as they should be.
-    public func wait(_ what: String, within deadline: Duration = .seconds(20), until isSo: ([String]) -> Bool) async throws {
+    /// Waits until the screen's lines are as they should be: longer than a call of the program's takes that nobody answers, so that it has told of it.
+    public func wait(_ what: String, within deadline: Duration = .seconds(40), until isSo: ([String]) -> Bool) async throws {
         let end = ContinuousClock.now + deadline
         while !isSo(lines) {
             guard let bytes = await output.next(within: max(.zero, end - .now)) else {
-                throw Missed("\(what) on the screen\n\(lines.joined(separator: "\n"))")
+                let said = told.map { "\($0.after): \($0.line)" } + ["\(ContinuousClock.now - startedAt): now"]
+                throw Missed(
+                    "\(what) on the screen\n\(lines.joined(separator: "\n"))\nIts status line said:\n\(said.joined(separator: "\n"))"
+                )
             }
             take(bytes)
         }
@@ -120,14 +130,14 @@ public final class TerminalScreen {
     // MARK: What the program writes
 
     private func take(_ bytes: [UInt8]) {
-        var text = Substring(String(decoding: rest + bytes.prefix { _ in true }, as: UTF8.self))
-        rest = []
+        let all = rest + bytes
         // A character or a sequence that is cut off waits for the next piece.
-        let pending = Self.unfinished(Array(text.utf8))
-        if pending > 0 {
-            let all = Array(text.utf8)
-            rest = Array(all.suffix(pending))
-            text = Substring(String(decoding: all.dropLast(pending), as: UTF8.self))
+        let pending = Self.unfinished(all)
+        rest = Array(all.suffix(pending))
+        var text = Substring(String(decoding: all.dropLast(pending), as: UTF8.self))
+        defer {
+            let status = lines.suffix(2).first ?? ""
+            if status != told.last?.line { told.append((.now - startedAt, status)) }
         }
         while let character = text.popFirst() {
             switch character {
@@ -142,11 +152,14 @@ public final class TerminalScreen {
         }
     }
 
-    /// How many bytes at the end are the beginning of a sequence.
+    /// How many bytes at the end are the beginning of a sequence, or of a character.
     private static func unfinished(_ bytes: [UInt8]) -> Int {
-        guard let escape = bytes.lastIndex(of: 0x1B) else { return 0 }
-        let isWhole = bytes[escape...].dropFirst(2).contains { (0x40...0x7E).contains($0) }
-        return isWhole ? 0 : bytes.count - escape
+        if let escape = bytes.lastIndex(of: 0x1B), !bytes[escape...].dropFirst(2).contains(where: { (0x40...0x7E).contains($0) }) {
+            return bytes.count - escape
+        }
+        guard let start = bytes.lastIndex(where: { $0 & 0b1100_0000 != 0b1000_0000 }) else { return 0 }
+        let length = max(1, (~bytes[start]).leadingZeroBitCount)
+        return length > bytes.count - start ? bytes.count - start : 0
     }
 
     private func takeSequence(_ text: inout Substring) {

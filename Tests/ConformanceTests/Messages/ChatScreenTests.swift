@@ -60,6 +60,9 @@ import Testing
             }
                 && lines.contains("Start a server with roost serve, or name its address with --url.")
         }
+        // Whether anybody can be mentioned isn't known: that isn't told as "nobody".
+        bob.type("hi @a\t")
+        try await bob.wait(for: "There is no connection to the server.")
         bob.type("\u{03}")
         try await bob.end()
     }

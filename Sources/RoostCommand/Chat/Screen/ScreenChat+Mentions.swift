@@ -8,18 +8,20 @@ extension ScreenChat {
         let line = state.editor.text
         guard let start = ChatLine.textStart(in: line) else { return }
         composer.text = String(line[String.Index(utf16Offset: start, in: line)...])
-        guard let typed = composer.query(at: state.editor.utf16Cursor - start) else { return }
-        guard room.channel.hasPermission(.messageMention) else { return tell("nobody can be mentioned in this channel") }
-        attempt { screen in
-            let channel = screen.room.channel.id
+        let cursor = state.editor.utf16Cursor
+        guard let typed = composer.query(at: cursor - start) else { return }
+        guard room.mayMention else { return tell("nobody can be mentioned in this channel") }
+        attempt { [room] screen in
+            let (chat, channel) = (room.chat, room.channel.id)
             let members =
                 typed.isEmpty
-                ? try await screen.room.chat.call(ListMembers(channel: channel, limit: 10)).items
-                : try await screen.room.chat.call(SearchMembers(channel: channel, text: typed, limit: 10)).items
-            let users = members.compactMap { $0.user?.summary }.filter { $0.userId != screen.room.chat.user }
-            let offersChannel = MentionChoice.mayBeChannel(typed) ? try await screen.room.canMentionChannel() : false
-            // More may have been typed meanwhile.
-            guard screen.state.editor.text == line else { return }
+                ? try await chat.call(ListMembers(channel: channel, limit: 10)).items
+                : try await chat.call(SearchMembers(channel: channel, text: typed, limit: 10)).items
+            let users = members.compactMap { $0.user?.summary }.filter { $0.userId != chat.user }
+            let offersChannel = MentionChoice.mayBeChannel(typed) ? try await room.canMentionChannel() : false
+            // More may have been typed meanwhile, or the line sent and begun again, or another channel entered.
+            guard room === screen.room, screen.state.editor.text == line, screen.state.editor.utf16Cursor == cursor else { return }
+            screen.composer.text = String(line[String.Index(utf16Offset: start, in: line)...])
             let choices = MentionChoice.all(for: typed, among: users, withChannel: offersChannel)
             guard let choice = choices.first else {
                 screen.events.yield(.notice("no member is called \(typed.safe())"))
@@ -42,8 +44,7 @@ extension ScreenChat {
             }
         state.editor.text = line[..<String.Index(utf16Offset: start, in: line)] + composer.text
         state.editor.utf16Cursor = start + cursor
-        // The screen is drawn after an event.
-        events.yield(.tick)
+        events.yield(.changed)
     }
 
     /// Loads the user's newest message into the input, or replaces its text, with the mentions that stand in it.
@@ -68,9 +69,12 @@ extension ScreenChat {
 }
 
 extension Room {
+    /// Whether the user may mention anybody, as far as is known: what isn't known yet the server decides.
+    var mayMention: Bool { channel.channel == nil || channel.hasPermission(.messageMention) }
+
     /// Whether the user may mention the whole channel.
     func canMentionChannel() async throws -> Bool {
-        guard channel.hasPermission(.messageMention) else { return false }
+        guard mayMention else { return false }
         return try await chat.call(GetConfiguration()).options.isMentionAllEnabled
     }
 }

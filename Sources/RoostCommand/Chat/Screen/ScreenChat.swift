@@ -21,6 +21,8 @@ final class ScreenChat {
         /// Nothing was typed for a moment after so many pieces of input.
         case paused(Int)
         case tick, resized, suspended, continued, stop
+        /// The input has changed by itself: the screen is drawn after an event.
+        case changed
     }
 
     /// What is known of the channel on the screen, and how far it is read. It begins anew in another one.
@@ -33,6 +35,8 @@ final class ScreenChat {
         var marker = UnreadMarker()
         /// Whether the user last was a member, so that a removal is shown.
         var isMember = false
+        /// How many members are online, which is shown to members.
+        var onlineCount: Int?
         /// The place that was asked for and isn't in view yet.
         var goal: MessageAnchor?
         /// Whether the newest messages were asked for and aren't in view yet.
@@ -150,15 +154,19 @@ final class ScreenChat {
         case .answered(let answer): show(answer)
         case .watched(let watched):
             guard watched.channel.channelId == state.channel else { break }
-            state.onlineCount = watched.online
-            state.memberCount = watched.channel.counters.memberCount
+            reading.onlineCount = watched.online
+            // Whether the user is a member, and may do something here, comes with the channel alone: its head isn't shown before.
+            if reading.isMember { (state.onlineCount, state.memberCount) = (watched.online, watched.channel.counters.memberCount) }
         case .notice(let text): state.tell([text], width: RawTerminal.size.width)
         case .outage(let text): state.tellOutage(text, width: RawTerminal.size.width)
-        case .online(let count, let channel): if channel == state.channel, reading.isMember { state.onlineCount = count }
+        case .online(let count, let channel):
+            guard channel == state.channel else { break }
+            reading.onlineCount = count
+            if reading.isMember { state.onlineCount = count }
         case .resized: terminal.invalidate()
         case .suspended: try terminal.suspend()
         case .continued: try terminal.resume()
-        case .stop: break
+        case .changed, .stop: break
         }
         return true
     }
@@ -218,7 +226,7 @@ final class ScreenChat {
             return
         }
         (reading.isMember, state.hasLeft) = (true, false)
-        state.memberCount = view.channel.counters.memberCount
+        (state.memberCount, state.onlineCount) = (view.channel.counters.memberCount, reading.onlineCount)
         reading.marker.take(
             unreadCount: view.unreadCount, readSeq: membership.readSeq, newest: newestSeq, isOnline: state.status == .online,
             isAtBottom: state.isAtBottom)
@@ -239,7 +247,7 @@ final class ScreenChat {
         if status == .online, state.status != .online { state.outageEnded() }
         state.status = status
         // Nobody tells who comes and goes now.
-        if status != .online { state.onlineCount = nil }
+        if status != .online { (state.onlineCount, reading.onlineCount) = (nil, nil) }
         if status == .online { enter() }
     }
 
