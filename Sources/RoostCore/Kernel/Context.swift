@@ -212,7 +212,8 @@ public enum Notice: Hashable, Sendable {
     case role(UserID, ChannelID, ChannelRole, at: Seq)
     /// Messages of the channel up to this seq are hidden from the user: later events come without them.
     case floor(UserID, ChannelID, Seq)
-    /// From here on they don't: they left at or before this seq of the channel. A user who has come back since did so at this seq or later.
+    /// From here on they don't: they left at or before this seq of the channel. A user who has come back since did so at this seq or later. In place
+    /// of missed events it can be ahead of these: then it is where the user's newest membership begins.
     case left(UserID, ChannelID, at: Seq)
     /// From here on nobody does.
     case destroyed(ChannelID)

@@ -10,32 +10,53 @@ public struct MissedEvents: Sendable {
     public var seq: Seq
     /// Whether there are more after it.
     public var hasMore: Bool
+    /// The stream's newest position when they were read.
+    public var head: Seq
+
+    /// Which of the users who are gone a page of a channel tells.
+    ///
+    /// Those who left within the page are few. The others are all whose membership began after the page's beginning, since they may have had
+    /// one before: of a channel that many join, each page would read them all and tell them again.
+    public enum Leavers: Hashable, Sendable {
+        /// All of them: for a first page.
+        case all
+        /// Of those who joined beyond the page, those who did so after a position: for a page that follows others, which have told the rest. It is
+        /// the ``MissedEvents/head`` of the page before.
+        case joinedAfter(Seq)
+        /// One user: for a receiver who is brought up alone.
+        case user(UserID)
+    }
 }
 
 extension Transaction {
     /// Returns the events after a position of a stream: at most a page of rows for a channel's, all for a user's, since nobody has more
     /// than some thousand memberships.
-    public func missedEvents(of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100) throws -> MissedEvents {
-        try missedEvents(of: stream, after: after, now: now, limit: limit, rowKinds: .standard)
+    public func missedEvents(
+        of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, telling leavers: MissedEvents.Leavers = .all
+    ) throws -> MissedEvents {
+        try missedEvents(of: stream, after: after, now: now, limit: limit, telling: leavers, rowKinds: .standard)
     }
 
     package func missedEvents(
-        of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, rowKinds: StoredRowKinds
+        of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, telling leavers: MissedEvents.Leavers = .all,
+        rowKinds: StoredRowKinds
     ) throws -> MissedEvents {
         // The server's own view: an event for a whole channel contains nobody's own membership.
         func context(_ caller: Caller) -> Context {
             Context(transaction: self, caller: caller, now: now, ids: IDGenerator(), rowKinds: rowKinds)
         }
         return switch stream {
-        case .channel(let channel): try missedEvents(in: channel, after: after, limit: limit, context(.server))
+        case .channel(let channel): try missedEvents(in: channel, after: after, limit: limit, telling: leavers, context(.server))
         case .user(let user): try missedEvents(for: user, after: after, context(Caller(user: user)))
         }
     }
 
     /// Returns one event with all changed rows: the single changes of a row that changed repeatedly are no longer known.
-    private func missedEvents(in channel: ChannelID, after: Seq, limit: Int, _ context: Context) throws -> MissedEvents {
+    private func missedEvents(
+        in channel: ChannelID, after: Seq, limit: Int, telling leavers: MissedEvents.Leavers, _ context: Context
+    ) throws -> MissedEvents {
         guard let access = try access(to: channel, of: context.caller.user), after < access.counters.seq else {
-            return MissedEvents(notices: [], seq: after, hasMore: false)
+            return MissedEvents(notices: [], seq: after, hasMore: false, head: after)
         }
         let changes = try context.changes(in: access, above: 0, after: after, limit: limit)
         var changed = changes.rows
@@ -44,22 +65,40 @@ extension Transaction {
         if changes.hasMore, changed.channel?.deletedAt != nil { changed.channel = nil }
         if changed.channel != nil { changed.capabilities = try context.capabilitiesByRole(in: access) }
         let event = Event(kind: .changes, stream: .channel(channel), seq: changes.seq, after: after, actor: nil, rows: changed)
-        // Users whose current membership began after `after` had left before that, or weren't members: their own stream adds them again,
-        // from where they joined.
-        let sql: SQL = """
-            SELECT user_id, state, joined_seq, change_seq FROM members
-            WHERE channel_id = \(channel) AND change_seq > \(after)
-                  AND (joined_seq > \(after) OR (state <> \(MembershipState.member) AND change_seq <= \(changes.seq)))
-            """
-        let gone = try rows(sql) { row in
-            let (user, state) = try (row.identifier() as UserID, row.enumeration() as MembershipState)
-            let (joinedSeq, changeSeq) = (row.int64(), row.int64())
-            let seq = state != .member && changeSeq <= changes.seq ? changeSeq : min(joinedSeq, changes.seq)
-            return Notice.left(user, channel, at: seq)
-        }
+        let gone = try gone(from: channel, after: after, upTo: changes.seq, leavers)
         let end: [Notice] = changed.channel?.deletedAt == nil ? [] : [.destroyed(channel)]
         let notice = Notice.event(event, .channel(channel, try readers(of: access.policy)))
-        return MissedEvents(notices: gone + meant + [notice] + end, seq: changes.seq, hasMore: changes.hasMore)
+        return MissedEvents(
+            notices: gone + meant + [notice] + end, seq: changes.seq, hasMore: changes.hasMore, head: access.counters.seq)
+    }
+
+    /// Returns who gets no events of a channel from a page on: those who left within it, and those whose current membership began after its
+    /// beginning. The latter had left before that, or weren't members: their own stream adds them again, from where they joined, which may be beyond
+    /// the page.
+    private func gone(
+        from channel: ChannelID, after: Seq, upTo end: Seq, _ leavers: MissedEvents.Leavers
+    ) throws -> [Notice] {
+        let members: SQL = "SELECT user_id, state, joined_seq, change_seq FROM members WHERE channel_id = \(channel)"
+        let isGone: SQL = "(joined_seq > \(after) OR (state <> \(MembershipState.member) AND change_seq <= \(end)))"
+        // Each goes along an index, and passes no row that it doesn't tell but those that are the page's own.
+        let statements: [SQL]
+        switch leavers {
+        case .user(let user): statements = ["\(members) AND user_id = \(user) AND change_seq > \(after) AND \(isGone)"]
+        case .all, .joinedAfter:
+            var told = after
+            if case .joinedAfter(let seq) = leavers { told = max(after, seq) }
+            statements = [
+                "\(members) AND change_seq > \(after) AND change_seq <= \(end) AND \(isGone)",
+                "\(members) AND change_seq > \(max(end, told)) AND joined_seq > \(told)",
+            ]
+        }
+        var gone: [Notice] = []
+        try each(statements) { _, row in
+            let (user, state) = try (row.identifier() as UserID, row.enumeration() as MembershipState)
+            let (joinedSeq, changeSeq) = (row.int64(), row.int64())
+            gone.append(.left(user, channel, at: state != .member && changeSeq <= end ? changeSeq : joinedSeq))
+        }
+        return gone
     }
 
     /// Returns an event for each row: every row of a user's stream has a stamp of its own.
@@ -80,6 +119,6 @@ extension Transaction {
             notices.append(.event(event, .user(user)))
             position = head
         }
-        return MissedEvents(notices: notices, seq: position, hasMore: false)
+        return MissedEvents(notices: notices, seq: position, hasMore: false, head: position)
     }
 }

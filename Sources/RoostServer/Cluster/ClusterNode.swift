@@ -293,9 +293,11 @@ final class ClusterNode: Delivery {
         do {
             switch request {
             case .fetch(let fetch):
-                let missed = try database.read { try $0.missedEvents(of: fetch.stream, after: fetch.after, now: database.now()) }
+                let missed = try database.read {
+                    try $0.missedEvents(of: fetch.stream, after: fetch.after, now: database.now(), telling: fetch.leavers)
+                }
                 let items = StreamItem.items(of: missed.notices).items
-                inbox.put(.fetched(fetch, .init(items: items, seq: missed.seq, hasMore: missed.hasMore)))
+                inbox.put(.fetched(fetch, .init(items: items, seq: missed.seq, hasMore: missed.hasMore, head: missed.head)))
             case .readStreams(let user, let token):
                 inbox.put(.streamsRead(token, try database.read { try $0.streams(of: user) }))
             case .readHeads(let streams):

@@ -7,8 +7,12 @@ import Testing
 /// A node's replacement for events that it missed.
 @Suite("Missed events")
 struct MissedEventsTests {
-    private func missed(_ stream: StreamID, after: Seq, in world: CoreWorld, limit: Int = 100) throws -> MissedEvents {
-        try world.database.read { try $0.missedEvents(of: stream, after: after, now: world.now, limit: limit) }
+    private func missed(
+        _ stream: StreamID, after: Seq, in world: CoreWorld, limit: Int = 100, telling leavers: MissedEvents.Leavers = .all
+    ) throws -> MissedEvents {
+        try world.database.read {
+            try $0.missedEvents(of: stream, after: after, now: world.now, limit: limit, telling: leavers)
+        }
     }
 
     private func left(_ missed: MissedEvents) -> [UserID] {
@@ -59,9 +63,50 @@ struct MissedEventsTests {
         let page = try missed(.channel("general"), after: 2, in: world, limit: 1)
         #expect(page.seq == 3)
         #expect(left(page) == ["cid"])
-        // At which seq at the latest: that of the leaving, before the new membership, or within the page.
+        // At which seq at the latest: that of the leaving, or of the new membership, which may be beyond the page.
         #expect(lastSeqs(try missed(.channel("general"), after: 1, in: world)) == ["bob": 2, "cid": 5, "dan": 7])
-        #expect(lastSeqs(page) == ["cid": 3])
+        #expect(lastSeqs(page) == ["cid": 5])
+    }
+
+    @Test("I9 I18 who joins later is told by the first page, and not by each page until the one in which they join")
+    func laterJoiners() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        for number in 1...60 {
+            let user = try world.user(UserID("user-\(number)"))
+            try world.perform(JoinChannel(channel: "general"), as: user)
+        }
+        var (position, leavers, hasMore) = (Seq(1), MissedEvents.Leavers.all, true)
+        var told: [Int] = []
+        while hasMore {
+            let page = try missed(.channel("general"), after: position, in: world, limit: 10, telling: leavers)
+            told.append(left(page).count)
+            (position, leavers, hasMore) = (page.seq, .joinedAfter(page.head), page.hasMore)
+        }
+        #expect(position == 61)
+        #expect(told == [60, 10, 10, 10, 10, 10])
+    }
+
+    @Test("I9 I18 between two pages somebody comes back and somebody leaves: the next page tells it")
+    func leftBetweenPages() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
+        for number in 1...4 { try world.send("\(number)", to: "general", as: "ann") }  // 2 to 5
+        let first = try missed(.channel("general"), after: 1, in: world, limit: 2)
+        #expect(first.seq == 3 && first.head == 5 && left(first) == [])
+        try world.perform(LeaveChannel(channel: "general"), as: "bob")  // 6
+        try world.perform(JoinChannel(channel: "general"), as: "bob")  // 7
+        try world.perform(LeaveChannel(channel: "general"), as: "cid")  // 8
+
+        let second = try missed(.channel("general"), after: 3, in: world, limit: 2, telling: .joinedAfter(first.head))
+        #expect(second.seq == 5 && lastSeqs(second) == ["bob": 7])
+        let third = try missed(.channel("general"), after: 5, in: world, telling: .joinedAfter(second.head))
+        #expect(third.seq == 8 && lastSeqs(third) == ["bob": 7, "cid": 8])
+        // Who is brought up alone hears of nobody else.
+        let alone = try (["bob", "cid", "dan"] as [UserID]).map {
+            lastSeqs(try missed(.channel("general"), after: 3, in: world, telling: .user($0)))
+        }
+        #expect(alone == [["bob": 7], ["cid": 8], [:]])
     }
 
     @Test("I9 nobody gets anything after a channel's end")

@@ -41,10 +41,11 @@ struct AttachingTests {
             return relay.takeOutput()
         }
 
-        mutating func connect(_ number: Int64, _ user: UserID, _ streams: UserStreams) {
+        @discardableResult
+        mutating func connect(_ number: Int64, _ user: UserID, _ streams: UserStreams) -> [Relay.Step] {
             let notice = Notice.connected(ConnectionID(rawValue: number), user, streams)
-            hand(.committed([.init(items: [], attachments: [notice], answer: Self.answer(to: number))]))
-            hand(.opened([.user(user): streams.user]))
+            let steps = hand(.committed([.init(items: [], attachments: [notice], answer: Self.answer(to: number))])).steps
+            return steps + hand(.opened([.user(user): streams.user])).steps
         }
 
         /// Returns the commit of a call by a user's connection.
@@ -64,11 +65,15 @@ struct AttachingTests {
         }
 
         /// The items that the feed was missing.
-        mutating func fetch(_ item: StreamItem, hasMore: Bool = false) -> (steps: [Relay.Step], requests: [Relay.Request]) {
+        ///
+        /// - Parameter head: Where the stream is; nil for where the item brings it.
+        mutating func fetch(
+            _ item: StreamItem, hasMore: Bool = false, head: Seq? = nil
+        ) -> (steps: [Relay.Step], requests: [Relay.Request]) {
             hand(
                 .fetched(
                     .init(stream: stream, after: item.after, purpose: .gap),
-                    .init(items: [item], seq: item.seq, hasMore: hasMore)))
+                    .init(items: [item], seq: item.seq, hasMore: hasMore, head: head ?? item.seq)))
         }
 
         /// The items that the feed of a user's own stream was missing.
@@ -77,7 +82,7 @@ struct AttachingTests {
             hand(
                 .fetched(
                     .init(stream: .user(user), after: after, purpose: .gap),
-                    .init(items: items, seq: items.last?.seq ?? after, hasMore: false)))
+                    .init(items: items, seq: items.last?.seq ?? after, hasMore: false, head: items.last?.seq ?? after)))
         }
 
         /// The items that the receiver catching up was missing.
@@ -88,14 +93,16 @@ struct AttachingTests {
             return hand(
                 .fetched(
                     .init(stream: stream, after: item.after, purpose: .catchUp(token)),
-                    .init(items: [item], seq: item.seq, hasMore: hasMore)))
+                    .init(items: [item], seq: item.seq, hasMore: hasMore, head: item.seq)))
         }
 
         /// The database has nothing newer than a seq for the receiver catching up.
         mutating func fetchNothing(after seq: Seq) -> (steps: [Relay.Step], requests: [Relay.Request]) {
             let token = relay.feeds[stream]?.catchUps.keys.first ?? 0
             return hand(
-                .fetched(.init(stream: stream, after: seq, purpose: .catchUp(token)), .init(items: [], seq: seq, hasMore: false)))
+                .fetched(
+                    .init(stream: stream, after: seq, purpose: .catchUp(token)),
+                    .init(items: [], seq: seq, hasMore: false, head: seq)))
         }
 
         func item(_ after: Seq, _ seq: Seq, left: [StreamItem.Leaving] = []) -> StreamItem {
@@ -114,6 +121,11 @@ struct AttachingTests {
     /// After which seqs something is read for newcomers.
     private func fetches(_ requests: [Relay.Request]) -> [Seq] {
         requests.compactMap { if case .fetch(let fetch) = $0, fetch.purpose != .gap { fetch.after } else { nil } }
+    }
+
+    /// What is read, and whom it tells as gone.
+    private func leavers(_ requests: [Relay.Request]) -> [MissedEvents.Leavers] {
+        requests.compactMap { if case .fetch(let fetch) = $0 { fetch.leavers } else { nil } }
     }
 
     @Test("I6 a connection that needs what another node committed for its user and nobody announced has it fetched at once")
@@ -272,6 +284,39 @@ struct AttachingTests {
         // Nothing is read for the new connection from 53 on: it waits for the channel at 55.
         #expect(fetches(third.requests) == [])
         #expect(node.parked == [55])
+    }
+
+    @Test(
+        "I9 I18 a page tells who is gone once: nobody is attached between two pages by a membership that ended, and the one after it holds"
+    )
+    func endedBetweenPages() {
+        // Ann joined at 50, left at 60 and came back at 70. The node is at 20, and hears of the first joining only.
+        var node = Node(at: 20)
+        node.connect(2, "ann", UserStreams(user: 5))
+        node.join("ann", at: 50, userSeq: 6)
+        #expect(node.parked == [50])
+        let first = node.fetch(node.item(20, 40, left: [.init(user: "ann", seq: 70)]), hasMore: true, head: 80)
+        let leaving = first.steps.contains { if case .change(.left("ann", _, 40)) = $0 { true } else { false } }
+        #expect(leaving)
+        #expect(leavers(first.requests) == [.joinedAfter(80)])
+        // Nor by a connection that was read before the leaving, at the very place where the node is.
+        let connecting = node.connect(3, "ann", UserStreams(user: 6, channels: [node.channel: 40]))
+        let begun = connecting.compactMap { if case .change(.connected(_, _, let streams)) = $0 { streams.channels } else { nil } }
+        let isBegun = connecting.contains { if case .attach = $0 { true } else { false } }
+        #expect(begun == [[:]] && !isBegun)
+
+        // The second page says nothing of her, and ends where she had joined.
+        let second = node.fetch(node.item(40, 50), hasMore: true, head: 80).steps
+        let isAttached = second.contains { if case .change(.joined) = $0 { true } else { false } }
+        #expect(!isAttached && node.parked == [])
+        _ = node.fetch(node.item(50, 80))
+
+        let joined = [StreamItem.Place(channel: node.channel, seq: 70)]
+        let back = node.hand(.received([StreamItem(stream: .user("ann"), after: 6, seq: 8, joined: joined, json: [])]))
+        #expect(fetches(back.requests) == [70] && leavers(back.requests) == [.user("ann")])
+        let third = node.fetchForNewcomer(node.item(70, 80)).steps
+        let holds = third.contains { if case .change(.joined("ann", _, 80, _)) = $0 { true } else { false } }
+        #expect(holds)
     }
 
     @Test("ST-01 I6 a watch that was catching up ends with the leaving: what its connection had as a member's isn't sent once more")

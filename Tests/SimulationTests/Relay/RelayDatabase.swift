@@ -174,23 +174,25 @@ struct RelayDatabase {
 
     // MARK: What was missed
 
-    func missed(of stream: StreamID, after: Seq, limit: Int) -> Relay.Fetched {
+    func missed(of stream: StreamID, after: Seq, limit: Int, telling leavers: MissedEvents.Leavers) -> Relay.Fetched {
         switch stream {
         case .channel(let channel):
             let upTo = min(head(stream), after + Seq(limit))
-            guard upTo > after else { return .init(items: [], seq: after, hasMore: false) }
+            guard upTo > after else { return .init(items: [], seq: after, hasMore: false, head: after) }
             let changed = (messages[channel] ?? []).filter { $0.seq <= upTo && $0.changeSeq > after }.map(\.seq)
             let isOld = changed.contains { $0 < upTo }
             var item = isOld ? old(changed, of: stream, after: after, seq: upTo) : plain(stream, after: after, seq: upTo)
+            var told = after
+            if case .joinedAfter(let seq) = leavers { told = max(after, seq) }
             let gone = memberships.filter { key, row in
-                key.channel == channel
-                    && (row.joinedSeq > after || (!row.isMember && row.channelSeq > after && row.channelSeq <= upTo))
+                if case .user(let user) = leavers, key.user != user { return false }
+                guard key.channel == channel, row.channelSeq <= upTo || row.joinedSeq > told else { return false }
+                return row.joinedSeq > after || (!row.isMember && row.channelSeq > after && row.channelSeq <= upTo)
             }
             item.left = gone.map { key, row in
-                let seq = !row.isMember && row.channelSeq <= upTo ? row.channelSeq : min(row.joinedSeq, upTo)
-                return .init(user: key.user, seq: seq)
+                .init(user: key.user, seq: !row.isMember && row.channelSeq <= upTo ? row.channelSeq : row.joinedSeq)
             }
-            return .init(items: [item], seq: upTo, hasMore: upTo < head(stream))
+            return .init(items: [item], seq: upTo, hasMore: upTo < head(stream), head: head(stream))
         case .user(let user):
             var rows: [(seq: Seq, key: Key?)] = memberships.filter { $0.key.user == user }.map { ($0.value.userSeq, $0.key) }
             rows.append((profileSeqs[user] ?? 0, nil))
@@ -201,7 +203,7 @@ struct RelayDatabase {
                 guard let key else { return plain(stream, after: position, seq: seq) }
                 return item(of: key, since: after, after: position, seq: seq)
             }
-            return .init(items: items, seq: position, hasMore: false)
+            return .init(items: items, seq: position, hasMore: false, head: position)
         }
     }
 }

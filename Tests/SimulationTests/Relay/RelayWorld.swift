@@ -301,7 +301,8 @@ final class RelayWorld {
         case .fetch(let fetch):
             let limit = Int(random(1...5))
             read(on: node, orElse: .fetched(fetch, nil)) { database in
-                .fetched(fetch, database.missed(of: fetch.stream, after: fetch.after, limit: limit))
+                .fetched(
+                    fetch, database.missed(of: fetch.stream, after: fetch.after, limit: limit, telling: fetch.leavers))
             }
         case .readStreams(let user, let token):
             read(on: node, orElse: .streamsRead(token, nil)) { .streamsRead(token, $0.streams(of: user)) }

@@ -21,6 +21,8 @@ struct Feed {
     var isPartlyRead = false
     /// How often in a row a fetch found nothing.
     var emptyFetches = 0
+    /// Between two pages of a gap: up to which joining those so far have told who is gone.
+    var toldUpTo: Seq?
 
     /// Attachments at a seq that the position hasn't reached yet.
     var parked: [Attachment] = []
@@ -32,7 +34,8 @@ struct Feed {
     /// connection would otherwise send events twice to the user's other connections, or to the same one.
     var attaching: Set<UserID> = []
     var behind: [UserID: [Attachment]] = [:]
-    /// Users who left, between which positions and when: an attachment that was decided before the leaving must not be made after it.
+    /// Users who left, between which positions and when: an attachment that was decided before the leaving must not be made after it. A seq ahead of the
+    /// feed is that of a joining, before which they left: no page that follows tells it again.
     var departed: [UserID: (after: Seq, seq: Seq, time: Relay.Time)] = [:]
     /// How many were left of them when they were looked through.
     var departedKept = 0

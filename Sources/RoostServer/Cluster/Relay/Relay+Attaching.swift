@@ -97,8 +97,10 @@ extension Relay {
         let stream = StreamID.channel(attachment.channel)
         let user = attachment.receiver.user
         guard let feed = feeds[stream] else { return }
-        if let departed = feed.departed[user], attachment.isEnded(by: .init(user: user, seq: departed.seq)) {
-            return giveUp(attachment)
+        if let departed = feed.departed[user] {
+            // Ahead of the feed is where the user joined last: what is from before that is of a membership that has ended.
+            let isOfFormerMembership = departed.seq > max(feed.position, attachment.seq)
+            if isOfFormerMembership || attachment.isEnded(by: .init(user: user, seq: departed.seq)) { return giveUp(attachment) }
         }
         guard feed.isLive, feed.position >= attachment.seq else {
             feeds[stream]?.attaching.insert(user)
@@ -165,14 +167,16 @@ extension Relay {
     mutating func depart(_ leaving: StreamItem.Leaving, from channel: ChannelID, with item: StreamItem) {
         let stream = StreamID.channel(channel)
         let user = leaving.user
-        feeds[stream]?.departed[user] = (item.after, leaving.seq, now)
+        // One of the feed's own events doesn't end the membership that begins ahead of it.
+        let ahead = feeds[stream]?.departed[user].map { $0.seq > item.seq ? $0.seq : 0 } ?? 0
+        feeds[stream]?.departed[user] = (item.after, max(leaving.seq, ahead), now)
         // Each time they have doubled: looking at all with each that leaves would take the longer the more leave.
         if let feed = feeds[stream], feed.departed.count > max(64, 2 * feed.departedKept) {
-            let kept = feed.departed.filter { now - $0.value.time < settings.departedTime }
+            let kept = feed.departed.filter { now - $0.value.time < settings.departedTime || $0.value.seq > item.seq }
             feeds[stream]?.departed = kept
             feeds[stream]?.departedKept = kept.count
         }
-        emit(.change(.left(user, channel, at: leaving.seq)))
+        emit(.change(.left(user, channel, at: min(leaving.seq, item.seq))))
         // That ends the earlier watch. A newer watch request that is still waiting is kept.
         guard let feed = feeds[stream], feed.attaching.contains(user) else { return }
         for attachment in feed.parked + (feed.behind[user] ?? []) where attachment.seq >= leaving.seq {

@@ -9,7 +9,9 @@ extension Relay {
         let token = nextToken()
         feeds[stream]?.catchUps[token] = CatchUp(attachment: attachment, position: attachment.seq)
         count { $0.catchUps += 1 }
-        request(.fetch(Fetch(stream: stream, after: attachment.seq, purpose: .catchUp(token))))
+        // Others are told by what the feed delivers.
+        let leavers = MissedEvents.Leavers.user(attachment.receiver.user)
+        request(.fetch(Fetch(stream: stream, after: attachment.seq, purpose: .catchUp(token), leavers: leavers)))
     }
 
     /// Records a delivered item for the receivers that are catching up.
@@ -53,7 +55,8 @@ extension Relay {
         feeds[fetch.stream]?.catchUps[token] = catchUp
         giveAnswers(waitingFor: fetch.stream)
         // If the database has nothing newer, though the feed is further, it is asked again as if it had more.
-        let next = Fetch(stream: fetch.stream, after: max(after, catchUp.position), purpose: fetch.purpose)
+        let next = Fetch(
+            stream: fetch.stream, after: max(after, catchUp.position), purpose: fetch.purpose, leavers: fetch.leavers)
         request(.fetch(next))
     }
 

@@ -71,8 +71,8 @@ extension Relay {
 
     private func isFollowed(_ channel: ChannelID, from seq: Seq, by user: UserID) -> Bool {
         guard let feed = feeds[.channel(channel)], feed.isLive, feed.position >= seq else { return false }
-        return feed.position == seq
-            || (seq >= max(feed.knownSince, feed.lastRoleChange) && feed.departed[user].map { $0.seq <= seq } ?? true)
+        if let departed = feed.departed[user], departed.seq > seq { return false }
+        return feed.position == seq || seq >= max(feed.knownSince, feed.lastRoleChange)
     }
 
     /// Counts off one of the attachments that a connection waits for.

@@ -89,6 +89,8 @@ struct Relay {
         let stream: StreamID
         let after: Seq
         let purpose: Purpose
+        /// Whom the items tell as gone.
+        var leavers = MissedEvents.Leavers.all
     }
 
     struct Fetched: Sendable {
@@ -96,6 +98,8 @@ struct Relay {
         /// The position that they reach.
         let seq: Seq
         let hasMore: Bool
+        /// The stream's newest position when they were read.
+        let head: Seq
     }
 
     /// Something to deliver, in order.
@@ -255,6 +259,7 @@ struct Relay {
         }
         if feed.waiting.allSatisfy({ $0.key <= feed.position }), feed.head <= feed.position {
             feeds[stream]?.gapSince = nil
+            feeds[stream]?.toldUpTo = nil
             gaps.remove(stream)
         }
     }
@@ -290,6 +295,7 @@ struct Relay {
             feeds[fetch.stream]?.isPartlyRead = true
             for item in fetched.items { deliver(item) }
             feeds[fetch.stream]?.isPartlyRead = false
+            feeds[fetch.stream]?.toldUpTo = fetched.hasMore ? fetched.head : nil
             releaseParked(fetch.stream)
             giveAnswers(waitingFor: fetch.stream)
         }
@@ -308,6 +314,7 @@ struct Relay {
         feed.waiting = [:]
         feed.head = feed.position
         feed.gapSince = nil
+        feed.toldUpTo = nil
         feed.emptyFetches = 0
         feeds[stream] = feed
         gaps.remove(stream)
@@ -324,7 +331,8 @@ struct Relay {
             }
             guard !feed.isFetching, now - since >= settings.gapPatience else { continue }
             feeds[stream]?.isFetching = true
-            request(.fetch(Fetch(stream: stream, after: feed.position, purpose: .gap)))
+            let leavers = feed.toldUpTo.map { MissedEvents.Leavers.joinedAfter($0) } ?? .all
+            request(.fetch(Fetch(stream: stream, after: feed.position, purpose: .gap, leavers: leavers)))
         }
         if headsUnderWay < Self.headsUnderWayMax, let part = sweep.next(of: feeds.keys, at: now, settings) {
             headsUnderWay += 1

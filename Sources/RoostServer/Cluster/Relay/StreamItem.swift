@@ -34,7 +34,8 @@ struct StreamItem: Hashable, Sendable {
         var role = ChannelRole.member
     }
 
-    /// A user's leaving, at or before a seq of the channel: the seq of its own event, or of one among several that an item stands for.
+    /// A user's leaving, at or before a seq of the channel: the seq of its own event, or of one among several that an item stands for. A seq ahead of
+    /// the item, which was read in place of missed events, is where the user's newest membership begins.
     struct Leaving: Hashable, Sendable {
         let user: UserID
         let seq: Seq
