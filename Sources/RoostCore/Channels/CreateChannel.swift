@@ -10,16 +10,22 @@ extension CreateChannel: Handled {
         return scope
     }
 
-    public func handle(in context: inout Context) throws -> ChannelView {
+    public func handle(in context: inout Context) throws -> ChannelView { try handle(in: &context, needing: nil) }
+
+    /// Creates the channel for a caller who goes on to use it.
+    ///
+    /// - Parameter permission: What the caller needs in a channel that is created, or nothing is. One that is there already is for the caller of this
+    ///   function to check.
+    func handle(in context: inout Context, needing permission: Permission?) throws -> ChannelView {
         // A request without a type is the same as one that names the default type.
         var typed = self
         typed.type = effectiveType
-        return try typed.create(in: &context)
+        return try typed.create(in: &context, needing: permission)
     }
 
     private var effectiveType: ChannelType { type ?? .community }
 
-    private func create(in context: inout Context) throws -> ChannelView {
+    private func create(in context: inout Context, needing permission: Permission?) throws -> ChannelView {
         // What was done by an earlier call is answered whatever the caller may do by now.
         if let created = try context.channelCreated(by: self) { return created }
         let type = effectiveType
@@ -39,6 +45,7 @@ extension CreateChannel: Handled {
         let plan = try plan(policy, distinctKey, others: others, in: context)
         let new = channel ?? context.ids.nextChannelID(at: context.now)
         try refuseTakenAlias(of: new, in: context.transaction)
+        if let permission { try context.require(permission, inNewChannelWith: policy, as: plan.owner?.role) }
         let id = try insert(new, plan, in: &context)
         try context.remember(self, id)
         return try context.viewCreated(id)

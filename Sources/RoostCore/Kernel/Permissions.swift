@@ -210,6 +210,15 @@ extension Context {
         if let refusal = Permissions.refusal(of: permission, for: caller.role, creating: policy) { throw refusal }
     }
 
+    /// Throws unless the caller will have a permission in a channel that they are about to create.
+    ///
+    /// - Parameter role: The role that they will have there; nil if they don't become a member.
+    func require(_ permission: Permission, inNewChannelWith policy: ChannelPolicy, as role: ChannelRole?) throws {
+        let own = try role.map { Permissions.Facts.Own(definition: try transaction.role($0)) }
+        let facts = Permissions.Facts(policy: policy, own: own)
+        if let refusal = Permissions.refusal(of: permission, for: caller.role, in: facts, now: now) { throw refusal }
+    }
+
     /// Returns a channel as the caller sees it. Throws unless the caller has the permission in it.
     mutating func require(_ permission: Permission, in channel: ChannelID) throws -> ChannelAccess {
         guard let access = try transaction.access(to: channel, of: caller.user, for: permission) else {

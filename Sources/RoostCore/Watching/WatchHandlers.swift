@@ -27,7 +27,7 @@ extension WatchChannel: Handled {
             try creation.channel?.validateNew(field: "channel")
             // Of a type that has one channel for a set of members, it may be another that is there already.
             do {
-                channel = try creation.handle(in: &context).channel.channelId
+                channel = try creation.handle(in: &context, needing: .channelWatch).channel.channelId
                 isMade = true
             } catch let refusal as RoostError {
                 throw refusal.field == "channel" ? refusal : refusal.inside("create")

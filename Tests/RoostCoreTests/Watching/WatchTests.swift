@@ -250,6 +250,29 @@ struct WatchTests {
         #expect(try world.dump() == before)
     }
 
+    @Test("ST-01 I23 a channel that its creator may not watch is refused before it is made, and not taken back")
+    func refusesBeforeMaking() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob", "root"] as [UserID] { try world.user(user) }
+        // The app's backend isn't a member of what it creates, and nobody reads the other channel.
+        let talk = WatchChannel(channel: "talk", create: CreateChannel(type: .conversation, users: ["ann", "bob"]))
+        let shut = WatchChannel(channel: "shut", create: CreateChannel(policy: PolicyChanges(read: .nobody)))
+        var runs = 0
+        try world.batch {
+            runs += 1
+            #expect(try world.code(talk, as: "root", role: .service, connection: 1) == .notFound)
+            #expect(try world.code(shut, as: "root", role: .admin, connection: 1) == .kindForbids)
+        }
+        // A transaction in which an operation is refused after it has written runs once more.
+        #expect(runs == 1)
+        for channel in ["talk", "shut"] as [ChannelID] {
+            #expect(try world.code(GetChannel(channel: channel), as: "root", role: .admin) == .notFound)
+        }
+        // Without the watch they may be made.
+        #expect(try world.code(CreateChannel(type: .conversation, users: ["ann", "bob"]), as: "root", role: .service) == nil)
+        #expect(try world.code(CreateChannel(policy: PolicyChanges(read: .nobody)), as: "root", role: .admin) == nil)
+    }
+
     @Test("ST-01 AM-25 of a type that has one channel for its members, the one that is there is watched")
     func createsDistinct() throws {
         let world = try CoreWorld()
