@@ -194,6 +194,44 @@ struct ChannelMentionTests {
         #expect(try !isMentionedOnServer("cid", in: world) && isMentionedOnServer("ben", in: world))
     }
 
+    @Test("I18 MN-12 a look for a mention goes back past some that its user has deleted for themselves, and past 2,000 at most")
+    func rows() throws {
+        let world = try Self.world()
+        try Self.mention("older", as: "ann", in: world)
+        let deleted = try Self.mention("deleted", as: "ann", in: world)
+        try world.perform(DeleteMessagesForMe(channel: "general", messages: [deleted.messageId]), as: "cid")
+        /// Has ann mention the channel in some of 3,000 further messages, and cid delete these for themselves.
+        func addDeleted(_ part: SQL) throws {
+            let numbers: SQL = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000)"
+            try world.execute(
+                """
+                INSERT INTO channel_mentions (channel_id, seq, change_seq, mention_seq, sender_id)
+                \(numbers) SELECT 'general', n + 100, n + 100, n + 100, 'ann' FROM numbers WHERE \(part)
+                """)
+            try world.execute(
+                """
+                INSERT INTO own_deletions (user_id, channel_id, seq, deleted_at, user_seq)
+                \(numbers) SELECT 'cid', 'general', n + 100, 0, 1 FROM numbers WHERE \(part)
+                """)
+        }
+        func look() throws -> (isMentioned: Bool, rowCount: Int, statementCount: Int) {
+            try world.database.read { transaction in
+                let counting = CountingTransaction(transaction)
+                var context = Context(transaction: counting, caller: Caller(user: "cid"), now: world.now, ids: IDGenerator())
+                let unread = try GetUnread(channel: "general").handle(in: &context)
+                return (unread.hasMention, counting.rowCount, counting.statementCount)
+            }
+        }
+        try addDeleted("n <= 1500")
+        #expect(try look().isMentioned)
+        try addDeleted("n > 1500")
+        let last = try look()
+        #expect(!last.isMentioned)
+        #expect(last.rowCount < 2000 && last.statementCount < 110, "\(last)")
+        // Whoever has deleted none is mentioned by the first.
+        #expect(try isMentionedOnServer("ben", in: world))
+    }
+
     @Test(
         "MN-12 MN-16 R35 after each step of random histories a device knows what the server says, whenever it began",
         arguments: Seeds.first(3))
