@@ -100,6 +100,47 @@ import Testing
         try await server.close()
     }
 
+    /// Writes one piece, a few, and more than one call takes, and then to a connection that is closed.
+    private final class Counting: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private var writer = SocketWriter()
+        private let counts: NIOLockedValueBox<[Int64]>
+
+        init(_ counts: NIOLockedValueBox<[Int64]>) { self.counts = counts }
+
+        func channelActive(context: ChannelHandlerContext) {
+            let before = [1, 3, 150].map { callCount(ofWriting: $0, to: context) }
+            context.close(promise: nil)
+            let after = callCount(ofWriting: 1, to: context)
+            counts.withLockedValue { $0 = before + [after] }
+        }
+
+        private func callCount(ofWriting pieceCount: Int, to context: ChannelHandlerContext) -> Int64 {
+            var bytes: UnflushedBytes?
+            for number in 0..<pieceCount { bytes.append(ByteBuffer(bytes: SocketWriterTests.chunk(number))) }
+            if let bytes { _ = writer.write(bytes, to: context) }
+            return writer.takeCallCount()
+        }
+    }
+
+    @Test("Each call of the kernel counts as a write: one for a piece or several, more for many")
+    func calls() async throws {
+        let counts = NIOLockedValueBox<[Int64]>([])
+        let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Counting(counts)) }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .connect(to: try #require(server.localAddress)).get()
+        try await client.closeFuture.get()
+        // The client may see the end before the last write is tried.
+        let deadline = ContinuousClock.now + .seconds(20)
+        while counts.withLockedValue({ $0.isEmpty }), ContinuousClock.now < deadline { await Task.yield() }
+        #expect(counts.withLockedValue { $0 } == [1, 1, 3, 0])
+        try await server.close()
+    }
+
     /// Writes before the channel is closed, and in the same turn after it.
     private final class Closing: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer

@@ -167,13 +167,10 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     var mustFlush: Bool { session.mustFlush }
 
     /// Writes what waits.
-    ///
-    /// - Returns: Whether something did.
-    func flush() -> Bool {
-        guard let bytes = session.takeUnflushed() else { return false }
+    func flush() {
+        guard let bytes = session.takeUnflushed() else { return }
         write(bytes)
         perform(session.flushed(pressure))
-        return true
     }
 
     // MARK: What is done
@@ -181,6 +178,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private func write(_ bytes: UnflushedBytes) {
         guard let context else { return }
         let rest = writer.write(bytes, to: context)
+        services.hub.shard(of: socket).noteWrites(writer.takeCallCount())
         guard !rest.isEmpty else { return }
         handedBytes = rest.reduce(0) { $0 + $1.readableBytes }
         for piece in rest { context.write(NIOAny(piece), promise: nil) }

@@ -14,6 +14,8 @@ struct SocketWriter {
     private var hasAskedForTransport = false
     /// At the beginning the channel may hold the answer to the handshake.
     private var channelMayHoldBytes = true
+    /// Calls of the kernel since they were last taken.
+    private var callCount: Int64 = 0
 
     /// Writes as much as the connection takes at once.
     ///
@@ -25,10 +27,17 @@ struct SocketWriter {
         }
         // A failure is the channel's to find and to report.
         if !hasAskedForTransport { askForTransport(of: context.channel) }
-        let sent = try? transport?.withUnsafeTransport { Self.send(bytes, to: $0) }
-        let rest = bytes.pieces(after: max(0, sent ?? 0))
+        let done = try? transport?.withUnsafeTransport { Self.send(bytes, to: $0) }
+        callCount += done?.calls ?? 0
+        let rest = bytes.pieces(after: max(0, done?.sent ?? 0))
         channelMayHoldBytes = !rest.isEmpty
         return rest
+    }
+
+    /// Takes how many calls of the kernel there were since they were last taken. What the channel writes isn't among them.
+    mutating func takeCallCount() -> Int64 {
+        defer { callCount = 0 }
+        return callCount
     }
 
     private mutating func askForTransport(of channel: any Channel) {
@@ -44,20 +53,21 @@ struct SocketWriter {
     /// The most pieces of one call. Kernels take a thousand, of which the addresses would take 16 KB of the stack.
     private static let piecesMax = 64
 
-    /// - Returns: How many bytes the connection has taken.
-    private static func send(_ bytes: UnflushedBytes, to handle: NIOBSDSocket.Handle) -> Int {
+    /// - Returns: How many bytes the connection has taken, in how many calls.
+    private static func send(_ bytes: UnflushedBytes, to handle: NIOBSDSocket.Handle) -> (sent: Int, calls: Int64) {
         if case .one(let piece) = bytes {
-            return piece.withUnsafeReadableBytes { Foundation.send(handle, $0.baseAddress, $0.count, flags) }
+            return (piece.withUnsafeReadableBytes { Foundation.send(handle, $0.baseAddress, $0.count, flags) }, 1)
         }
-        var (sent, pieces) = (0, bytes.pieces[...])
+        var (sent, calls, pieces) = (0, Int64(0), bytes.pieces[...])
         while !pieces.isEmpty {
             let some = pieces.prefix(piecesMax)
             let count = send(some, to: handle)
+            calls += 1
             sent += max(0, count)
             guard count == some.reduce(0, { $0 + $1.readableBytes }) else { break }
             pieces = pieces.dropFirst(piecesMax)
         }
-        return sent
+        return (sent, calls)
     }
 
     private static func send(_ pieces: ArraySlice<ByteBuffer>, to handle: NIOBSDSocket.Handle) -> Int {

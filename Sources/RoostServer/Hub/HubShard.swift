@@ -26,7 +26,7 @@ final class HubShard {
     private(set) var deliveryCount: Int64 = 0
     /// Bytes of events and replies that were given to sockets.
     private(set) var sentByteCount: Int64 = 0
-    /// Times that a socket was written to what it had been given.
+    /// Calls of the kernel that wrote to sockets, past their channels.
     private(set) var writeCount: Int64 = 0
     /// Called when the last socket of a stream is gone.
     var emptied: (@Sendable (StreamID) -> Void)?
@@ -159,9 +159,12 @@ final class HubShard {
     }
 
     private func flush(_ sockets: [SocketHandler]) {
-        for socket in sockets where socket.flush() { writeCount += 1 }
+        for socket in sockets { socket.flush() }
         output.flushed(sockets, at: .now())
     }
+
+    /// A socket has made so many calls to write.
+    func noteWrites(_ count: Int64) { writeCount += count }
 
     private func noteEnding(_ socket: SocketHandler) {
         if ending.isEmpty {

@@ -102,7 +102,8 @@ enum MetricCatalog {
         .counter("roost_sent_bytes_total", "Bytes of events and replies that were given to sockets."),
         .counter(
             "roost_socket_writes_total",
-            "Times that what a socket had been given was written to it: what comes close together goes out at once."),
+            "Calls of send(2) and sendmsg(2) that wrote to sockets: what comes close together goes out at once. What a slow client leaves waiting isn't counted."
+        ),
     ]
 
     private static let cluster: [MetricDescription] = [
