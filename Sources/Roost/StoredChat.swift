@@ -75,7 +75,7 @@ public struct StoredChat: Sendable {
         try await read { database in
             var window = MessageWindow(pageSize: min(max(1, limit), MessageList.rowsMax))
             try window.read(.newest, of: channel, in: database)
-            return window.rows.map(\.item)
+            return window.shownRows.map(\.item)
         }
     }
 

@@ -172,6 +172,11 @@ extension Database {
         }
     }
 
+    /// Whether a channel is ephemeral; nil if it isn't cached.
+    func isEphemeral(_ channel: ChannelID) throws -> Bool? {
+        try value("SELECT is_ephemeral FROM channel_attributes WHERE channel_id = ?", [channel])
+    }
+
     func save(_ channel: Channel) throws {
         let counters = channel.counters
         try run(Self.upsertOfChannel) { row in

@@ -304,7 +304,7 @@ public final class MessageList {
         if newerCount != window.newerCount { newerCount = window.newerCount }
         if firstUnread != mark.first { firstUnread = mark.first }
         let dropped = driver.droppedMentions.all
-        let stored = window.rows.map { row in
+        let stored = window.shownRows.map { row in
             withChanges(row.item.dropping(row.item.message.map { dropped[$0] } ?? []))
         }
         show(stored + (window.hasNewer ? [] : read.pending))

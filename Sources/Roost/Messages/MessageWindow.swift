@@ -54,10 +54,22 @@ struct MessageWindow: Sendable {
 
     private var origin: Origin?
     private var keepsOldest = false
+    /// Whether the channel is ephemeral, as it is from its creation on; nil until that is known.
+    private var isEphemeral: Bool?
 
     init(pageSize: Int, rowsMax: Int = MessageList.rowsMax) {
         self.pageSize = pageSize
         self.rowsMax = max(rowsMax, pageSize)
+    }
+
+    /// The rows as a list shows them: of those with one id, only the first.
+    ///
+    /// Only an ephemeral channel has several with one id. Its server doesn't remember client ids: it takes a message that is sent again, because the
+    /// answer was lost, for another one.
+    var shownRows: [CachedMessage] {
+        guard isEphemeral == true else { return rows }
+        var ids: Set<MessageItem.ID> = []
+        return rows.filter { ids.insert($0.item.id).inserted }
     }
 
     /// Whether it holds what the cache had at some time.
@@ -76,6 +88,7 @@ struct MessageWindow: Sendable {
         if origin?.generation != state?.generation { begin(at: place) }
         guard let state, let part = state.position.part(holding: place) else { return lose(isFollowed: state != nil) }
         isLost = false
+        if isEphemeral == nil { isEphemeral = try database.isEphemeral(channel) }
         let floor = state.floor
         guard floor < part.upperBound else {
             // Of the newest part nothing may be seen either: there is nothing to ask the server for.
@@ -104,6 +117,7 @@ struct MessageWindow: Sendable {
         self.place = place
         rows = []
         origin = nil
+        isEphemeral = nil
         keepsOldest = false
         hasNewer = place != .max
     }
