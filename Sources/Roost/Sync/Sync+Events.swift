@@ -46,7 +46,7 @@ extension Sync {
     /// Nil if a change that this device has asked for could be the one.
     private func isFromOtherDevice(_ rows: Rows) -> Bool? {
         guard !isOnItsWay(anyOf: rows) else { return false }
-        guard !hasLostCalls, !calls.values.contains(where: \.mayChange) else { return nil }
+        guard !hasLostCalls, heldAnswers.isEmpty, !calls.values.contains(where: \.mayChange) else { return nil }
         return true
     }
 }

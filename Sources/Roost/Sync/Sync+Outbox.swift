@@ -205,6 +205,10 @@ extension Sync {
     mutating func sendFinished(_ id: Int64, of channel: ChannelID?, _ result: Result<[UInt8], RoostError>) {
         // Its event came before the reply, and did all that there is to do.
         guard queues[channel]?.inFlight == id, let item = queues[channel]?.items[id] else { return }
+        // What it did may be among the events that are held until what was missed is there. It is shown as on its way until then.
+        if phase == .catchingUp, item.message == nil, case .success(let bytes) = result {
+            return heldAnswers.append(HeldAnswer(id: id, channel: channel, bytes: bytes))
+        }
         queues[channel]?.inFlight = nil
         switch result {
         case .success(let bytes):
@@ -218,6 +222,33 @@ extension Sync {
         }
         showOverlay(of: channel)
         sendNext(in: channel)
+    }
+
+    /// An answer that waits for what was missed.
+    struct HeldAnswer: Hashable, Sendable {
+        /// The operation that the server has carried out.
+        var id: Int64
+        var channel: ChannelID?
+        var bytes: [UInt8]
+    }
+
+    /// Ends the operations whose answers waited for what was missed: the rows that they changed are there.
+    mutating func finishHeldAnswers() {
+        let answers = heldAnswers
+        heldAnswers = []
+        for answer in answers { sendFinished(answer.id, of: answer.channel, .success(answer.bytes)) }
+    }
+
+    /// The connection is gone before what was missed was there. The operations are shown until the next one, which sends them again: the server knows them by
+    /// their keys. One that was sent without a key would be carried out twice, so it ends here.
+    private mutating func dropHeldAnswers() {
+        let answers = heldAnswers
+        heldAnswers = []
+        for answer in answers where queues[answer.channel]?.withoutKey == answer.id {
+            guard let item = queues[answer.channel]?.items[answer.id] else { continue }
+            complete(item)
+            showOverlay(of: answer.channel)
+        }
     }
 
     mutating func sendFailed(_ item: OutboxItem, _ error: RoostError) {
@@ -286,6 +317,7 @@ extension Sync {
 
     /// Nothing is under way without a connection. Operations that were are sent again on the next one.
     mutating func stopSending() {
+        dropHeldAnswers()
         for channel in queuedChannels {
             queues[channel]?.inFlight = nil
             // A repetition has its key in any case.

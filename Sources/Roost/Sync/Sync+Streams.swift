@@ -206,6 +206,7 @@ extension Sync {
         catchUpsInARow = 0
         handOverEarlyAnswers()
         set(.online)
+        finishHeldAnswers()
         sendAll()
         renewWatches()
         askForUsersSoon()

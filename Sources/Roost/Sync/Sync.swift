@@ -148,6 +148,8 @@ struct Sync: Sendable {
     var keyAllowance = KeyAllowance()
     /// Acknowledged messages whose event the stream hasn't brought yet, with their rows in the outbox.
     var acknowledged: [MessageKey: Acknowledged] = [:]
+    /// Answers to other operations that came while what was missed is fetched.
+    var heldAnswers: [HeldAnswer] = []
     var lastNumber: Int64 = 0
     /// Callers that wait until their operation is in the file.
     var keeping: Set<CallToken> = []

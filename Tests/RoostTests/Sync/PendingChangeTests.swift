@@ -53,6 +53,62 @@ struct PendingChangeTests {
         #expect(try await client.view() == known.view)
     }
 
+    /// A client that has marked its channel as read, and has the answer while it fetches what it missed before the event of the mark.
+    private func answeredWhileCatchingUp(hasKeys: Bool = true) async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        if !hasKeys { while client.sync.keyAllowance.take(at: Timestamp(milliseconds: 0)) {} }
+        try await client.enqueue(.read(MarkRead(channel: Self.channel)))
+        // The messages at 4 and 5 didn't come.
+        try await client.receive(sent(message(6, "five"), messages: 5))
+        try await client.receive(mine(2, .readingMarked, membership(readSeq: 3, readCount: 2, userSeq: 2)))
+        try await client.answer("reading.mark", with: UnreadCount(channelId: Self.channel, unreadCount: 0, readSeq: 3))
+        #expect(client.sync.phase == .catchingUp)
+        return client
+    }
+
+    @Test(
+        "A change that is answered while what was missed is fetched is shown until its event is stored; before, it went for a moment"
+    )
+    func answeredEarly() async throws {
+        var client = try await answeredWhileCatchingUp()
+        #expect(try await client.unread() == 0)
+        #expect(try await client.outbox.items().count == 1)
+        let missed = Rows(counters: counters(6, messages: 5), [message(4, "three"), message(5, "four"), message(6, "five")])
+        let page = Resumption(user: changes(user: 1), channels: [changes(channel: 6, missed)], hasMore: false)
+        try await client.answer("stream.resume", with: page)
+        #expect(client.sync.phase == .online)
+        #expect(try await client.unread() == 3)
+        #expect(try await client.outbox.items() == [])
+        #expect(try await client.store.read { try $0.overlays() } == [:])
+    }
+
+    @Test(
+        "A change that was answered before a connection was lost, and whose event wasn't stored, is shown and sent again with its key"
+    )
+    func answeredAndLost() async throws {
+        var client = try await answeredWhileCatchingUp()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        #expect(try await client.unread() == 0)
+        try await reconnect(&client)
+        let keys = client.keys["reading.mark"] ?? []
+        #expect(keys.count == 2 && Set(keys).count == 1)
+        try await client.answerDone("reading.mark")
+        #expect(try await client.outbox.items() == [])
+        #expect(client.sync.heldAnswers == [])
+    }
+
+    @Test("A mark that was sent without a key, and answered, isn't sent again: it would be made twice")
+    func answeredWithoutKey() async throws {
+        var client = try await answeredWhileCatchingUp(hasKeys: false)
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        #expect(try await client.outbox.items() == [])
+        try await reconnect(&client)
+        #expect(client.keys["reading.mark"] == [nil])
+    }
+
     @Test("A message that was on its way when it was edited shows that as the last one once it has arrived")
     func arrived() async throws {
         var client = try await Harness()
