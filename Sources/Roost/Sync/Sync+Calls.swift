@@ -263,6 +263,8 @@ extension Sync {
             if isAuthenticated {
                 // While catching up, the answer to the resume or a held event brings the channel, at the moment that fits the other streams.
                 guard mayHaveJoined, phase == .online else { return }
+                // The user's stream has passed this membership, and the channel isn't followed: the membership has ended since. The answer came late.
+                guard membership.userSeq > saved.userCursor else { return emit(.store([.channel(view.channel)])) }
                 writes = adopt(view.channel, with: Rows(view.lastMessage.map { [$0] }))
             } else {
                 // The connection broke before that. The next one brings it as to a fresh client, and until then it is as it was seen here last.

@@ -153,6 +153,35 @@ struct MembershipTests {
     /// What comes after the answer that brings a channel.
     enum EarlyAnswer: CaseIterable { case withIt, withoutIt, lost }
 
+    @Test("A late answer to a join doesn't bring back a membership that has ended since", arguments: [true, false])
+    func lateAnswer(isCatchingUp: Bool) async throws {
+        var client = try await Harness()
+        try await client.connect()
+        let nothing = Resumption(user: changes(user: 0), channels: [], hasMore: false)
+        if !isCatchingUp { try await client.answer("stream.resume", with: nothing) }
+        try await client.feed(.call(1, JoinChannel(channel: Harness.channel)))
+        let whole = channel(counters(3, messages: 2))
+        let joined = membership(readSeq: 3, readCount: 2, userSeq: 1)
+        let removed = membership(readSeq: 3, readCount: 2, state: .none, userSeq: 2)
+        try await client.receive(mine(1, .memberJoined, joined, channel: whole))
+        try await client.receive(mine(2, .memberRemoved, removed))
+        try await client.answer(
+            "member.join", with: ChannelView(channel: whole, membership: joined, ownCapabilities: [.messageSend]))
+        if isCatchingUp { try await client.answer("stream.resume", with: nothing) }
+        #expect(client.replied == [1])
+        #expect(client.sync.saved == SavedState(epoch: "first", userCursor: 2))
+        #expect(try await client.store.savedState() == client.sync.saved)
+        #expect(try await client.listed() == [])
+        let view = try #require(try await client.view())
+        #expect(view.channel == whole && view.membership == removed && view.ownCapabilities == [])
+
+        // Another join is another membership.
+        let back = membership(readSeq: 3, readCount: 2, userSeq: 3)
+        try await client.feed(.call(2, JoinChannel(channel: Harness.channel)))
+        try await client.answer("member.join", with: ChannelView(channel: whole, membership: back))
+        #expect(try await client.listed() == [Harness.channel])
+    }
+
     @Test("A call that is cancelled while its answer waits for what was missed is told once")
     func cancelledEarly() async throws {
         var client = try await Harness()
