@@ -5,8 +5,8 @@ extension Sync {
     /// A message that was acknowledged before its event came.
     struct Acknowledged: Hashable, Sendable {
         var message: Message
-        /// Its row in the outbox.
-        var id: Int64
+        /// Its operation, whose row is still in the outbox.
+        var item: OutboxItem
     }
 
     mutating func acknowledge(_ item: OutboxItem, _ key: MessageKey, _ bytes: [UInt8]) {
@@ -21,7 +21,7 @@ extension Sync {
         if let position = saved.channels[key.channel], message.seq > position.cursor {
             // The row stays until the stream has brought the message, so that the list is never without it.
             forget(item)
-            acknowledged[key] = Acknowledged(message: message, id: item.id)
+            acknowledged[key] = Acknowledged(message: message, item: item)
         } else {
             complete(item)
         }
@@ -70,7 +70,21 @@ extension Sync {
     mutating func settleAcknowledged() {
         for (key, known) in acknowledged where saved.channels[key.channel].map({ $0.cursor >= known.message.seq }) ?? true {
             acknowledged[key] = nil
-            emit(.outbox(.done(known.id, of: key.channel)))
+            emit(.outbox(.done(known.item.id, of: key.channel)))
+        }
+    }
+
+    /// The server has begun another history, as after a backup was restored, and may not have the acknowledged messages any more: they are sent once more,
+    /// which it knows by their client ids. Another server has nothing to do with them.
+    mutating func sendAcknowledgedAnew() {
+        let items = acknowledged.values.map(\.item).sorted { $0.place < $1.place }
+        acknowledged = [:]
+        for item in items {
+            if isForThisServer(item) {
+                queues[item.channel, default: OutboxQueue()].put(item, for: server)
+            } else {
+                emit(.outbox(.done(item.id, of: item.channel)))
+            }
         }
     }
 

@@ -11,6 +11,11 @@ extension Sync {
         if !newest.isEmpty { note(newest) }
     }
 
+    /// What couldn't be told is told later. A seq that no stream has come to is of another history, before a backup was restored.
+    mutating func noteUntold(_ untold: [ChannelID: Seq]) {
+        note(untold.filter { channel, seq in saved.channels[channel].map { seq <= $0.cursor } ?? false })
+    }
+
     mutating func note(_ newest: [ChannelID: Seq]) {
         arrivals.merge(newest) { max($0, $1) }
         guard !isTellingArrivals, !arrivals.isEmpty else { return }

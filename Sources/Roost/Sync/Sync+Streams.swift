@@ -216,6 +216,11 @@ extension Sync {
 
     /// Drops the cache in another epoch, since it belongs to a history that the server no longer has. The outbox stays.
     mutating func startAfresh(epoch: String) {
+        // In the same history the seqs that are remembered still hold.
+        if saved.epoch != epoch {
+            arrivals = [:]
+            sendAcknowledgedAnew()
+        }
         saved = SavedState(epoch: epoch)
         userQuestions.forget()
         // How far something was read in another history says nothing.

@@ -204,7 +204,7 @@ struct Sync: Sendable {
         case .show(let users): show(users)
         case .hold(let token, let channel, let holder): hold(channel, by: holder, for: token)
         case .release(let holder): release(holder)
-        case .untold(let arrivals): note(arrivals)
+        case .untold(let arrivals): noteUntold(arrivals)
         case .enqueue(let token, let operation, let id, let time, let told):
             enqueue(operation, id: id, at: time, told: told, for: token)
         case .startReading(let token, let channel): startReading(channel, for: token)

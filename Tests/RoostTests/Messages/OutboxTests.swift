@@ -43,6 +43,34 @@ struct OutboxTests {
         #expect(client.inFlight == "c2")
     }
 
+    @Test(
+        "A message that was acknowledged in another history of the server is sent again; it stayed on its way, since its place never came",
+        arguments: ["server", "other"])
+    func acknowledgedBefore(server: String) async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        try await client.answer("message.send", with: message(9, "hi", by: "ann", clientId: "c1"))
+        #expect(try await client.texts() == ["one", "two", "hi…"])
+        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
+        client.forgetCalls()
+        try await client.connect(epoch: "second", server: server)
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        guard server == "server" else {
+            // The former server has it.
+            #expect(client.inFlight == nil)
+            #expect(try await client.outbox.items() == [])
+            return
+        }
+        #expect(client.inFlight == "c1")
+        let again = message(4, "hi", by: "ann", clientId: "c1")
+        try await client.receive(sent(again, messages: 3))
+        try await client.answer("message.send", with: again)
+        #expect(try await client.texts() == ["one", "two", "hi"])
+        #expect(try await client.outbox.items() == [])
+    }
+
     @Test("A lost connection sends the message again with the same client id; the list shows it once (I4)")
     func retryAfterLoss() async throws {
         var client = try await Harness()

@@ -91,4 +91,23 @@ struct ArrivalTests {
         try await client.feed(.timer(.arrivals))
         #expect(arrived(&client) == [[Harness.channel: 4]])
     }
+
+    @Test("X-33 What has arrived of a history that the server doesn't have any more isn't told of the next one")
+    func otherHistory() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(sent(message(4, "a", by: "bob"), messages: 3))
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        _ = client.take()
+        try await client.connect(epoch: "second")
+        let page = fresh(messages: [message(2, "one")], counters: counters(2, messages: 1))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        try await client.feed(.timer(.arrivals))
+        #expect(arrived(&client) == [[Harness.channel: 2]])
+        // The answer that it couldn't be told may come after the next history has begun.
+        try await client.feed(.untold([Harness.channel: 4]))
+        try await client.feed(.timer(.arrivals))
+        #expect(arrived(&client) == [])
+    }
 }
