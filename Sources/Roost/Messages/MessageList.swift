@@ -298,7 +298,8 @@ public final class MessageList {
         awaitsConnection = read.awaitsConnection
         renamed = []
         // What a place needs comes page by page.
-        shown.shows(from: opening == nil ? (window.rows.first?.seq ?? .max) : 0)
+        let first = window.rows.first?.seq
+        shown.shows(from: opening == nil ? first ?? .max : 0, at: first)
         if hasOlder != window.hasOlder { hasOlder = window.hasOlder }
         if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
         if newerCount != window.newerCount { newerCount = window.newerCount }

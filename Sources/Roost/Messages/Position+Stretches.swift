@@ -6,7 +6,7 @@ import RoostAPI
 ///
 /// Two parts that touch are one: so whoever stays within a part never meets a hole.
 extension Position {
-    /// The most stretches that are kept of a channel. Beyond that, the one that was extended longest ago goes.
+    /// The most stretches that are kept of a channel. Beyond that, the one that was extended longest ago goes, of those that no list shows.
     static let stretchesMax = 8
 
     /// Whether the message at a seq is cached, if there is one that the user may see.
@@ -29,11 +29,15 @@ extension Position {
 
     /// Adds a page, which has all messages of a range.
     ///
+    /// - Parameter shown: A seq of each part that a list shows. These parts stay, however many they are.
     /// - Returns: Stretches that are given up for it: their messages must be deleted.
-    mutating func insert(_ page: ClosedRange<Seq>) -> [ClosedRange<Seq>] {
+    mutating func insert(_ page: ClosedRange<Seq>, keeping shown: Set<Seq> = []) -> [ClosedRange<Seq>] {
         add(page)
-        let surplus = Array(stretches.prefix(max(0, stretches.count - Self.stretchesMax)))
-        stretches.removeFirst(surplus.count)
+        let surplusCount = max(0, stretches.count - Self.stretchesMax)
+        // The last one was extended by the page, which somebody waits for.
+        let unshown = stretches.dropLast().filter { stretch in !shown.contains { stretch.contains($0) } }
+        let surplus = Array(unshown.prefix(surplusCount))
+        stretches.removeAll { surplus.contains($0) }
         return surplus
     }
 

@@ -1,11 +1,13 @@
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// The messages that the lists of a chat show: they stay in the cache when it is trimmed.
+/// The messages that the lists of a chat show: they stay in the cache when it is trimmed, and when pages at other places come.
 final class ShownMessages: Sendable {
     private struct Shown {
         var channel: ChannelID
         var first: Seq = .max
+        /// A seq of the part of the channel's cached messages that the list shows; nil while it shows nothing.
+        var place: Seq?
         /// How many pages are on their way into the list.
         var moveCount = 0
     }
@@ -18,6 +20,15 @@ final class ShownMessages: Sendable {
         lists.withLockedValue { lists in
             lists.shown.values.reduce(into: [:]) { firsts, shown in
                 firsts[shown.channel] = min(firsts[shown.channel] ?? .max, shown.moveCount > 0 ? 0 : shown.first)
+            }
+        }
+    }
+
+    /// A seq of each part of a channel's cached messages that a list shows.
+    var places: [ChannelID: Set<Seq>] {
+        lists.withLockedValue { lists in
+            lists.shown.values.reduce(into: [:]) { places, shown in
+                if let place = shown.place { places[shown.channel, default: []].insert(place) }
             }
         }
     }
@@ -41,8 +52,17 @@ final class ShownMessages: Sendable {
 
         deinit { _ = all.lists.withLockedValue { $0.shown.removeValue(forKey: number) } }
 
-        /// Notes the first message that the list shows: ``Seq/max`` for none, 0 if it is about to show others.
-        func shows(from first: Seq) { all.lists.withLockedValue { $0.shown[number]?.first = first } }
+        /// Notes what the list shows.
+        ///
+        /// - Parameters:
+        ///   - first: The first message that has to stay: ``Seq/max`` for none, 0 if the list is about to show others.
+        ///   - place: A seq of the part of the channel's cached messages that it shows; nil for nothing.
+        func shows(from first: Seq, at place: Seq?) {
+            all.lists.withLockedValue { lists in
+                lists.shown[number]?.first = first
+                lists.shown[number]?.place = place
+            }
+        }
 
         /// Keeps all messages of the channel while a page is on its way into the list.
         func beginMove() { all.lists.withLockedValue { $0.shown[number]?.moveCount += 1 } }

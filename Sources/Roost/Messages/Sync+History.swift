@@ -106,7 +106,7 @@ extension Sync {
         let channel = place.channel
         for problem in page.rows.problems { log(.error, "A message of \(channel) couldn't be read and was skipped: \(problem)") }
         guard let range = page.range(at: place.side, upTo: position.cursor) else { return }
-        let forgotten = saved.channels[channel]?.insert(range) ?? []
+        let forgotten = saved.channels[channel]?.insert(range, keeping: shownPlaces[channel] ?? []) ?? []
         let users = userWrites(page.users?.users ?? [])
         let rows = [page.rows.rows.ofFeatures, load.overtaken].map { $0.withoutRows(aboutMessagesExcept: range.contains) }
         emit(

@@ -115,6 +115,8 @@ struct Sync: Sendable {
 
     // History.
     var loads: [HistoryPlace: HistoryLoad] = [:]
+    /// A seq of each part of a channel's cached messages that a list shows, as it was told last.
+    var shownPlaces: [ChannelID: Set<Seq>] = [:]
 
     // Users.
     var userQuestions = UserQuestions()
@@ -201,6 +203,7 @@ struct Sync: Sendable {
         case .call(let token, let operation): call(operation, for: token)
         case .cancel(let token): cancel(token)
         case .loadMessages(let token, let channel, let load, let limit): self.load(load, in: channel, limit: limit, for: token)
+        case .showing(let places): shownPlaces = places
         case .show(let users): show(users)
         case .hold(let token, let channel, let holder): hold(channel, by: holder, for: token)
         case .release(let holder): release(holder)

@@ -315,6 +315,7 @@ actor SyncDriver {
             for transport in waitingTransports { transport.resume() }
             waitingTransports = []
             var outputs: [Sync.Output] = []
+            if machine?.loads.isEmpty == false { outputs += machine?.handle(.showing(shownMessages.places)) ?? [] }
             for input in batch {
                 // A timer that was started again or cancelled since it ended says nothing.
                 if case .timer(let timer) = input, !timers.tell(timer) { continue }

@@ -124,6 +124,8 @@ extension Sync {
         case call(CallToken, any Operation)
         case cancel(CallToken)
         case loadMessages(CallToken, ChannelID, MessageLoad, limit: Int)
+        /// The parts of channels' cached messages that lists show, by a seq of each. Comes before pages that would have parts given up.
+        case showing([ChannelID: Set<Seq>])
         /// Users who are shown, each with the version that is known; 0 for one of whom only the id is known.
         case show([UserID: Int64])
         /// A live object watches a channel as long as it is there, by its number.

@@ -172,6 +172,33 @@ struct StretchTests {
         #expect(count == 2 * Position.stretchesMax + 2)
     }
 
+    @Test("A stretch that a list shows stays, whichever number of others come; the ninth page elsewhere took it away")
+    func shown() async throws {
+        var client = try await client()
+        func load(_ places: ClosedRange<Seq>) async throws {
+            for place in places {
+                try await client.feed(.loadMessages(place, Harness.channel, .around(place * 8), limit: 2))
+                try await client.answer("message.list", with: page(place * 8...place * 8 + 1))
+            }
+        }
+        func firsts() -> [Seq]? { position(of: client)?.stretches.map(\.lowerBound) }
+        try await load(1...8)
+        try await client.feed(.showing([Harness.channel: [9]]))
+        try await load(9...9)
+        #expect(firsts() == [8, 24, 32, 40, 48, 56, 64, 72])
+        #expect(try await client.texts(at: 8) == texts(8...9))
+        #expect(try await client.texts(at: 16) == ["lost"])
+        // If lists show all of them, all stay, with the one that somebody waits for.
+        try await client.feed(.showing([Harness.channel: [8, 24, 32, 40, 48, 56, 64, 72]]))
+        try await load(10...10)
+        #expect(firsts() == [8, 24, 32, 40, 48, 56, 64, 72, 80])
+        // What is too much goes once nobody shows it any more.
+        try await client.feed(.showing([:]))
+        try await load(2...2)
+        #expect(firsts() == [32, 40, 48, 56, 64, 72, 80, 16])
+        #expect(try await client.restarted().sync.saved == client.sync.saved)
+    }
+
     @Test("I6 whichever pages come in whichever order, the parts are those of what was fetched", arguments: 0..<20 as Range<UInt64>)
     func random(seed: UInt64) {
         var chance = SeededChance(seed: seed)
