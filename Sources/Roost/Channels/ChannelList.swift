@@ -97,7 +97,7 @@ public final class ChannelList {
 
     /// Adds a page of rows. Does nothing if there are none (SB-23).
     ///
-    /// - Throws: `RoostError` as ``Chat/call(_:)`` does, if the server is asked.
+    /// - Throws: If the server is asked, as ``Chat/call(_:)``; else `RoostError` with `unavailable` if the store can't be read.
     public func loadMore() async throws {
         guard hasMore, let source else { return }
         do {

@@ -172,13 +172,14 @@ final class Follower {
         try await turns.take { [weak self] in if self?.hasEnded == false { try await step() } }
     }
 
-    /// Has a step of the app's take its turn.
+    /// Has a step of the app's take its turn. One that asks the server is cancelled with the caller's task. One that reads this device's files isn't: it is done
+    /// in a moment, and what it changes has to be whole.
     ///
     /// - Parameter asksServer: As for ``work(isQuestion:asksServer:_:)``.
-    /// - Throws: The `RoostError` that it throws, and one with `unavailable` if the store can't be read; `CancellationError`.
+    /// - Throws: The `RoostError` that it throws, and one with `unavailable` if the store can't be read; `CancellationError` if it asks the server.
     func take(asksServer: Bool, _ step: @escaping @MainActor () async throws -> Void) async throws {
         do {
-            try await (asksServer ? questions : turns).take(step)
+            if asksServer { try await questions.takeUnlessCancelled(step) } else { try await turns.take(step) }
         } catch {
             throw driver.thrown(error)
         }

@@ -87,7 +87,7 @@ public final class LiveOutbox {
 
     /// Adds a page of later operations. Does nothing if there are none.
     ///
-    /// - Throws: `RoostError` with `unavailable` if this device can't read them; `CancellationError`. Then nothing was added.
+    /// - Throws: `RoostError` with `unavailable` if this device can't read them. Then nothing was added.
     public func loadMore() async throws {
         guard hasMore else { return }
         try await follower.take(asksServer: false) {

@@ -1,29 +1,44 @@
 /// Runs the asynchronous work of one live object in the order of the requests, one piece after the other.
 @MainActor
 final class Turns {
-    private var last: Task<Void, Never>?
+    private let order = CallOrder()
+    /// Cancels each piece of work that isn't done, by its number.
+    private var cancellations: [Int: @Sendable () -> Void] = [:]
+    private var lastNumber = 0
 
-    /// Runs the work after all earlier work is done.
+    /// Runs the work after all earlier work is done, whether the caller's task is cancelled or not.
     func take<Value: Sendable>(_ work: @escaping @MainActor () async throws -> Value) async throws -> Value {
-        let previous = last
-        let task = Task {
-            await withTaskCancellationHandler {
-                await previous?.value
-            } onCancel: {
-                previous?.cancel()
-            }
-            return try await work()
+        try await begin(work).value
+    }
+
+    /// Runs the work after all earlier work is done, unless the caller's task is cancelled. Cancelling it cancels the work that is under way, and work that
+    /// waits for its turn isn't done. Earlier and later work goes on.
+    func takeUnlessCancelled<Value: Sendable>(_ work: @escaping @MainActor () async throws -> Value) async throws -> Value {
+        let task = begin(work)
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
         }
-        last = Task {
-            await withTaskCancellationHandler {
-                _ = await task.result
-            } onCancel: {
-                task.cancel()
-            }
-        }
-        return try await task.value
     }
 
     /// Cancels the work that is under way, and what waits for its turn.
-    func cancel() { last?.cancel() }
+    func cancel() { for cancel in cancellations.values { cancel() } }
+
+    private func begin<Value: Sendable>(_ work: @escaping @MainActor () async throws -> Value) -> Task<Value, any Error> {
+        lastNumber += 1
+        let number = lastNumber
+        let turn = order.take()
+        let task = Task {
+            defer {
+                cancellations[number] = nil
+                turn.pass()
+            }
+            if !turn.hasCome { try await turn.comes() }
+            try Task.checkCancellation()
+            return try await work()
+        }
+        cancellations[number] = { task.cancel() }
+        return task
+    }
 }

@@ -28,6 +28,9 @@ final class CallOrder: Sendable {
 
         deinit { pass() }
 
+        /// Whether all earlier calls are on their way.
+        var hasCome: Bool { previous.withLockedValue { $0 }?.hasOpened ?? true }
+
         /// Returns when all earlier calls are on their way.
         ///
         /// - Throws: `CancellationError` if the task is cancelled before that.
@@ -62,6 +65,8 @@ final class CallOrder: Sendable {
         }
 
         private let state = NIOLockedValueBox(State())
+
+        var hasOpened: Bool { state.withLockedValue { $0.isOpen } }
 
         func open() {
             // One after another rather than each by the one before it, for there may be thousands.
