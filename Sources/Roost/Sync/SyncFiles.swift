@@ -42,19 +42,14 @@ struct SyncFiles: Sendable {
     }
 
     /// Lets go of all locks once nothing is being written. Nothing is until ``resume()``: what tries it fails, and reading goes on.
-    func suspend() async {
-        await gate.close()
-        // An app that is back may have taken the files back meanwhile.
-        if gate.isClosed { lock?.giveWay() }
-    }
+    ///
+    /// If an app that is back has taken the files back meanwhile, it keeps them.
+    func suspend() async { await gate.close { lock?.giveWay() } }
 
     /// Has the files written again.
     ///
     /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
-    func resume() throws {
-        try lock?.takeBack()
-        gate.open()
-    }
+    func resume() throws { try gate.open { try lock?.takeBack() } }
 
     /// Whether another chat of this process has the files too.
     var isShared: Bool { lock?.isShared == true }

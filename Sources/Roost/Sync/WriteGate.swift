@@ -39,8 +39,12 @@ final class WriteGate: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Keeps writes back from now on. Returns once none is under way.
-    func close() async {
+    /// Keeps writes back from now on. Once none is under way, lets go of what they need, and returns. If it was opened meanwhile, nothing is let go of.
+    ///
+    /// Finding that no write is under way and letting go are one step: the gate isn't opened in between, and no write begins.
+    ///
+    /// - Parameter letGo: Called at most once. It mustn't use the gate.
+    func close(_ letGo: () -> Void = {}) async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLockedValue { state in
                 state.isClosed = true
@@ -49,8 +53,23 @@ final class WriteGate: Sendable {
             }
             if isIdle { continuation.resume() }
         }
+        state.withLockedValue { state in
+            // If it was opened and closed again since, a write may be under way that began in between. Whoever closed it last waits for that one.
+            if state.isClosed, state.countUnderWay == 0 { letGo() }
+        }
     }
 
     /// Lets writes pass again.
     func open() { state.withLockedValue { $0.isClosed = false } }
+
+    /// Takes back what writes need, and lets them pass again, in one step.
+    ///
+    /// - Parameter takeBack: It mustn't use the gate.
+    /// - Throws: What `takeBack` throws. The gate stays closed then.
+    func open(after takeBack: () throws -> Void) throws {
+        try state.withLockedValue { state in
+            try takeBack()
+            state.isClosed = false
+        }
+    }
 }

@@ -379,6 +379,23 @@ struct SystemEventTests {
         await next.disconnect()
     }
 
+    @Test(
+        "An app that comes back while its files are let go of writes them only where it has locked them; it wrote without the lock")
+    func backAtOnce() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let files = try await chat(.shared(directory)).driver.files()
+        for _ in 0..<1000 {
+            let suspending = Task.detached { await files.suspend() }
+            try files.resume()
+            await suspending.value
+            let isWritten = (try? await files.outbox.apply([])) != nil
+            let lock = try takeLock()
+            if let lock { close(lock) }
+            #expect(isWritten == (lock == nil))
+            try files.resume()
+        }
+    }
+
     @Test("Files that aren't shared are kept in the background, and an app that wasn't connected isn't in the foreground")
     func kept() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

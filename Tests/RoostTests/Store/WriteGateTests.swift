@@ -1,4 +1,6 @@
+import Foundation
 import RoostAPI
+import Synchronization
 import Testing
 
 @testable import Roost
@@ -44,13 +46,49 @@ struct WriteGateTests {
     func openedMeanwhile() async throws {
         let gate = WriteGate()
         let (first, end) = await write(through: gate)
-        let closing = Task { await gate.close() }
+        let isLetGo = Flag()
+        let closing = Task { await gate.close { isLetGo.raise() } }
         try await until { gate.isClosed }
         gate.open()
         try await gate.pass {}
         end.finish()
         #expect(try await first.value == 1)
         await closing.value
+        #expect(!gate.isClosed && !isLetGo.isRaised)
+    }
+
+    @Test("Nobody opens the gate between the end of the last write and the letting go of what writes need")
+    func oneStep() async throws {
+        let gate = WriteGate()
+        let (hasBegun, isOpen) = (Flag(), Flag())
+        await gate.close {
+            Thread.detachNewThread {
+                hasBegun.raise()
+                gate.open()
+                isOpen.raise()
+            }
+            while !hasBegun.isRaised {}
+            for _ in 0..<1_000_000 where isOpen.isRaised { break }
+            #expect(!isOpen.isRaised)
+        }
+        try await until { isOpen.isRaised }
         #expect(!gate.isClosed)
+    }
+
+    @Test("What can't be taken back leaves the gate closed")
+    func failed() async throws {
+        let gate = WriteGate()
+        await gate.close()
+        #expect(throws: Failure.self) { try gate.open { throw Failure() } }
+        #expect(gate.isClosed)
+        try gate.open {}
+        try await gate.pass {}
+    }
+
+    /// Something that happens once.
+    private final class Flag: Sendable {
+        private let state = Atomic(false)
+        var isRaised: Bool { state.load(ordering: .sequentiallyConsistent) }
+        func raise() { state.store(true, ordering: .sequentiallyConsistent) }
     }
 }
