@@ -162,17 +162,21 @@ final class Store: Sendable {
     /// replaced since the read that failed began.
     ///
     /// - Returns: Whether it was replaced.
+    /// - Throws: `RoostError` with `unavailable` while the files are let go of, since another process may have them; `DatabaseError` or `CocoaError` if neither
+    ///   the file nor a new one in its place can be used.
     @discardableResult
     func recover(from failure: any Error) async throws -> Bool {
         let damage = failure as? DamagedCache
         let error = damage?.reason ?? failure
         guard DatabaseFile.meansDamage(error), damage?.number ?? replacementCount == replacementCount else { return false }
-        // Reads in the meantime find nothing.
-        let damaged = await connections.replace(with: try empty())
-        replacements.withLockedValue { $0 += 1 }
-        try? await Blocking.perform { try damaged.close() }
-        try file.setAside(because: error)
-        _ = await connections.replace(with: try file.openForReaders())
+        try await gate.pass {
+            // Reads in the meantime find nothing.
+            let damaged = await connections.replace(with: try empty())
+            replacements.withLockedValue { $0 += 1 }
+            try? await Blocking.perform { try damaged.close() }
+            try file.setAside(because: error)
+            _ = await connections.replace(with: try file.openForReaders())
+        }
         signals.signal(.everything)
         return true
     }

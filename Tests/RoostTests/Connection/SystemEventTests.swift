@@ -396,6 +396,25 @@ struct SystemEventTests {
         }
     }
 
+    @Test("A damaged cache isn't replaced in the background, where another process may have the files, but once the app is back")
+    func damaged() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.connect()
+        let store = try await chat.driver.files().store
+        let setAside = folder.appending(component: "cache.sqlite.damaged-1").path
+        let damage = DatabaseError(resultCode: .SQLITE_CORRUPT)
+        await chat.driver.take(.background)
+        let refusal = await #expect(throws: RoostError.self) { try await store.recover(from: damage) }
+        #expect(refusal?.code == .unavailable)
+        #expect(!FileManager.default.fileExists(atPath: setAside))
+        await chat.driver.take(.foreground)
+        try await until { chat.driver.statuses.current == .online }
+        #expect(try await store.recover(from: damage))
+        #expect(FileManager.default.fileExists(atPath: setAside))
+        await chat.disconnect()
+    }
+
     @Test("Files that aren't shared are kept in the background, and an app that wasn't connected isn't in the foreground")
     func kept() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
