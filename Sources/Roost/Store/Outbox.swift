@@ -26,7 +26,7 @@ final class Outbox: Sendable {
     ///
     /// - Parameters:
     ///   - url: The file; nil for an outbox in memory.
-    ///   - gate: What is written passes it.
+    ///   - gate: Every write passes through it.
     ///   - report: Called with what is wrong with the file.
     init(
         url: URL?, gate: WriteGate = WriteGate(), logger: Logger, report: @escaping @Sendable (StorageProblem) -> Void = { _ in }

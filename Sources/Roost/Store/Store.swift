@@ -25,7 +25,7 @@ final class Store: Sendable {
     ///
     /// - Parameters:
     ///   - url: The file; nil for a cache in memory.
-    ///   - gate: What is written passes it.
+    ///   - gate: Every write passes through it.
     ///   - kinds: The rows that it keeps.
     ///   - sizeBytesMax: The size that it is brought under here (``CacheUpkeep`` does so later), unless another store has the file open.
     ///   - report: Called with what is wrong with the file.

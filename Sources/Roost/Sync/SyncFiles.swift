@@ -9,7 +9,7 @@ struct SyncFiles: Sendable {
     /// This device's id.
     let device: DeviceID
     private let lock: FolderLock?
-    /// What writes to both passes it.
+    /// Every write to the two files passes through it.
     private let gate: WriteGate
 
     /// Opens both, off any actor.
@@ -41,12 +41,11 @@ struct SyncFiles: Sendable {
         return SyncFiles(store: store, outbox: try await outbox, device: DeviceFile.id(in: folder), lock: lock, gate: gate)
     }
 
-    /// Lets go of all locks once nothing is being written. Nothing is until ``resume()``: what tries it fails, and reading goes on.
-    ///
-    /// If an app that is back has taken the files back meanwhile, it keeps them.
+    /// Refuses writes until ``resume()``, and gives up the lock on the files (``FolderLock/giveWay()``) once the writes that have begun have ended. The files can
+    /// still be read. If ``resume()`` is called before these writes have ended, the lock is kept.
     func suspend() async { await gate.close { lock?.giveWay() } }
 
-    /// Has the files written again.
+    /// Takes the lock back, and lets the files be written again.
     ///
     /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
     func resume() throws { try gate.open { try lock?.takeBack() } }

@@ -1,27 +1,32 @@
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// Lets writes of this device's files pass, or keeps them back: the system ends an app in the background that holds locks of files which it shares.
+/// Refuses writes to this device's files while the app is in the background and has released them. The system terminates an app in the background that
+/// holds a lock on files that it shares.
 ///
-/// It is our own. GRDB's notifications for that are the process's, and would suspend the app's own databases too.
+/// GRDB can suspend databases too, but by notifications that every database of the process gets. The app's own databases would be suspended with ours.
 final class WriteGate: Sendable {
     private struct State {
         var isClosed = false
+        /// Writes that have begun and haven't ended.
         var countUnderWay = 0
+        /// Callers of ``close(_:)`` that wait for the end of these.
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
     private let state = NIOLockedValueBox(State())
 
+    /// Whether writes are refused.
     var isClosed: Bool { state.withLockedValue { $0.isClosed } }
 
-    /// Writes, unless it is closed.
+    /// Runs a write if the gate is open. A gate that is closed meanwhile doesn't stop it: ``close(_:)`` waits for its end.
     ///
-    /// - Throws: `RoostError` with `unavailable` while it is closed; what `write` throws.
+    /// - Throws: `RoostError` with `unavailable` if the gate is closed; what `write` throws.
     func pass<Value: Sendable>(_ write: () async throws -> Value) async throws -> Value {
         try state.withLockedValue { state in
             guard !state.isClosed else {
-                throw RoostError(.unavailable, "The app is in the background, where it doesn't write files that it shares.")
+                throw RoostError(
+                    .unavailable, "The app is in the background and has released its shared files. They can't be written.")
             }
             state.countUnderWay += 1
         }
@@ -39,12 +44,13 @@ final class WriteGate: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Keeps writes back from now on. Once none is under way, lets go of what they need, and returns. If it was opened meanwhile, nothing is let go of.
+    /// Refuses new writes from now on, waits until all that have begun have ended, and then releases what they need. If the gate is open again by then,
+    /// nothing is released.
     ///
-    /// Finding that no write is under way and letting go are one step: the gate isn't opened in between, and no write begins.
+    /// The gate's lock is held while it is released. So the gate can't be opened, and no write can begin, between the check and the release.
     ///
-    /// - Parameter letGo: Called at most once. It mustn't use the gate.
-    func close(_ letGo: () -> Void = {}) async {
+    /// - Parameter release: Called once or not at all. It mustn't use the gate.
+    func close(_ release: () -> Void = {}) async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLockedValue { state in
                 state.isClosed = true
@@ -54,15 +60,15 @@ final class WriteGate: Sendable {
             if isIdle { continuation.resume() }
         }
         state.withLockedValue { state in
-            // If it was opened and closed again since, a write may be under way that began in between. Whoever closed it last waits for that one.
-            if state.isClosed, state.countUnderWay == 0 { letGo() }
+            // The gate may have been opened and closed again since. A write that began in between is waited for by the last caller that closed it.
+            if state.isClosed, state.countUnderWay == 0 { release() }
         }
     }
 
-    /// Lets writes pass again.
+    /// Lets new writes begin again.
     func open() { state.withLockedValue { $0.isClosed = false } }
 
-    /// Takes back what writes need, and lets them pass again, in one step.
+    /// Takes back what writes need, and then lets new writes begin again. The gate's lock is held meanwhile, so that it can't be closed in between.
     ///
     /// - Parameter takeBack: It mustn't use the gate.
     /// - Throws: What `takeBack` throws. The gate stays closed then.
