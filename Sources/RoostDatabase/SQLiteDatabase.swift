@@ -17,7 +17,8 @@ import Synchronization
 /// - Readers are connections of their own and not GRDB's pool, which checks the schema's version before each read.
 public final class SQLiteDatabase: Database {
     let writer: DatabaseQueue
-    private let readers = ReaderPool<DatabaseQueue>()
+    private let writerStatements = PreparedStatements()
+    let readers = ReaderPool<SQLiteReader>()
     private let lock: DirectoryLock
     let files: DataFiles
     let marks: StorageMarks
@@ -133,9 +134,9 @@ public final class SQLiteDatabase: Database {
         }
         try marks.started()
         for _ in 0..<readerCount {
+            let path = SQLiteStart.uri(files.database, base: base)
             readers.add(
-                try DatabaseQueue(
-                    path: SQLiteStart.uri(files.database, base: base), configuration: start.readerConfiguration(of: readerCount)))
+                SQLiteReader(queue: try DatabaseQueue(path: path, configuration: start.readerConfiguration(of: readerCount))))
         }
         try copier.open(SQLiteStart.uri(files.database, base: base))
         try watch.withLock { watch in
@@ -151,7 +152,9 @@ public final class SQLiteDatabase: Database {
         try writer.writeWithoutTransaction { database in
             let isThere = try Int.fetchOne(database, sql: "SELECT 1 FROM sqlite_schema WHERE name = 'migrations'") != nil
             guard isThere else { return }
-            try DatabaseFailure.ofNewerTables { try Migrations.made(in: SQLiteTransaction(database, clock: clock)) }
+            try DatabaseFailure.ofNewerTables {
+                try Migrations.made(in: SQLiteTransaction(database, writerStatements, clock: clock))
+            }
         }
     }
 
@@ -185,24 +188,6 @@ public final class SQLiteDatabase: Database {
         }
     }
 
-    /// The sizes of the page caches in KiB as SQLite itself tells them, the writer's first.
-    package func pageCacheKibibytes() throws -> [Int] {
-        func size(_ connection: DatabaseQueue) throws -> Int {
-            try connection.unsafeRead { -(try Int.fetchOne($0, sql: "PRAGMA cache_size") ?? 0) }
-        }
-        return try [size(writer)]
-            + readers.withReader { first in try readers.withReader { second in try [size(first), size(second)] } }
-    }
-
-    /// How often the statements that the connections keep were compiled anew, the writer's first.
-    package func recompilations() throws -> [Int] {
-        func count(_ connection: DatabaseQueue) -> Int {
-            connection.unsafeRead { Int(roost_recompilations($0.sqliteConnection)) }
-        }
-        return try [count(writer)]
-            + readers.withReader { first in try readers.withReader { second in [count(first), count(second)] } }
-    }
-
     // MARK: Writing and reading
 
     public func now() -> Timestamp { clock() }
@@ -212,13 +197,13 @@ public final class SQLiteDatabase: Database {
             try DatabaseFailure.translating {
                 try requireLog()
                 let isCareful = care.isNeeded()
-                var transaction = SQLiteTransaction(database, isCareful: isCareful, clock: clock)
+                var transaction = SQLiteTransaction(database, writerStatements, isCareful: isCareful, clock: clock)
                 let result: T
                 do {
                     result = try commit(transaction, body)
                 } catch  where transaction.needsCare {
                     care.noteNeed()
-                    transaction = SQLiteTransaction(database, isCareful: true, clock: clock)
+                    transaction = SQLiteTransaction(database, writerStatements, isCareful: true, clock: clock)
                     result = try commit(transaction, body)
                 }
                 try watch.withLock { try $0.check() }
@@ -263,10 +248,11 @@ public final class SQLiteDatabase: Database {
 
     public func read<T>(_ body: (any Transaction) throws -> T) throws -> T {
         try readers.withReader { reader in
-            try reader.unsafeRead { database in
+            try reader.queue.unsafeRead { database in
                 try DatabaseFailure.translating {
                     // The snapshot begins later, with the first statement that reads.
-                    let transaction = SQLiteTransaction(database, memory: memory.forSnapshot(), clock: clock)
+                    let transaction = SQLiteTransaction(
+                        database, reader.statements, memory: memory.forSnapshot(), clock: clock)
                     try transaction.execute("BEGIN DEFERRED")
                     defer { _ = try? transaction.execute("COMMIT") }
                     return try body(transaction)
@@ -383,7 +369,7 @@ public final class SQLiteDatabase: Database {
             copying.signal()
             lock.release()
         }
-        for reader in readers.drain(readerCount) { try? reader.close() }
+        for reader in readers.drain(readerCount) { reader.close() }
         marks.stop()
         try copier.stop()
         try writer.writeWithoutTransaction { database in
@@ -406,6 +392,7 @@ public final class SQLiteDatabase: Database {
         }
         // The last connection takes the log with it.
         copier.close()
+        writerStatements.removeAll()
         try writer.close()
         try lock.syncDirectory()
     }

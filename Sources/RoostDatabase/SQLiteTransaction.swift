@@ -10,9 +10,10 @@ import RoostCore
 /// operation throws after it has written, ``needsCare`` says that this run can't be committed; it is run again, carefully: each operation
 /// has a savepoint before it writes ([0014](docs/decisions/0014-without-savepoints-first.md)).
 ///
-/// GRDB opens the connections and keeps the prepared statements; values are bound and columns read by SQLite's own functions.
+/// GRDB opens the connections; statements are kept, values bound and columns read by SQLite's own functions.
 final class SQLiteTransaction: WriteTransaction {
     private let database: GRDB.Database
+    private let statements: PreparedStatements
     private let clock: @Sendable () -> Timestamp
     private let isCareful: Bool
     private var operation: Operation?
@@ -33,11 +34,13 @@ final class SQLiteTransaction: WriteTransaction {
     /// What the operations so far have changed, those that were rolled back included.
     private(set) var changes: [ChangeMark] = []
 
+    /// - Parameter statements: Those of the connection.
     init(
-        _ database: GRDB.Database, memory: (any ReadMemory)? = nil, isCareful: Bool = false,
+        _ database: GRDB.Database, _ statements: PreparedStatements, memory: (any ReadMemory)? = nil, isCareful: Bool = false,
         clock: @escaping @Sendable () -> Timestamp
     ) {
         self.database = database
+        self.statements = statements
         self.isCareful = isCareful
         self.memory = memory
         batchMemory = memory == nil ? BatchMemory() : nil
@@ -155,10 +158,12 @@ final class SQLiteTransaction: WriteTransaction {
 
     /// Binds, steps through all rows, and leaves the statement ready for the next use.
     private func run(_ sql: RoostCore.SQL, _ body: (inout RowReader) throws -> Void) throws -> Int {
-        let statement = try database.cachedStatement(sql: sql.text).sqliteStatement
+        let prepared = try statements.statement(sql.text, on: database.sqliteConnection)
+        let statement = prepared.pointer
         defer {
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)
+            withExtendedLifetime(prepared) {}
         }
         for (index, value) in sql.values.enumerated() {
             guard bind(value, to: statement, at: Int32(index) + 1) == SQLITE_OK else { throw failure() }

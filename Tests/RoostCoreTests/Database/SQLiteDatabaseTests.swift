@@ -43,6 +43,31 @@ struct SQLiteDatabaseTests {
         #expect(try database.recompilations() == before)
     }
 
+    @Test(
+        "R21 NF-04 lists with ever other filters leave no more prepared statements than a connection keeps",
+        .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    func fewStatements() throws {
+        let world = try CoreWorld()
+        let database = try #require(world.database as? SQLiteDatabase)
+        try world.channel("general", owner: "ann")
+        let filters: [@Sendable (inout QueryChannels) -> Void] = [
+            { $0.types = ["group"] }, { $0.ids = ["general"] }, { $0.includingTags = ["a"] }, { $0.excludingTags = ["b"] },
+            { $0.customTypes = ["c"] }, { $0.nameContains = "gen" }, { $0.isPublic = true }, { $0.createdBy = "ann" },
+            { $0.createdAfter = 1 }, { $0.includeEmpty = false }, { $0.includeFrozen = false },
+        ]
+        for number in 0..<1 << filters.count {
+            let query = filters.enumerated().reduce(into: QueryChannels()) { query, filter in
+                if number >> filter.offset & 1 == 1 { filter.element(&query) }
+            }
+            try world.perform(query, as: "ann")
+            // Those that every operation has are used again and again, and stay.
+            if number % 64 == 0 { try world.send("text", to: "general", as: "ann") }
+        }
+        let counts = try database.statementCounts()
+        #expect(counts.allSatisfy { $0 <= 2 * 256 + 8 } && counts.contains { $0 > 256 }, "\(counts)")
+        #expect(try world.perform(QueryChannels(), as: "ann").items.map(\.channel.channelId) == ["general"])
+    }
+
     @Test("I1 a second database in the same directory is refused, in this process")
     func refusesSecondHere() throws {
         try inDirectory { directory in

@@ -1,0 +1,42 @@
+import GRDBSQLite
+import RoostCore
+
+/// The statements that a connection has prepared, of which it keeps those that were used last.
+///
+/// Most texts come again with each operation. Those of a list depend on which filters it has, in more ways than there is memory for, and clients choose them. So
+/// there are two halves: what is used moves into the recent one, and when that is full it becomes the former one, whose statements end.
+final class PreparedStatements: @unchecked Sendable {  // Whoever has the connection uses it, one at a time.
+    /// A statement, until nobody has it any more.
+    final class Statement {
+        let pointer: OpaquePointer
+
+        fileprivate init(_ pointer: OpaquePointer) { self.pointer = pointer }
+
+        deinit { sqlite3_finalize(pointer) }
+    }
+
+    /// The most statements of a half: the server has some two hundred texts without those of lists.
+    static let halfMax = 256
+    private var recent: [String: Statement] = [:]
+    private var former: [String: Statement] = [:]
+
+    /// Returns the statement of a text, which is prepared if it isn't yet. Whoever steps through it holds it as long: it can end here meanwhile.
+    func statement(_ text: String, on connection: OpaquePointer?) throws -> Statement {
+        if let known = recent[text] { return known }
+        let statement = try former.removeValue(forKey: text) ?? Self.prepare(text, on: connection)
+        if recent.count >= Self.halfMax { (recent, former) = ([:], recent) }
+        recent[text] = statement
+        return statement
+    }
+
+    /// Ends all statements, without which a connection can't be closed.
+    func removeAll() { (recent, former) = ([:], [:]) }
+
+    private static func prepare(_ text: String, on connection: OpaquePointer?) throws -> Statement {
+        var pointer: OpaquePointer?
+        // For statements that are kept SQLite takes no memory of the part that it has for short-lived things.
+        let code = sqlite3_prepare_v3(connection, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
+        guard code == SQLITE_OK, let pointer else { throw SQLiteDatabase.failure(connection) }
+        return Statement(pointer)
+    }
+}

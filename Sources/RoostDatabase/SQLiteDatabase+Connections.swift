@@ -1,0 +1,50 @@
+import CPageVFS
+import GRDB
+import GRDBSQLite
+
+/// A connection that reads.
+struct SQLiteReader: Sendable {
+    let queue: DatabaseQueue
+    let statements = PreparedStatements()
+
+    func close() {
+        statements.removeAll()
+        try? queue.close()
+    }
+}
+
+/// What the connections tell of themselves.
+extension SQLiteDatabase {
+    /// The sizes of the page caches in KiB as SQLite itself tells them, the writer's first.
+    package func pageCacheKibibytes() throws -> [Int] {
+        func size(_ connection: DatabaseQueue) throws -> Int {
+            try connection.unsafeRead { -(try Int.fetchOne($0, sql: "PRAGMA cache_size") ?? 0) }
+        }
+        return try [size(writer)]
+            + readers.withReader { first in try readers.withReader { try [size(first.queue), size($0.queue)] } }
+    }
+
+    /// How often the statements that the connections keep were compiled anew, the writer's first.
+    package func recompilations() throws -> [Int] {
+        func count(_ connection: DatabaseQueue) -> Int {
+            connection.unsafeRead { Int(roost_recompilations($0.sqliteConnection)) }
+        }
+        return try [count(writer)]
+            + readers.withReader { first in try readers.withReader { [count(first.queue), count($0.queue)] } }
+    }
+
+    /// How many statements the connections have prepared, the writer's first.
+    package func statementCounts() throws -> [Int] {
+        func count(_ connection: DatabaseQueue) -> Int {
+            connection.unsafeRead { database in
+                var (count, statement) = (0, sqlite3_next_stmt(database.sqliteConnection, nil))
+                while let found = statement {
+                    (count, statement) = (count + 1, sqlite3_next_stmt(database.sqliteConnection, found))
+                }
+                return count
+            }
+        }
+        return try [count(writer)]
+            + readers.withReader { first in try readers.withReader { [count(first.queue), count($0.queue)] } }
+    }
+}
