@@ -49,35 +49,40 @@ extension Resume: Handled {
 
     /// Returns the caller's channels whose newest change the client doesn't have, the most recently active first.
     private func movedOn(in transaction: any Transaction, of user: UserID) throws -> some Sequence<ChannelID> {
-        func ownHeads(where condition: SQL) throws -> [(id: String, seq: Seq, lastActivity: Int64)] {
-            let sql: SQL = """
-                SELECT m.channel_id, h.seq, h.last_activity FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
-                WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND \(condition)
-                """
-            return try transaction.rows(sql) { (id: $0.string(), seq: $0.int64(), lastActivity: $0.int64()) }
+        func heads(_ sql: SQL) throws -> [(id: String, seq: Seq, lastActivity: Int64)] {
+            try transaction.rows(sql) { (id: $0.string(), seq: $0.int64(), lastActivity: $0.int64()) }
         }
-        var heads = try ownHeads(where: "m.is_channel_deleted = 0 AND h.is_deleted = 0")
+        let living: SQL = """
+            SELECT m.channel_id, h.seq, h.last_activity FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
+            WHERE m.user_id = \(user) AND m.state = \(MembershipState.member) AND m.is_channel_deleted = 0 AND h.is_deleted = 0
+            """
+        var own = try heads(living)
         var heldCount = 0
         // Each page of a resume sorts all that are left: numbers are moved in a fraction of the time that names take.
         var order: [(Int64, Int)] = []
-        for (index, head) in heads.enumerated() {
+        for (index, head) in own.enumerated() {
             let held = channels[head.id]
             if held != nil { heldCount += 1 }
             if held != head.seq { order.append((head.lastActivity, index)) }
         }
         // Of deleted channels those matter that the client has: of the others there may be any number.
         if heldCount < channels.count {
-            let living = Set(heads.lazy.map(\.id))
-            for part in channels.keys.filter({ !living.contains($0) }).sorted().chunked(by: 512) {
-                let deleted = try ownHeads(where: "m.channel_id IN (\(list: part)) AND h.is_deleted = 1")
-                for head in deleted where channels[head.id] != head.seq {
-                    order.append((head.lastActivity, heads.count))
-                    heads.append(head)
+            let known = Set(own.lazy.map(\.id))
+            for part in channels.keys.filter({ !known.contains($0) }).sorted().chunked(by: 512) {
+                // `CROSS JOIN` makes SQLite begin with the channels that are named: it would go along all of the user's.
+                let deleted: SQL = """
+                    SELECT h.channel_id, h.seq, h.last_activity FROM channel_heads h CROSS JOIN members m
+                    WHERE h.channel_id IN (\(list: part)) AND h.is_deleted = 1
+                        AND m.channel_id = h.channel_id AND m.user_id = \(user) AND m.state = \(MembershipState.member)
+                    """
+                for head in try heads(deleted) where channels[head.id] != head.seq {
+                    order.append((head.lastActivity, own.count))
+                    own.append(head)
                 }
             }
         }
-        order.sort { $0.0 != $1.0 ? $0.0 > $1.0 : heads[$0.1].id < heads[$1.1].id }
-        return order.lazy.map { ChannelID(heads[$0.1].id) }
+        order.sort { $0.0 != $1.0 ? $0.0 > $1.0 : own[$0.1].id < own[$1.1].id }
+        return order.lazy.map { ChannelID(own[$0.1].id) }
     }
 
     private func changes(

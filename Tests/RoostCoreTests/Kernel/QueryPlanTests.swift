@@ -35,11 +35,11 @@ struct QueryPlanTests {
         try world.channel("general", owner: "ann")
         try world.database.read { transaction in
             let recorder = Recorder(transaction)
-            for operation in [QueryChannels(), QueryChannels(sort: .name), GetTotalUnread(), Resume(after: 0, channels: [:])]
-                as [any Handled]
-            {
-                try recorder.run(operation, as: "ann", role: .user, now: world.now)
-            }
+            let held = Dictionary(uniqueKeysWithValues: (1...40).map { ("gone-\($0)", Seq(1)) })
+            let operations: [any Handled] = [
+                QueryChannels(), QueryChannels(sort: .name), GetTotalUnread(), Resume(after: 0, channels: held),
+            ]
+            for operation in operations { try recorder.run(operation, as: "ann", role: .user, now: world.now) }
             _ = try recorder.streams(of: "ann")
             let along = recorder.statements.filter { $0.text.contains("FROM members m") && $0.text.contains("m.user_id = ") }
             #expect(along.count >= 5)
@@ -47,6 +47,13 @@ struct QueryPlanTests {
                 let part = "members_by_user (user_id=? AND state=? AND is_channel_deleted=?"
                 let steps = try plan(of: statement, in: transaction)
                 #expect(steps.contains { $0.contains(part) }, "\(statement.text): \(steps)")
+            }
+            // Those that a client has are looked up each by its key.
+            let named = recorder.statements.filter { $0.text.contains("h.is_deleted = 1") }
+            #expect(named.count == 1)
+            for statement in named {
+                let steps = try plan(of: statement, in: transaction)
+                #expect(steps.count { $0.contains("USING PRIMARY KEY (channel_id=?") } == 2, "\(steps)")
             }
         }
     }
