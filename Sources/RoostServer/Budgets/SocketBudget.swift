@@ -25,8 +25,10 @@ struct SocketBudget {
     private(set) var undecodedBytes = 0
     /// Small calls under way with small answers: most calls are like that, and are only counted.
     private var smallCalls = 0
-    /// The other calls under way, by their numbers. A client may use one twice.
-    private var largeCalls: [Int64: [(asked: Int, weight: Int, answer: AnswerWeight)]] = [:]
+    /// The other calls under way, by their numbers.
+    private var largeCalls: [Int64: (asked: Int, weight: Int, answer: AnswerWeight)] = [:]
+    /// The numbers of all calls under way: a reply says no more of its call.
+    private var numbers: Set<Int64> = []
     private var latest = LatestAnswers()
     private var largeWeightBytes = 0
     private var largeAskedBytes = 0
@@ -54,31 +56,34 @@ struct SocketBudget {
     /// Whether more events wait for this client than may.
     var isOverEvents: Bool { unwrittenEventBytes > limits.unwrittenBytesMax }
 
+    /// Whether a call of that number is under way: a second one's reply couldn't be told from the first one's.
+    func isUnderWay(_ call: Int64) -> Bool { numbers.contains(call) }
+
     // MARK: What happens
 
     /// Sets the number of undecoded bytes.
     mutating func undecoded(_ sizeBytes: Int) { undecodedBytes = sizeBytes }
 
-    /// Begins a call of `asked` bytes.
+    /// Begins a call of `asked` bytes, whose number no other call under way has.
     mutating func begin(call: Int64, asked: Int, _ answer: AnswerWeight) {
+        numbers.insert(call)
         if answer == .small, asked <= limits.smallCallBytes {
             smallCalls += 1
             return
         }
         let weight = answer.weightBytes(asked: asked, after: latest, of: limits)
-        largeCalls[call, default: []].append((asked, weight, answer))
+        largeCalls[call] = (asked, weight, answer)
         largeAskedBytes += asked
         largeWeightBytes += weight
     }
 
     /// Ends the call that a reply frame answers.
     mutating func end(reply: [UInt8]) {
-        // The reply's call number is only read if it matters.
-        guard !largeCalls.isEmpty, let call = ReplyFrame.call(of: reply), let ended = largeCalls[call]?.popLast() else {
+        guard let call = ReplyFrame.call(of: reply), numbers.remove(call) != nil else { return }
+        guard let ended = largeCalls.removeValue(forKey: call) else {
             smallCalls = max(0, smallCalls - 1)
             return
         }
-        if largeCalls[call]?.isEmpty == true { largeCalls[call] = nil }
         largeAskedBytes -= ended.asked
         largeWeightBytes -= ended.weight
         latest.add(reply.count, of: ended.answer)

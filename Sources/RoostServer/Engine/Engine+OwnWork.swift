@@ -3,10 +3,10 @@ import RoostCore
 
 /// What the engine does by itself, for nobody's call.
 extension Engine {
-    /// Sends signals to those who may have them by now.
+    /// Sends signals to those who may have them by now. Where the rows of a channel can't be understood, its signals are dropped, and no others.
     ///
-    /// - Parameter failed: Called if the server has too much to do, or can't read who that is.
-    static func send(_ signals: [Signal], through queue: WorkQueue, failed: @escaping @Sendable () -> Void = {}) {
+    /// - Parameter failed: Called if the server has too much to do, or can't read now who that is.
+    static func send(_ signals: [Signal], through queue: WorkQueue, failed: @escaping @Sendable ([Signal]) -> Void = { _ in }) {
         let job = Job(
             caller: .server,
             run: { context in
@@ -14,9 +14,12 @@ extension Engine {
                 return []
             },
             destination: .waiting { result in
-                if case .failure = result { failed() }
+                guard case .failure(let refusal) = result else { return }
+                if refusal.isRetryable { return failed(signals) }
+                guard signals.count > 1 else { return }
+                for signal in signals { send([signal], through: queue, failed: failed) }
             })
-        do { try queue.append(job) } catch { failed() }
+        do { try queue.append(job) } catch { failed(signals) }
     }
 
     /// Tells all nodes what is shown of users by now, in the channels where they are seen: of as many users as have some channels together.

@@ -37,8 +37,21 @@ enum ReplyFrame {
     static func call(of reply: [UInt8]) -> Int64? {
         let prefix = #"{"reply":"#.utf8
         guard reply.starts(with: prefix) else { return nil }
-        let digits = reply.dropFirst(prefix.count).prefix { $0 != UInt8(ascii: ",") }
-        return Int64(String(decoding: digits, as: UTF8.self))
+        var (call, isNegative): (Int64, Bool) = (0, false)
+        for byte in reply.dropFirst(prefix.count) {
+            switch byte {
+            case UInt8(ascii: "-"): isNegative = true
+            case UInt8(ascii: "0")...UInt8(ascii: "9"):
+                // Below zero, where there is one number more.
+                let (tens, isOver) = call.multipliedReportingOverflow(by: 10)
+                let (next, isBeyond) = tens.subtractingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
+                guard !isOver, !isBeyond else { return nil }
+                call = next
+            case UInt8(ascii: ","): return isNegative ? call : call == .min ? nil : -call
+            default: return nil
+            }
+        }
+        return nil
     }
 
     private static func begin(_ call: Int64) -> JSONBytes {

@@ -278,7 +278,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         if refusal.isRetryable {
             shard.takeBack([channel: seq], of: socket.connection)
         } else {
-            shard.stopReading(channel, socket.connection)
+            shard.endReading(of: channel, socket.connection)
         }
     }
 

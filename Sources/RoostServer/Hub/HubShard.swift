@@ -76,8 +76,10 @@ final class HubShard {
         subscriptions.noteReadable(readable, of: connection)
     }
 
-    /// Ends reading on a connection whose user may not read there any more, or doesn't.
-    func stopReading(_ channel: ChannelID, _ connection: ConnectionID) { subscriptions.stopReading(channel, connection) }
+    /// Ends reading on a connection whose user may not read there any more, or doesn't, and tells it.
+    func endReading(of channel: ChannelID, _ connection: ConnectionID) {
+        subscriptions.endReading(of: channel, connection) { perform($0) }
+    }
 
     // MARK: Delivery
 

@@ -18,6 +18,7 @@ final class PresenceBoard: Presence, Sendable {
     }
     private let state = Mutex(State())
     private let listeners = Mutex(Listeners())
+    private let tellingShown = Mutex(())
 
     /// Whom the board reports to. They are set once, before the first socket, and taken out together: a closure by itself is wrapped at each use.
     private struct Listeners {
@@ -81,9 +82,12 @@ final class PresenceBoard: Presence, Sendable {
     func disappeared(_ user: UserID) { countShown(user, by: -1) }
 
     private func countShown(_ user: UserID, by step: Int) {
-        let (before, count) = state.withLock { $0.count(user, in: \.shown, by: step) }
-        guard (before > 0) != (count > 0), let tell = listeners.withLock({ $0 }).connection else { return }
-        tell(user, count > 0)
+        // Counted and told in one: of a user who goes on one event loop and comes back on another the listener would else hear in the wrong order.
+        tellingShown.withLock { _ in
+            let (before, count) = state.withLock { $0.count(user, in: \.shown, by: step) }
+            guard (before > 0) != (count > 0), let tell = listeners.withLock({ $0 }).connection else { return }
+            tell(user, count > 0)
+        }
     }
 
     func cameOnline(_ user: UserID, in channels: some Sequence<ChannelID>) {

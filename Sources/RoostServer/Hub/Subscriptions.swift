@@ -140,7 +140,8 @@ struct Subscriptions<Socket> {
                 send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership, perform)
                 noteReadable(upTo: event.seq, in: event.channel, event.readers, ofNewcomer: connection)
             }
-        case .watches(let connection, let user, let channel, let online): watch(channel, user, connection, online, perform)
+        case .watches(let connection, let user, let channel, let online):
+            _ = watch(channel, user, connection, online, perform)
         case .change(let notice): change(notice, perform)
         case .attach(let connection, let channel): join(channel, connection, perform)
         case .attachWatcher(let connection, let channel):
@@ -296,8 +297,7 @@ extension Subscriptions {
                 subscribers[connection]?.forget(destroyed: channel)
             }
         case .watching(let connection, let user, let channel, _, let online):
-            guard subscribers[connection] != nil else { return }
-            watch(channel, user, connection, online, perform)
+            guard subscribers[connection] != nil, watch(channel, user, connection, online, perform) else { return }
             subscribe(connection, to: channel)
         case .stoppedWatching(let connection, let user, let channel):
             guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
@@ -389,13 +389,15 @@ extension Subscriptions {
     /// Marks a connection as watching a channel. Whether it gets the channel's events yet is decided elsewhere.
     ///
     /// - Parameter online: How many members were online by its answer, if that said so. Who came or went since then wasn't told to it.
+    /// - Returns: Whether it watches it now.
     private mutating func watch(
         _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, _ online: Int?, _ perform: (Action) -> Void
-    ) {
-        guard let subscriber = subscribers[connection] else { return }
+    ) -> Bool {
+        guard let subscriber = subscribers[connection] else { return false }
         // Calls are refused before that. Several that were under way at once can go past it.
         guard subscriber.watched.count < Limits.watchedChannels || subscriber.watched.contains(channel) else {
-            return send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
+            send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
+            return false
         }
         let isShown = subscriber.sharesPresence
         if subscribers[connection]?.watched.insert(channel).inserted == true {
@@ -403,6 +405,7 @@ extension Subscriptions {
             perform(.startedWatching(user, channel, isShown: isShown))
         }
         if let online { perform(.answeredOnline(online, channel)) }
+        return true
     }
 
     private mutating func forget(_ channel: ChannelID, of connection: ConnectionID, _ perform: (Action) -> Void) {

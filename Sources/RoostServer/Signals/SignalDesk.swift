@@ -17,7 +17,7 @@ final class SignalDesk: Sendable {
     private let state = Mutex(State())
     private let presence: any Presence & Sendable
     private let loop: any EventLoop
-    private let send: @Sendable ([Signal], _ failed: @escaping @Sendable () -> Void) -> Void
+    private let send: @Sendable ([Signal], _ failed: @escaping @Sendable ([Signal]) -> Void) -> Void
     private let findViewers: @Sendable ([UserID], _ done: @escaping @Sendable (_ count: Int) -> Void) -> Void
 
     /// How often the board is looked at: what happens at one time is told together.
@@ -25,12 +25,12 @@ final class SignalDesk: Sendable {
 
     /// - Parameters:
     ///   - loop: What waits for the time.
-    ///   - send: Sends signals to those who may have them. It calls back if it couldn't find out who that is.
+    ///   - send: Sends signals to those who may have them. It calls back with those of which it can't find out now who that is.
     ///   - findViewers: Finds the channels in which users are seen of whom something else is shown now, and has them told. It says for how many of
     ///     the users, from the first on, it has done so: as many as are not too much work, none if it failed.
     init(
         presence: any Presence & Sendable, on loop: any EventLoop,
-        send: @escaping @Sendable ([Signal], _ failed: @escaping @Sendable () -> Void) -> Void,
+        send: @escaping @Sendable ([Signal], _ failed: @escaping @Sendable ([Signal]) -> Void) -> Void,
         findViewers: @escaping @Sendable ([UserID], _ done: @escaping @Sendable (_ count: Int) -> Void) -> Void
     ) {
         self.presence = presence
@@ -124,7 +124,7 @@ final class SignalDesk: Sendable {
             state.isLooking = !state.board.isEmpty
             return (due, users, state.isLooking)
         }
-        if !due.isEmpty { send(due) { [weak self] in self?.change { $0.tellAgain(due) } } }
+        if !due.isEmpty { send(due) { [weak self] failed in self?.change { $0.tellAgain(failed) } } }
         if !users.isEmpty { findViewers(users) { [weak self] in self?.foundViewers(of: users, $0) } }
         if goesOn { lookLater() }
     }

@@ -133,15 +133,22 @@ import Testing
         #expect([calls.budget.underWayBytes, calls.budget.heldBytes] == [0, 0])
     }
 
-    @Test("I18 calls with one number twice are all counted, and all let go")
-    func doubledNumbers() {
-        var budget = SocketBudget(limits: .init())
-        budget.begin(call: 7, asked: 80, .row)
-        budget.begin(call: 7, asked: 100, .small)
-        budget.begin(call: 7, asked: 20_000, .small)
-        #expect(budget.heldBytes == 80 + 512 + 20_000)
-        for _ in 0..<3 { budget.end(reply: Self.reply(7)) }
-        #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
+    @Test("I18 a call's number is under way until its reply, whatever it weighs; a reply to no call lets nothing go")
+    func numbers() {
+        for (asked, answer) in [(80, AnswerWeight.row), (100, .small), (20_000, .small), (80, .page)] {
+            var budget = SocketBudget(limits: .init())
+            budget.begin(call: -7, asked: asked, answer)
+            budget.begin(call: 1, asked: 80, .small)
+            let held = budget.heldBytes
+            #expect(budget.isUnderWay(-7) && !budget.isUnderWay(7))
+            budget.end(reply: Self.reply(7))
+            #expect(budget.heldBytes == held)
+            budget.end(reply: Self.reply(-7))
+            #expect(!budget.isUnderWay(-7) && budget.heldBytes < held)
+            budget.end(reply: Self.reply(1))
+            #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
+        }
+        for number in [0, 9, -1, .max, .min] as [Int64] { #expect(ReplyFrame.call(of: Self.reply(number)) == number) }
     }
 
     @Test("I18 what isn't read counts, replies and events, until it is read")

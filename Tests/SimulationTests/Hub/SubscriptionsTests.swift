@@ -87,6 +87,10 @@ struct SubscriptionsTests {
             _ = subscriptions.deliver([.watching(Self.id("a"), "ann", ChannelID("c\(number)"), at: 1)])
         }
         #expect(subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 1)]) == [Self.unwatched("a")])
+        // What isn't watched brings no events, and nothing of it stays behind the connection.
+        #expect(subscriptions.deliver([Self.notice(Self.message(2))]) == [])
+        _ = subscriptions.remove("a")
+        #expect(subscriptions.value.used(among: [.channel("general"), .channel("c1")]) == [])
     }
 
     @Test("§4 a member gets a channel's events as a notification, and live while they watch")
