@@ -50,6 +50,22 @@ import Testing
         try await server.stop()
     }
 
+    @Test("§8.7 R21 too many combining marks in a row are refused in a query and in a path too")
+    func combiningMarks() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        let marks = String(repeating: "%CC%81", count: 128)
+        for (path, field) in [("/v1/channels?nameContains=a\(marks)", "nameContains"), ("/v1/channels/a\(marks)", "channel")] {
+            let few = try await server.request("GET", path, token: token)
+            #expect(try few.decoded(JSONValue.self)["limit"] != .integer(128))
+            let many = try await server.request("GET", path + "%CC%96", token: token)
+            #expect(many.status == 413 && many.code == "limit_exceeded")
+            #expect(try many.decoded(JSONValue.self)["field"]?.text == field)
+            #expect(try many.decoded(JSONValue.self)["limit"] == .integer(128))
+        }
+        try await server.stop()
+    }
+
     @Test("R19 R21 half of a surrogate pair in any text of a message is refused, on sending and on editing, and nothing changes")
     func loneSurrogates() async throws {
         let server = try await TestServer()

@@ -25,10 +25,13 @@ enum JSONFuzz {
         }
     }
 
+    /// As many marks in a row that two of these are too many.
+    private static let marks = String(repeating: "\u{301}", count: 70) + String(repeating: "\u{316}", count: 50)
+
     static func string(_ random: inout FuzzRandom) -> String {
         let pieces = [
             "a", "b", "k", "", " ", "\\n", "\\\"", "\\\\", "\\u00e9", "é", "e\u{301}", "👩‍👩‍👧", "\\ud83d\\ude00", "\\/", "\\u0000",
-            "x\u{200d}",
+            "x\u{200d}", marks,
         ]
         return "\"" + (0..<random.below(4)).map { _ in random.pick(pieces) }.joined() + "\""
     }

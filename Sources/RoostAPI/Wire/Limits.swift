@@ -179,6 +179,9 @@ public enum Limits {
     public static let jsonValues = 25_000
     /// Objects and arrays in one another, in one message or body: more than any field may have.
     public static let jsonDepth = 128
+    /// Combining marks in a row, in any text of a message or body: comparing texts puts a row of marks in order, which takes the square of its length. Unicode's
+    /// stream-safe format has 30 (UAX #15).
+    public static let combiningMarks = 128
     /// The highest position of a stream: the largest integer that every JSON library reads exactly (2⁵³ − 1).
     public static let seqMax: Seq = 9_007_199_254_740_991
     /// Characters of a page cursor. It may hold a name and an id, each of letters that take several bytes.
@@ -341,7 +344,7 @@ extension Limits {
         "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,
         "messageSizeBytes": messageSizeBytes, "unauthenticatedSizeBytes": unauthenticatedSizeBytes,
         "bodySizeBytes": bodySizeBytes,
-        "jsonValues": jsonValues, "jsonDepth": jsonDepth, "rateLimitMessages": rateLimitMessages,
+        "jsonValues": jsonValues, "jsonDepth": jsonDepth, "combiningMarks": combiningMarks, "rateLimitMessages": rateLimitMessages,
         "rateLimitWindowSeconds": rateLimitWindowSeconds,
         "idempotencyKeyHours": idempotencyKeyHours, "idempotencyKeyAheadHours": idempotencyKeyAheadHours,
         "idempotencyKeysPerUser": idempotencyKeysPerUser, "revokedTokens": revokedTokens,

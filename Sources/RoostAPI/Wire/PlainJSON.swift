@@ -34,7 +34,7 @@ package struct PlainJSON {
     }
 
     /// Takes a word such as `null`, if it is next.
-    private mutating func take(word: StaticString) -> Bool {
+    package mutating func take(word: StaticString) -> Bool {
         skipSpace()
         let isNext = word.withUTF8Buffer { bytes.count - index >= $0.count && bytes[index..<index + $0.count].elementsEqual($0) }
         if isNext { index += word.utf8CodeUnitCount }

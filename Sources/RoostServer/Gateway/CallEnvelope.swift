@@ -46,7 +46,7 @@ struct CallEnvelope {
     /// The number of a call that stands first in its frame; nil if something else does. The rest needn't be JSON.
     static func firstCall(in bytes: [UInt8]) -> Int64? {
         var reader = PlainJSON(bytes)
-        guard reader.take("{"), reader.string() == "call", reader.take(":") else { return nil }
+        guard reader.take("{"), reader.take(word: "\"call\""), reader.take(":") else { return nil }
         return reader.number()
     }
 }

@@ -41,6 +41,20 @@ enum ClientMessage {
         }
     }
 
+    /// The first message of a socket. Of one that isn't an authenticate frame nothing is decoded: any other is answered in the same way.
+    init(first message: ByteBuffer) {
+        let bytes = Array(message.readableBytesView)
+        do {
+            let scan = try JSONScan(bytes)
+            self = try JSONDecoder().decode(DecodedFirst.self, from: Data(bytes)).frame
+            if let problem = scan.problem { self = refused(for: problem) }
+        } catch let error as RoostError {
+            self = .malformed(error)
+        } catch {
+            self = .malformed(RoostError(decoding: error))
+        }
+    }
+
     /// A call that is written plainly, as clients write it, and can be carried out; nil for everything else.
     ///
     /// - Parameter bytes: JSON in which nothing is ambiguous.
@@ -81,12 +95,8 @@ enum ClientMessage {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.container(keyedBy: FieldKey.self)
-            if container.contains(FieldKey("authenticate")) {
-                do {
-                    frame = .authenticate(try Self.credentials(in: container))
-                } catch {
-                    frame = .unreadableCredentials(RoostError(decoding: error))
-                }
+            if let credentials = DecodedFirst.credentials(in: container) {
+                frame = credentials
                 return
             }
             guard container.contains(FieldKey("call")) else {
@@ -98,7 +108,7 @@ enum ClientMessage {
                 return
             }
             do {
-                try Self.refuseUnknown(in: container, known: ["call", "operation", IdempotencyKey.member, "with"])
+                try container.refuseUnknown(known: ["call", "operation", IdempotencyKey.member, "with"])
                 let name = try container.decode(String.self, forKey: FieldKey("operation"))
                 guard let entry = OperationTable.named(name) else {
                     frame = .refused(call, .unknownOperation(name))
@@ -115,31 +125,46 @@ enum ClientMessage {
             }
         }
 
-        private static func credentials(
-            in container: KeyedDecodingContainer<FieldKey>
-        ) throws -> AuthenticateFrame.Credentials {
-            let key = FieldKey("authenticate")
-            try refuseUnknown(in: container, known: [key.stringValue])
-            let credentials = try container.decode(AuthenticateFrame.Credentials.self, forKey: key)
-            let members = try container.nestedContainer(keyedBy: FieldKey.self, forKey: key)
-            try refuseUnknown(in: members, known: ["client", "device", "token"])
-            if credentials.device != nil {
-                let device = try members.nestedContainer(keyedBy: FieldKey.self, forKey: FieldKey("device"))
-                try refuseUnknown(in: device, at: "device.", known: ["deviceId", "name", "platform"])
-            }
-            return credentials
+    }
+
+    /// A frame of which only credentials are decoded.
+    private struct DecodedFirst: Decodable {
+        let frame: ClientMessage
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: FieldKey.self)
+            frame = Self.credentials(in: container) ?? .malformed(.invalidArgument("authenticate", "is missing"))
         }
 
-        /// A misspelt `with` would be an operation without fields.
-        ///
-        /// - Parameter path: What leads to the members, with a full stop behind it.
-        private static func refuseUnknown(
-            in container: KeyedDecodingContainer<FieldKey>, at path: String = "", known: [String]
-        ) throws {
-            for key in container.allKeys where !known.contains(key.stringValue) {
-                throw RoostError.invalidArgument(
-                    path + key.stringValue, "is not a member of this frame; it has: \(known.joined(separator: ", "))")
+        /// An authenticate frame, whether it can be read or not; nil for another one.
+        static func credentials(in container: KeyedDecodingContainer<FieldKey>) -> ClientMessage? {
+            let key = FieldKey("authenticate")
+            guard container.contains(key) else { return nil }
+            do {
+                try container.refuseUnknown(known: [key.stringValue])
+                let credentials = try container.decode(AuthenticateFrame.Credentials.self, forKey: key)
+                let members = try container.nestedContainer(keyedBy: FieldKey.self, forKey: key)
+                try members.refuseUnknown(known: ["client", "device", "token"])
+                if credentials.device != nil {
+                    let device = try members.nestedContainer(keyedBy: FieldKey.self, forKey: FieldKey("device"))
+                    try device.refuseUnknown(at: "device.", known: ["deviceId", "name", "platform"])
+                }
+                return .authenticate(credentials)
+            } catch {
+                return .unreadableCredentials(RoostError(decoding: error))
             }
+        }
+    }
+}
+
+extension KeyedDecodingContainer<FieldKey> {
+    /// A misspelt `with` would be an operation without fields.
+    ///
+    /// - Parameter path: What leads to the members, with a full stop behind it.
+    fileprivate func refuseUnknown(at path: String = "", known: [String]) throws {
+        for key in allKeys where !known.contains(key.stringValue) {
+            throw RoostError.invalidArgument(
+                path + key.stringValue, "is not a member of this frame; it has: \(known.joined(separator: ", "))")
         }
     }
 }
@@ -147,7 +172,8 @@ enum ClientMessage {
 extension String {
     /// Returns the number of letters to insert, remove or change to turn one word into another: for suggestions.
     package func editDistance(to other: String) -> Int {
-        let word = Array(other.prefix(64).utf8)
+        // Bytes, for a character can have any number of them.
+        let word = Array(other.utf8.prefix(64))
         var row = Array(0...word.count)
         for (i, letter) in utf8.prefix(64).enumerated() {
             var diagonal = row[0]

@@ -7,7 +7,7 @@ import RoostAPI
 /// Foundation reads about a value a microsecond, and free JSON several times slower, since each value is tried as one type after another. A
 /// megabyte of `[[],[],…` would hold an event loop for seconds. It accepts commas before brackets, byte-order marks and other encodings.
 /// And it silently drops one value of a duplicate key, and the last digits of a long number, while nothing here is accepted and then
-/// dropped. That the text is UTF-8 is checked elsewhere.
+/// dropped. That the text is UTF-8 is checked elsewhere. Text whose comparison costs too much (``CombiningMarks``) is refused before it is compared.
 struct JSONScan {
     /// Valid JSON that can't be kept as it is.
     struct Problem: Equatable {
@@ -93,7 +93,8 @@ struct JSONScan {
     /// The most characters of a key that are shown.
     private static let toldCharactersMax = 64
 
-    /// - Throws: `invalid_argument` when the text isn't JSON, `limit_exceeded` when it has more than `Limits.jsonValues` values.
+    /// - Throws: `invalid_argument` when the text isn't JSON, `limit_exceeded` when it has more than `Limits.jsonValues` values, or more than
+    ///   `Limits.combiningMarks` in a row.
     init(_ bytes: [UInt8]) throws(RoostError) {
         self.bytes = bytes
         var index = 0
@@ -184,14 +185,25 @@ struct JSONScan {
         var index = start + 1
         var hasEscapes = false
         var isASCII = true
+        var marks = CombiningMarks()
         while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
             guard bytes[index] >= 0x20 else { throw malformed(at: index, "a control character in a string") }
+            var mark: UInt32?
             if bytes[index] == UInt8(ascii: "\\") {
                 hasEscapes = true
-                index = try readEscape(from: index)
-            } else {
+                (index, mark) = try readEscape(from: index)
+            } else if bytes[index] < CombiningMarks.firstLeadingByte {
+                // Bytes behind the first of a scalar have been passed with it.
                 if bytes[index] >= 0x80 { isASCII = false }
                 index += 1
+            } else {
+                isASCII = false
+                (index, mark) = readScalar(from: index)
+            }
+            if let mark {
+                guard marks.take(mark) else { throw CombiningMarks.tooMany("body") }
+            } else {
+                marks.begin()
             }
         }
         guard index < bytes.count else { throw malformed(at: index, "a string without an end") }
@@ -204,30 +216,42 @@ struct JSONScan {
         return index + 1
     }
 
-    /// - Returns: The place behind the escape.
-    private func readEscape(from start: Int) throws(RoostError) -> Int {
+    /// - Returns: The place behind the scalar that begins with a byte, and the scalar. What isn't UTF-8 is passed byte by byte.
+    private func readScalar(from start: Int) -> (end: Int, scalar: UInt32?) {
+        let length = (~bytes[start]).leadingZeroBitCount
+        guard (2...4).contains(length), start + length <= bytes.count else { return (start + 1, nil) }
+        var scalar = UInt32(bytes[start]) & (0x7F >> UInt32(length))
+        for byte in bytes[start + 1..<start + length] {
+            guard byte & 0b1100_0000 == 0b1000_0000 else { return (start + 1, nil) }
+            scalar = scalar << 6 | UInt32(byte & 0b0011_1111)
+        }
+        return (start + length, scalar)
+    }
+
+    /// - Returns: The place behind the escape, and what it stands for if it is written as a number.
+    private func readEscape(from start: Int) throws(RoostError) -> (end: Int, scalar: UInt32?) {
         guard start + 1 < bytes.count else { throw malformed(at: start, "an escape without an end") }
         guard bytes[start + 1] == UInt8(ascii: "u") else {
             guard "\"\\/bfnrt".utf8.contains(bytes[start + 1]) else { throw malformed(at: start, "an unknown escape") }
-            return start + 2
+            return (start + 2, nil)
         }
         let unit = try readUnit(from: start)
-        guard (0xd800...0xdfff).contains(unit) else { return start + 6 }
+        guard (0xd800...0xdfff).contains(unit) else { return (start + 6, unit) }
         // A high surrogate is half a character. The other half has to follow at once.
-        guard unit < 0xdc00, (0xdc00...0xdfff).contains(try readUnit(from: start + 6)) else {
-            throw malformed(at: start, "half a surrogate pair")
-        }
-        return start + 12
+        guard unit < 0xdc00 else { throw malformed(at: start, "half a surrogate pair") }
+        let low = try readUnit(from: start + 6)
+        guard (0xdc00...0xdfff).contains(low) else { throw malformed(at: start, "half a surrogate pair") }
+        return (start + 12, 0x10000 + (unit - 0xd800) << 10 + (low - 0xdc00))
     }
 
-    private func readUnit(from start: Int) throws(RoostError) -> Int {
+    private func readUnit(from start: Int) throws(RoostError) -> UInt32 {
         guard start + 6 <= bytes.count, bytes[start] == UInt8(ascii: "\\"), bytes[start + 1] == UInt8(ascii: "u") else {
             throw malformed(at: start, "half a surrogate pair")
         }
-        var unit = 0
+        var unit: UInt32 = 0
         for byte in bytes[start + 2..<start + 6] {
             guard let digit = Character(UnicodeScalar(byte)).hexDigitValue else { throw malformed(at: start, "an unknown escape") }
-            unit = unit << 4 | digit
+            unit = unit << 4 | UInt32(digit)
         }
         return unit
     }

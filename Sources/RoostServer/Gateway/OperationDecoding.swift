@@ -122,8 +122,11 @@ extension Schema {
 
 extension RoostError {
     static func unknownOperation(_ name: String) -> RoostError {
-        let known = OperationTable.handled.map { $0.name }.min { $0.editDistance(to: name) < $1.editDistance(to: name) }
-        let suggestion = known.map { " Did you mean \($0)?" } ?? ""
+        let names = OperationTable.handled.map { $0.name }
+        // What is much longer than any name isn't one that was mistyped.
+        let isShort = name.utf8.count <= (names.map(\.utf8.count).max() ?? 0) + 8
+        let distances = isShort ? names.map { (name: $0, distance: $0.editDistance(to: name)) } : []
+        let suggestion = distances.min { $0.distance < $1.distance }.map { " Did you mean \($0.name)?" } ?? ""
         return RoostError(.unknownOperation, "There is no such operation.\(suggestion)", field: "operation")
     }
 

@@ -159,7 +159,7 @@ struct SocketSession {
     }
 
     private mutating func receive(_ message: ByteBuffer) {
-        switch (ClientMessage(message), state) {
+        switch (isOpen ? ClientMessage(message) : ClientMessage(first: message), state) {
         case (.authenticate(let credentials), .unauthenticated):
             if let error = credentials.device?.refusal {
                 return refuse(error, closing: .unauthenticated, "the device is invalid")
@@ -170,6 +170,10 @@ struct SocketSession {
             refuse(error, closing: .unauthenticated, "the authenticate frame can't be read")
         case (.authenticate, _), (.unreadableCredentials, _):
             refuse(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
+        case (.call(let number, _, _), .open) where budget.isUnderWay(number):
+            let error = RoostError.invalidArgument("call", "is the number of a call that isn't answered yet")
+            actions.append(.refused(error))
+            refuse(error)
         case (.call(let number, let operation, let key), .open):
             budget.begin(call: number, asked: message.readableBytes, AnswerWeight(of: operation))
             actions.append(.call(Call(number: number, operation: operation, key: key)))

@@ -60,6 +60,7 @@ enum DeviceHeaders {
         guard let text = first.trimmingCharacters(in: .whitespaces).removingPercentEncoding else {
             throw .invalidArgument(header, "must be percent-encoded UTF-8")
         }
+        try CombiningMarks.requireFew(in: text, field: header)
         return text
     }
 }

@@ -65,6 +65,7 @@ enum RequestHeaders {
                 .notPermitted, "\(actAs) needs a service's token.", field: actAs, rule: "\(actAs): for the role service")
         }
         guard let name = text.removingPercentEncoding else { throw .invalidArgument(actAs, "must be percent-encoded UTF-8") }
+        try CombiningMarks.requireFew(in: name, field: actAs)
         let user = UserID(name)
         try user.validate(field: actAs)
         return user

@@ -57,7 +57,7 @@ struct TokenText {
         do {
             scan = try JSONScan(Array(data))
         } catch {
-            throw TokenRefusal("its \(part) has too many values")
+            throw TokenRefusal("its \(part) can't be read: \(error.message)")
         }
         if let duplicate = scan.duplicate {
             throw TokenRefusal("its \(part) has \(duplicate.joined(separator: ".")) more than once")
