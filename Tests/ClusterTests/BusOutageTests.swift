@@ -81,7 +81,7 @@ extension RealClusterTests {
                 let proxy = try await TCPProxy.start(targets: [nodes.nats.port])
                 var slowest = Duration.zero
                 for round in 1...3 {
-                    await nodes.killNode(1)
+                    try await nodes.killNode(1)
                     try await nodes.startNode(1, bus: "nats://127.0.0.1:\(proxy.port)")
                     let ann = try await nodes.socket("ann", at: 1)
                     try await ann.call(JoinChannel(channel: Self.general))
@@ -91,7 +91,7 @@ extension RealClusterTests {
                     proxy.setMode(.swallow)
                     let started = ContinuousClock.now
                     for number in 1...20 { try await ann.send(Self.general, "untold \(round) \(number)") }
-                    await nodes.killNode(1)
+                    try await nodes.killNode(1)
                     try await view.follow(bob, to: try Self.head(nodes))
                     slowest = max(slowest, ContinuousClock.now - started)
                     proxy.setMode(.pass)
@@ -119,7 +119,7 @@ extension RealClusterTests {
                     }
                     // The moment of the crash is random.
                     try await Task.sleep(for: .milliseconds(random.number(30...200)))
-                    await nodes.killNode(1)
+                    try await nodes.killNode(1)
                     let killed = ContinuousClock.now
                     sending.cancel()
                     await sending.value

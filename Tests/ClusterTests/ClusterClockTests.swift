@@ -102,7 +102,7 @@ extension RealClusterTests {
                     """,
                 ], in: nodes.database)
             for (place, offset) in ["-2h", "+2h"].enumerated() {
-                await nodes.killNode(place)
+                try await nodes.killNode(place)
                 try await nodes.startNode(place, environment: ChaosFault.environment(clockOffBy: offset))
             }
         }

@@ -67,13 +67,13 @@ extension RealClusterTests {
                     INSERT INTO idempotency_keys (user_id, request_key, request, channel_id, created_at)
                     SELECT 'ann', 'key ' || n, '', 'general', 0 FROM generate_series(1, 3000) AS n
                     """)
-                await nodes.killNode(round)
+                try await nodes.killNode(round)
                 try await Polling.value {
                     try effects()
                 } until: {
                     $0 < 1000
                 }
-                await nodes.killNode((round + 1) % 3)
+                try await nodes.killNode((round + 1) % 3)
                 try await nodes.startNode(round)
                 try await nodes.startNode((round + 1) % 3)
                 // One whose attempts failed on a busy machine waits for as long again as it had waited: half a minute in the end.

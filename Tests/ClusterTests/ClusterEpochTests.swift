@@ -74,7 +74,7 @@ extension RealClusterTests {
             // As if its connections were gone when the command looked for them.
             try postgres.run(sql: ["UPDATE settings SET value = 'another' WHERE name = 'epoch'"], in: database)
             #expect(await node.end(within: .seconds(30)) == 74)
-            await node.killNow()
+            try await node.killNow()
             postgres.giveBack(database)
         }
     }

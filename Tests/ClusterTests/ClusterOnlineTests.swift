@@ -126,7 +126,7 @@ extension RealClusterTests {
                 try await bob.call(WatchChannel(channel: Self.general))
                 try await eventually("ann sees bob watch") { try await Seen(by: ann) == Seen(2, ["ann", "bob"]) }
                 let killed = ContinuousClock.now
-                await nodes.killNode(1)
+                try await nodes.killNode(1)
                 try await eventually("bob is offline") { try await Seen(by: ann) == Seen(1, ["ann"]) }
                 print("Cluster presence: users of a killed node offline after \(ContinuousClock.now - killed).")
                 await bob.close()

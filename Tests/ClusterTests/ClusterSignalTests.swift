@@ -222,7 +222,7 @@ extension RealClusterTests {
                 let first = try await ann.call(SendMessage(channel: "general", clientId: "1", text: "1"))
                 try await phone.confirmReading(upTo: first.seq, asking: tablet)
                 let killed = ContinuousClock.now
-                await nodes.killNode(1)
+                try await nodes.killNode(1)
                 try await ann.call(SendMessage(channel: "general", clientId: "2", text: "2"))
                 try await Self.follow(.presenceChanged, ann, to: ["bob"], from: ["bob", "cid"])
                 print("Cluster signals: members of a killed node told as offline after \(ContinuousClock.now - killed).")
@@ -259,7 +259,7 @@ extension RealClusterTests {
                 await cid.close()
                 try await Self.follow(.watchingChanged, ann, to: ["ann", "bob"], from: ["ann", "bob", "cid"])
                 let killed = ContinuousClock.now
-                await nodes.killNode(2)
+                try await nodes.killNode(2)
                 try await Self.follow(.watchingChanged, ann, to: ["ann"], from: ["ann", "bob"])
                 print("Cluster signals: watchers of a killed node told as gone after \(ContinuousClock.now - killed).")
                 for socket in [bob, tablet] { await socket.close() }

@@ -37,7 +37,7 @@ import Testing
     private func used() async throws -> URL {
         let server = try await WatchedServer.start()
         _ = try await server.request("GET", "/v1/me", token: try await server.token("ann"))
-        await server.stop()
+        try await server.stop()
         return server.directory
     }
 
@@ -58,7 +58,7 @@ import Testing
         #expect(findings.filter { checks.contains($0.check) }.map(\.result) == Array(repeating: "ok", count: checks.count))
         #expect(try await problems(server.directory, port: server.port) == [])
         await socket.close()
-        await server.stop()
+        try await server.stop()
         #expect(try await problems(server.directory) == [])
     }
 
@@ -146,7 +146,7 @@ import Testing
         #expect(findings.first { $0.check == "server" }?.result == "ok")
         #expect(
             try await problems(URL(filePath: "/nowhere/roost-data")) == ["warn data directory: DATA doesn't exist"])
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("what is found is followed by the advice after one full stop")
@@ -213,7 +213,7 @@ import Testing
             #expect(
                 problems.contains { $0.hasPrefix("fail open files of the server: process ") && $0.hasSuffix(expected) },
                 "\(problems)")
-            await server.process.killNow()
+            try await server.process.killNow()
         }
     }
 
@@ -237,7 +237,7 @@ import Testing
         let isEnough = page.value("process_max_fds") ?? 0 >= 1_000_000
         let results = findings.filter { $0.check.hasPrefix("open files") && !$0.check.hasSuffix("server") }.map(\.result)
         #expect(results == [isEnough ? "ok" : "warn", "ok"])
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("one bit that flipped in the database of a stopped server fails, with its page")
@@ -268,6 +268,6 @@ import Testing
                 "warn refused connections: 1 past connections-per-user since the start"
             ])
         await socket.close()
-        await server.stop()
+        try await server.stop()
     }
 }

@@ -47,7 +47,7 @@ import Testing
         let type = #"{"basedOn":"community","policy":{"send":"operators"}}"#
         #expect(try await server.request("PUT", "/v1/channel-types/own", token: good[2], body: type).status == 200)
         await socket.close()
-        await server.stop()
+        try await server.stop()
 
         let log = server.log
         let secret = try String(contentsOf: server.directory.appending(path: "token-secret"), encoding: .utf8)
@@ -87,7 +87,7 @@ import Testing
         }
         let page = try await server.metrics()
         await root.close()
-        await server.stop()
+        try await server.stop()
         let refusals = ["http", "socket"].flatMap { transport in
             ["token_revoked", "user_deactivated"].map { (transport: transport, code: $0) }
         }
@@ -114,7 +114,7 @@ import Testing
             let socket = try await RawSocket.open(port: server.port, headers: headers)
             while case .text = await socket.next() {}
             await socket.close()
-            await server.stop()
+            try await server.stop()
             let lines = server.log.split(separator: "\n").filter { $0.contains("A client was refused") }
             #expect(lines.count == 2)
             #expect(lines.filter { !$0.contains(isTrusted ? "address=203.0.113.7" : "address=127.0.0.1") } == [])
@@ -151,7 +151,7 @@ import Testing
         }
         #expect(refused[0] == 1 && refused[1] >= 1 && refused[2] == 0)
         for socket in sockets + [third] { await socket.close() }
-        await server.stop()
+        try await server.stop()
         let lines = server.log.split(separator: "\n").filter { $0.contains("Limit reached") }
         #expect(lines.filter { $0.contains(ofUser) && $0.contains("user=ann") && $0.contains("address=127.0.0.1") }.count == 1)
         let addresses = lines.filter { $0.contains(ofAddress) && $0.contains("address=127.0.0.1") }

@@ -112,7 +112,7 @@ import Testing
         #expect(page.value("roost_operations_total", name) == 2)
         #expect(page.value("roost_refusals_total", name.merging(["code": "invalid_argument"]) { $1 }) == 1)
         await ann.close()
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("ST-09 ST-10 a channel that is unwatched while the query is under way isn't watched after it")

@@ -56,7 +56,7 @@ import Testing
         #expect(missing.isEmpty)
         backups.cancel()
         _ = await backups.result
-        await server.stop()
+        try await server.stop()
     }
     #endif
 

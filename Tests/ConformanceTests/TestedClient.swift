@@ -10,17 +10,30 @@ func chat(_ user: UserID, at server: TestServer, in directory: URL? = nil) -> Ch
     return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
 }
 
-/// Waits until something is so.
+/// Waits until something is so: longer than a call of the client's may take, so that its refusal is seen before.
 ///
 /// - Throws: ``Missed`` when the deadline is over.
 @MainActor func wait(
-    _ what: String, within deadline: Duration = .seconds(20), until condition: @MainActor () -> Bool
+    _ what: String, within deadline: Duration = .seconds(45), until condition: @MainActor () -> Bool
 ) async throws {
     let end = ContinuousClock.now + deadline
     while !condition() {
         guard ContinuousClock.now < end else { throw Missed(what) }
         try await Task.sleep(for: .milliseconds(5))
     }
+}
+
+/// Does something while a user goes on typing: after seven seconds without a key they have stopped, and a busy machine may take longer.
+@MainActor func whileTyping(in channel: LiveChannel, _ body: @MainActor () async throws -> Void) async throws {
+    channel.startTyping()
+    let typing = Task {
+        while !Task.isCancelled {
+            try await Task.sleep(for: .seconds(1))
+            channel.startTyping()
+        }
+    }
+    defer { typing.cancel() }
+    try await body()
 }
 
 extension Chat.Configuration {

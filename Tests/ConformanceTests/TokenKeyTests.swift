@@ -182,13 +182,13 @@ import Testing
         }
         #expect(status == 200)
         #expect(try await server.request("GET", "/v1/me", token: old).status == 401)
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("R21 a server whose secret was retired doesn't start without the file that says so, except with --accept-data-loss")
     func lostBeforeStart() async throws {
         let (first, ring, old) = try await Self.retired()
-        await first.stop()
+        try await first.stop()
         let kept = try Data(contentsOf: ring.url)
         func refusal() async -> String {
             do {

@@ -37,7 +37,7 @@ import Testing
                 // The moment of the crash is random; nothing waits on it.
                 // A test that is over its time ends too: the senders go on until their server is gone.
                 try? await Task.sleep(for: moment)
-                await server.killNow()
+                try await server.killNow()
                 try await group.waitForAll()
                 try Task.checkCancellation()
             }
@@ -58,7 +58,7 @@ import Testing
             try await socket.call(JoinChannel(channel: "general"))
             await socket.close()
         }
-        #expect(await server.stop() == 0)
+        #expect(try await server.stop() == 0)
     }
 
     /// Reads the whole channel and holds it against what the senders know.
@@ -79,7 +79,7 @@ import Testing
         }
         let channel = try await socket.call(GetChannel(channel: "general")).channel
         await socket.close()
-        #expect(await server.stop() == 0)
+        #expect(try await server.stop() == 0)
 
         var problems: [String] = []
         // After the members joined, only messages take a seq: they follow one another without a hole up to the channel's own.
@@ -137,7 +137,7 @@ private final class Sender: Sendable {
                 else { return }
                 underWay[call] = clientId
             }
-            guard case .text(let text) = await socket.next() else { return }
+            guard let text = await socket.nextText() else { return }
             guard let reply = try? JSONDecoder().decode(Reply.self, from: Data(text.utf8)), let call = reply.reply,
                 let clientId = underWay.removeValue(forKey: call), let message = reply.result
             else { continue }

@@ -22,7 +22,7 @@ import Testing
         #expect(frames.filter { $0.hasPrefix(#"{"reply""#) || $0.contains("lost") } == [])
         let status = await server.process.end(within: .seconds(30))
         #expect(status == 74)
-        if status == nil { await server.process.killNow() }
+        if status == nil { try await server.process.killNow() }
         #expect(server.log.contains("The server ends now"))
         await socket.close()
     }

@@ -29,8 +29,10 @@ public struct CommandRun: Hashable, Sendable {
     }
 
     /// One run of another program, as `/usr/bin/prlimit`.
-    public static func program(_ path: String, arguments: [String]) async throws -> CommandRun {
-        try await run(URL(filePath: path), arguments, environment: [:])
+    public static func program(
+        _ path: String, arguments: [String], within deadline: Duration = .seconds(60)
+    ) async throws -> CommandRun {
+        try await run(URL(filePath: path), arguments, environment: [:], within: deadline)
     }
 
     /// One of the programs of the folder Examples, which are built with these tests and stand beside them.
@@ -93,11 +95,21 @@ public struct CommandRun: Hashable, Sendable {
         try stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
         try stdin.fileHandleForWriting.close()
         guard let status = await ended.next(within: deadline) else {
-            // What doesn't end by itself may not listen either, and would load the machine on.
-            kill(process.processIdentifier, SIGKILL)
-            throw Missed("the end of \(program.lastPathComponent) \(arguments)")
+            end(process)
+            throw Missed(
+                """
+                the end of \(program.lastPathComponent) \(arguments); \
+                it printed: \(await text(of: output)), and said: \(await text(of: errors))
+                """)
         }
         return CommandRun(status: status, output: await text(of: output), errors: await text(of: errors))
+    }
+
+    /// Kills a program and what it has started: what doesn't end by itself may not listen either, and would load the machine on.
+    private static func end(_ process: Process) {
+        let identifier = process.processIdentifier
+        // Foundation starts each program in a process group of its own, except on Apple's systems.
+        if kill(-identifier, SIGKILL) != 0 { kill(identifier, SIGKILL) }
     }
 
     private static func text(of pieces: Mailbox<String>) async -> String {

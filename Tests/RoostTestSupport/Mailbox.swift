@@ -76,8 +76,10 @@ public struct Missed: Error, CustomStringConvertible {
 }
 
 /// Waits until something is so that nothing tells of; looks again every few milliseconds.
+///
+/// It waits longer than a call of the SDK's may take, so that its refusal is seen before.
 public func eventually(
-    _ what: String, within deadline: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
+    _ what: String, within deadline: Duration = .seconds(45), isolation: isolated (any Actor)? = #isolation,
     _ isSo: () async throws -> Bool
 ) async throws {
     let end = ContinuousClock.now + deadline

@@ -3,7 +3,7 @@ public enum Polling {
     /// - Throws: ``Missed`` when the deadline is over, and what `ask` throws.
     @discardableResult
     public static func value<Value>(
-        within deadline: Duration = .seconds(20), _ ask: () async throws -> Value, until isRight: (Value) throws -> Bool
+        within deadline: Duration = .seconds(45), _ ask: () async throws -> Value, until isRight: (Value) throws -> Bool
     ) async throws -> Value {
         let end = ContinuousClock.now + deadline
         while true {

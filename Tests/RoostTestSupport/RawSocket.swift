@@ -106,6 +106,19 @@ public actor RawSocket {
         }
     }
 
+    /// The text of the next message; nil if the connection ends before it.
+    ///
+    /// Pings are passed over: on a slow machine a test lasts as long as the server waits before it asks whether the client is there.
+    public func nextText(within deadline: Duration = .seconds(20)) async -> String? {
+        while true {
+            switch await next(within: deadline) {
+            case .text(let text): return text
+            case .ping: continue
+            case .close, .end: return nil
+            }
+        }
+    }
+
     /// The next signal.
     public func nextSignal(within deadline: Duration = .seconds(20)) async throws -> Signal {
         // The server's pings come meanwhile, and don't begin the wait anew.
@@ -207,6 +220,28 @@ public actor RawSocket {
         return lastCall
     }
 
+    /// Makes calls all in one go, as rates need it. Returns the refusal of each, and nil for one that was carried out.
+    ///
+    /// Those that are refused at once are answered before the others.
+    public func refusals(of operations: [some RoostAPI.Operation]) async throws -> [RoostError?] {
+        let calls = operations.indices.map { lastCall + 1 + Int64($0) }
+        lastCall += Int64(operations.count)
+        var bytes: [UInt8] = []
+        for (call, operation) in zip(calls, operations) {
+            bytes += Self.frame(opcode: 1, try JSONWriter.bytes(of: CallFrame(call: call, with: operation)))
+        }
+        try await connection.send(bytes)
+        var (missing, refusals) = (Set(calls), [Int64: RoostError]())
+        while !missing.isEmpty {
+            guard let text = await nextText() else { throw Missed("the replies to \(missing.sorted())") }
+            if note(event: text) { continue }
+            let reply = try JSONDecoder().decode(Reply<JSONValue>.self, from: Data(text.utf8))
+            guard let call = reply.reply, missing.remove(call) != nil else { continue }
+            refusals[call] = reply.error
+        }
+        return calls.map { refusals[$0] }
+    }
+
     /// Waits for the reply to a call; throws the refusal when it is one.
     public func reply<T: Decodable>(to number: Int64, as type: T.Type) async throws -> T {
         while true {
@@ -233,14 +268,10 @@ public actor RawSocket {
     /// Waits for the next event.
     public func nextEvent(within deadline: Duration = .seconds(20)) async throws -> Event {
         if !events.isEmpty { return events.removeFirst() }
-        while true {
-            switch await next(within: deadline) {
-            case .text(let text): if note(event: text) { return events.removeFirst() }
-            // On a slow machine a test lasts as long as the server waits before it asks whether the client is there.
-            case .ping: continue
-            case .close, .end: throw Missed("an event")
-            }
+        while let text = await nextText(within: deadline) {
+            if note(event: text) { return events.removeFirst() }
         }
+        throw Missed("an event")
     }
 
     private func note(event text: String) -> Bool {

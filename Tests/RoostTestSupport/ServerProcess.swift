@@ -6,6 +6,7 @@ public final class ServerProcess: Sendable {
     public let port: Int
     private let process: Mutex<Process>
     private let ended: Mailbox<Int32>
+    private let logFile: URL
 
     /// The command line that was built with these tests: it stands beside them.
     public static var binary: URL {
@@ -19,26 +20,29 @@ public final class ServerProcess: Sendable {
     /// - Parameters:
     ///   - arguments: Further ones of `roost serve`: `["--database", url]`.
     ///   - environment: Further variables.
-    ///   - logFile: Where it logs.
+    ///   - logFile: Where it logs; a file that goes with the tests unless one is given here or `ROOST_SERVER_LOGS` names a directory.
     public static func start(
         directory: URL, arguments: [String] = [], environment: [String: String] = [:], logFile: URL? = nil
     ) async throws -> ServerProcess {
+        let logFile = logFile ?? newLogFile()
+        try Data().write(to: logFile)
         let (process, output, ended) = try launch(
-            directory: directory, arguments: arguments, environment: environment, logFile: logFile)
+            directory: directory, arguments: arguments, environment: environment,
+            errors: try FileHandle(forWritingTo: logFile))
         var text = ""
         while let piece = await output.next(within: .seconds(60)) {
             text += piece
             if let match = text.firstMatch(of: /http:\/\/127\.0\.0\.1:(\d+)/), let port = Int(match.1), text.hasSuffix("\n") {
-                return ServerProcess(port: port, process: process, ended: ended)
+                return ServerProcess(port: port, process: process, ended: ended, logFile: logFile)
             }
         }
         process.terminate()
-        throw Missed("a listening server; it said: \(text)")
+        throw Missed("a listening server; it printed: \(text), and logged: \(log(in: logFile))")
     }
 
     /// Starts a server and kills it after a moment, wherever it is by then.
     public static func startAndKill(directory: URL, after delay: Duration) async throws {
-        let (process, output, ended) = try launch(directory: directory)
+        let (process, output, ended) = try launch(directory: directory, errors: .nullDevice)
         _ = await output.next(within: delay)
         kill(process.processIdentifier, SIGKILL)
         _ = await ended.next()
@@ -46,7 +50,7 @@ public final class ServerProcess: Sendable {
 
     /// Starts a server that is expected to refuse: the status with which it ends by itself, and all that it wrote.
     public static func startAndWait(directory: URL, arguments: [String]) async throws -> (status: Int32?, output: String) {
-        let (process, output, ended) = try launch(directory: directory, arguments: arguments, joinsErrors: true)
+        let (process, output, ended) = try launch(directory: directory, arguments: arguments, errors: nil)
         let status = await ended.next(within: .seconds(60))
         if status == nil { kill(process.processIdentifier, SIGKILL) }
         var text = ""
@@ -54,15 +58,16 @@ public final class ServerProcess: Sendable {
         return (status, text)
     }
 
-    private init(port: Int, process: Process, ended: Mailbox<Int32>) {
+    private init(port: Int, process: Process, ended: Mailbox<Int32>, logFile: URL) {
         self.port = port
         self.process = Mutex(process)
         self.ended = ended
+        self.logFile = logFile
     }
 
+    /// - Parameter errors: Where it logs; nil for where it prints.
     private static func launch(
-        directory: URL, arguments: [String] = [], environment: [String: String] = [:], joinsErrors: Bool = false,
-        logFile: URL? = nil
+        directory: URL, arguments: [String] = [], environment: [String: String] = [:], errors: FileHandle?
     ) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
         let process = Process()
         let command = ["serve", "--data", directory.path, "--port", "0", "--drain-window", "0.2"] + arguments
@@ -79,7 +84,7 @@ public final class ServerProcess: Sendable {
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
         let pipe = Pipe()
         process.standardOutput = pipe
-        process.standardError = joinsErrors ? pipe : try log(to: logFile)
+        if let errors { process.standardError = errors } else { process.standardError = pipe }
         let output = pipe.fileHandleForReading.pieces()
         let ended = Mailbox<Int32>()
         process.terminationHandler = { ended.put($0.terminationStatus) }
@@ -87,23 +92,24 @@ public final class ServerProcess: Sendable {
         return (process, output, ended)
     }
 
-    /// Where servers log: nowhere, or to a file of its own for each in the directory that `ROOST_SERVER_LOGS` names.
-    private static func log(to file: URL?) throws -> FileHandle {
-        if let file {
-            try Data().write(to: file)
-            return try FileHandle(forWritingTo: file)
+    /// Where a server logs that is given no file: to one of its own in the directory that `ROOST_SERVER_LOGS` names, or in a temporary one.
+    private static func newLogFile() -> URL {
+        guard let directory = ProcessInfo.processInfo.environment["ROOST_SERVER_LOGS"] else {
+            return TemporaryDirectory.make().appendingPathExtension("log")
         }
-        guard let directory = ProcessInfo.processInfo.environment["ROOST_SERVER_LOGS"] else { return .nullDevice }
-        let file = URL(filePath: directory, directoryHint: .isDirectory).appending(path: "\(UUID().uuidString).log")
-        try Data().write(to: file)
-        return try FileHandle(forWritingTo: file)
+        return URL(filePath: directory, directoryHint: .isDirectory).appending(path: "\(UUID().uuidString).log")
+    }
+
+    private static func log(in file: URL) -> Substring {
+        ((try? String(contentsOf: file, encoding: .utf8)) ?? "").suffix(10_000)
     }
 
     /// SIGKILL: nothing in the process runs after this.
-    public func killNow() async {
-        let identifier = process.withLock { $0.processIdentifier }
-        kill(identifier, SIGKILL)
-        _ = await ended.next()
+    ///
+    /// - Throws: `Missed` if its end isn't noticed in time.
+    public func killNow() async throws {
+        signal(SIGKILL)
+        guard await end(within: .seconds(60)) != nil else { throw Missed("the end of the killed server \(identifier)") }
     }
 
     public var identifier: Int32 { process.withLock { $0.processIdentifier } }
@@ -124,12 +130,20 @@ public final class ServerProcess: Sendable {
     public func signal(_ number: Int32) { kill(identifier, number) }
 
     /// The status with which it ended; nil when it goes on.
-    public func end(within deadline: Duration) async -> Int32? { await ended.next(within: deadline) }
+    public func end(within deadline: Duration) async -> Int32? {
+        guard let status = await ended.next(within: deadline) else { return nil }
+        // Whoever asks next is told too.
+        ended.put(status)
+        return status
+    }
 
     /// SIGTERM, and the status with which it ended.
-    public func stop() async -> Int32? {
-        let identifier = process.withLock { $0.processIdentifier }
-        kill(identifier, SIGTERM)
-        return await ended.next()
+    ///
+    /// - Throws: `Missed` if it goes on. Then it is killed, so that it holds no directory and no port.
+    public func stop() async throws -> Int32 {
+        signal(SIGTERM)
+        if let status = await end(within: .seconds(60)) { return status }
+        signal(SIGKILL)
+        throw Missed("the end of the stopped server \(identifier); it logged: \(Self.log(in: logFile))")
     }
 }

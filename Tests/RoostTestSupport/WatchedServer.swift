@@ -43,5 +43,5 @@ public struct WatchedServer: Sendable {
 
     /// SIGTERM, and waits for its end.
     @discardableResult
-    public func stop() async -> Int32? { await process.stop() }
+    public func stop() async throws -> Int32 { try await process.stop() }
 }

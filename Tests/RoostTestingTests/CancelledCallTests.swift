@@ -46,7 +46,7 @@ struct CancelledCallTests {
         let (results, continuation) = AsyncStream.makeStream(of: Result<Void, any Error>.self)
         Task { continuation.yield(await task.result) }
         let alarm = Task {
-            try await Task.sleep(for: .seconds(30))
+            try await Task.sleep(for: .seconds(45))
             continuation.finish()
         }
         defer { alarm.cancel() }

@@ -273,7 +273,7 @@ private final class Phone {
 
     private func wait(_ isTrue: () -> Bool) async -> Bool {
         let changed = changed
-        let end = ContinuousClock.now + .seconds(20)
+        let end = ContinuousClock.now + .seconds(45)
         let alarm = Task {
             try await Task.sleep(until: end, clock: .continuous)
             changed.yield()

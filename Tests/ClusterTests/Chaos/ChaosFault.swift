@@ -32,10 +32,10 @@ enum ChaosFault: String, CaseIterable, Sendable {
         let moment = Duration.milliseconds(random.number(200...1500))
         switch self {
         case .killNode:
-            await nodes.killNode(place)
+            try await nodes.killNode(place)
             try await nodes.startNode(place)
         case .stopNode:
-            let status = await nodes.stopNode(place)
+            let status = try await nodes.stopNode(place)
             guard status == 0 else { throw Missed("an end of a stopped node with 0, and not \(status.map(String.init) ?? "none")") }
             try await nodes.startNode(place)
         case .clockAhead: try await skew("+2h", nodes, place)
@@ -88,7 +88,7 @@ enum ChaosFault: String, CaseIterable, Sendable {
     }
 
     private func skew(_ offset: String, _ nodes: NodeProcesses, _ place: Int) async throws {
-        await nodes.killNode(place)
+        try await nodes.killNode(place)
         try await nodes.startNode(place, environment: Self.environment(clockOffBy: offset))
     }
 

@@ -69,21 +69,21 @@ final class NodeProcesses: Sendable {
     }
 
     /// SIGKILL. No new clients are sent there, and connected ones are cut off.
-    func killNode(_ place: Int) async {
+    func killNode(_ place: Int) async throws {
         let node = nodes.withLock { nodes in
             defer { nodes[place] = nil }
             return nodes[place]
         }
-        await node?.killNow()
+        try await node?.killNow()
     }
 
     /// SIGTERM. Returns when it has ended.
-    func stopNode(_ place: Int) async -> Int32? {
+    func stopNode(_ place: Int) async throws -> Int32? {
         let node = nodes.withLock { nodes in
             defer { nodes[place] = nil }
             return nodes[place]
         }
-        return await node?.stop()
+        return try await node?.stop()
     }
 
     /// SIGSTOP or SIGCONT. Clients go on being sent there, as a balancer does that hasn't noticed.
@@ -105,7 +105,7 @@ final class NodeProcesses: Sendable {
 
     /// Kills the running nodes. PostgreSQL and NATS are ended where they were started.
     func end() async {
-        for place in nodes.withLock({ $0.indices }) { await killNode(place) }
+        for place in nodes.withLock({ $0.indices }) { try? await killNode(place) }
         for way in ways { await way.stop() }
         try? FileManager.default.removeItem(at: directory)
     }

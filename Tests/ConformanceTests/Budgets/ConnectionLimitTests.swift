@@ -73,7 +73,7 @@ import Testing
         let failures = try await server.metrics().value("roost_accept_failures_total") ?? 0
         #expect((1...500).contains(failures))
         for connection in connections { await connection.close() }
-        await server.stop()
+        try await server.stop()
         #expect((1...60).contains(server.log.components(separatedBy: text).count - 1))
     }
 

@@ -69,7 +69,7 @@ import Testing
         } until: {
             $0 == 0
         }
-        await server.stop()
+        try await server.stop()
     }
 
     @Test(
@@ -97,7 +97,7 @@ import Testing
         #expect(try await server.metrics().value("roost_overloaded_total", ["budget": "user"]) ?? 0 > 0)
         for socket in hostile { await socket.close() }
         await owner.close()
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("I18 answers over HTTP that a client leaves unread count until it reads them or goes, and end at the limit")
@@ -167,7 +167,7 @@ import Testing
             $0 == 0
         }
         await owner.close()
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("R21 I18 calls of 32 MiB, in one go with the request for the socket, are each answered once, and few are held at a time")
@@ -204,7 +204,7 @@ import Testing
         } until: {
             $0 == 0
         }
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("I18 fragments of sockets on which nobody has authenticated are held to 16 KiB each")
@@ -224,6 +224,6 @@ import Testing
             guard case .close(1009, _) = await socket.next() else { throw Missed("a close") }
         }
         #expect(try Self.peakMebibytes(of: server.process.identifier) - before < 24)
-        await server.stop()
+        try await server.stop()
     }
 }

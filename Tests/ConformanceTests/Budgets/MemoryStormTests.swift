@@ -91,7 +91,7 @@ import Testing
             $0 < 24
         }
         print("Memory of a storm: \(before) MiB at rest, \(grown) more at the peak, \(left) more afterwards.")
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("I18 of bodies that come at once, as many are read as there is room for; the others are refused as overloaded")
@@ -120,7 +120,7 @@ import Testing
         }
         #expect(try await server.metrics().value("roost_held_bytes") ?? .infinity <= Double(8 * Self.mebibyte))
         for connection in connections { await connection.close() }
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("I18 a limit of the process isn't passed: others are refused as overloaded near it, and served again afterwards")
@@ -149,6 +149,6 @@ import Testing
         let peak = try Self.mebibytes("VmHWM", of: server)
         #expect(peak < limitMebibytes, "\(peak) MiB")
         print("Memory limit: \(peak) of \(limitMebibytes) MiB at the peak.")
-        await server.stop()
+        try await server.stop()
     }
 }

@@ -61,6 +61,6 @@ import Testing
         } until: {
             $0 == 200
         }
-        await server.stop()
+        try await server.stop()
     }
 }

@@ -58,7 +58,7 @@ import Testing
         let bad = try MetricsText(try await scrape(server))
         #expect(try alerts.firing(good, bad, seconds: 5) == ["RoostConnectionsNearLimit", "RoostAuthenticationsRefused"])
         for socket in held + [socket] { await socket.close() }
-        await server.stop()
+        try await server.stop()
     }
 
     /// States that a test can't bring a server to: lines of its page, and their values in a bad hour.
@@ -123,7 +123,7 @@ import Testing
             $0.contains("\nroost_effects_dead 0")
         }
         await socket.close()
-        await server.stop()
+        try await server.stop()
         for (name, lines) in [
             ("roost_refusals_total", [#"{operation="none",code="internal_error"} 0"#, #"{operation="none",code="overloaded"} 0"#]),
             ("roost_socket_closes_total", [#"{code="4008"} 0"#]),

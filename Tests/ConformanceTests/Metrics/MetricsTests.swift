@@ -71,7 +71,7 @@ import Testing
         // Each connection is one: those of the requests above are gone, the one that asks is there.
         #expect(page.value("roost_connections", ["state": "http"]) == 1)
         for socket in sockets { await socket.close() }
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("what HTTP refuses before any operation runs is counted, with the operation where one was named")
@@ -94,7 +94,7 @@ import Testing
             ("channel.create", "invalid_argument"), ("channel.get", "not_permitted"),
         ].map { page.value("roost_refusals_total", ["operation": $0.0, "code": $0.1]) }
         #expect(counted == [2, 1, 1, 1, 1])
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("the process is looked at once a second, however often the page is requested")
@@ -133,7 +133,7 @@ import Testing
         #expect(page.samples.filter { $0.labels.values.contains { $0.contains("some") } } == [])
         #expect(page.value("roost_refusals_total", ["operation": "none", "code": "unknown_operation"]) == 40)
         await socket.close()
-        await server.stop()
+        try await server.stop()
     }
 
     @Test("whatever is counted, the page can be read, and label values that aren't listed become one")

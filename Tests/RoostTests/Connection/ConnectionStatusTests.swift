@@ -134,7 +134,7 @@ struct ConnectionStatusTests {
         await #expect(throws: CancellationError.self) { try await cancelled.value }
         open.finish()
         try await until { chat.driver.statuses.current == .online }
-        #expect(await chat.driver.startsUnderWay == 0)
+        try await until { await chat.driver.startsUnderWay == 0 }
         await chat.disconnect()
     }
 

@@ -6,7 +6,7 @@ import Testing
 ///
 /// - Throws: ``Overdue`` when the deadline is over, `CancellationError` if the test's own time is, and what looking throws.
 func until(
-    within deadline: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
+    within deadline: Duration = .seconds(45), isolation: isolated (any Actor)? = #isolation,
     sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () async throws -> Bool
 ) async throws {
     let end = ContinuousClock.now + deadline
