@@ -43,9 +43,16 @@ extension RealClusterTests {
                 for server in cluster.servers {
                     try await eventually("the bus is there") { try await server.metric("roost_cluster_bus_connected") == 1 }
                 }
-                let fetched = try await cluster.servers[1].metric("roost_cluster_gaps_fetched_total")
-                for number in 1...5 { try await exchange("again-\(number)", "with bus again") }
-                #expect(try await cluster.servers[1].metric("roost_cluster_gaps_fetched_total") == fetched)
+                // A comparison with the database that is quicker than the bus finds a gap where there is none. In some round there is no such
+                // comparison; without the bus each would need one.
+                var (readsGaps, round) = (true, 0)
+                while readsGaps, round < 20 {
+                    round += 1
+                    let fetched = try await cluster.servers[1].metric("roost_cluster_gaps_fetched_total")
+                    for number in 1...5 { try await exchange("again-\(round)-\(number)", "with bus again") }
+                    readsGaps = try await cluster.servers[1].metric("roost_cluster_gaps_fetched_total") != fetched
+                }
+                #expect(!readsGaps)
                 for (what, times) in times.sorted(by: { $0.key < $1.key }) {
                     print("Bus outage: \(what): at most \(times.max() ?? .zero) of \(times.count).")
                 }

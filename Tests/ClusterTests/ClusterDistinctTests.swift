@@ -28,16 +28,6 @@ extension RealClusterTests {
             }
         }
 
-        /// Ends after 20 seconds at the latest.
-        private static let waitForWaiter = """
-            DO $$ BEGIN FOR number IN 1..2000 LOOP
-                PERFORM pg_stat_clear_snapshot();
-                EXIT WHEN EXISTS (SELECT 1 FROM pg_stat_activity
-                                  WHERE datname = current_database() AND wait_event_type = 'Lock');
-                PERFORM pg_sleep(0.01);
-            END LOOP; END $$
-            """
-
         @Test(
             "AM-25 SB-05 SB-11 R04 a creation that meets a channel which another node makes the one of its members answers with that one"
         )
@@ -52,7 +42,7 @@ extension RealClusterTests {
                         sql: [
                             "BEGIN",
                             "UPDATE channels SET is_distinct = 1, distinct_key = '\(key)' WHERE channel_id = 'one'",
-                            Self.waitForWaiter, "COMMIT",
+                            RealClusterTests.waitForWaiter, "COMMIT",
                         ], in: cluster.database)
                 }
                 try await eventually("the channel is being changed") {

@@ -13,9 +13,24 @@ extension RealClusterTests {
         private static let held: ChannelID = "held"
         private static let free: ChannelID = "free"
 
-        /// One lane, which both channels share.
+        /// What holds a lock until it is let go of, or until a test has failed for long.
+        private static let hold = "pg_sleep(60)"
+
+        /// Ends the transaction that holds a lock. It is a fault if that has ended before.
+        private static func letGo(_ database: String) throws {
+            let ended = try PostgreSQLServer.shared.run(
+                sql: [
+                    """
+                    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                    WHERE query LIKE '%\(hold)' AND state = 'active' AND pid <> pg_backend_pid() AND datname = current_database()
+                    """
+                ], in: database)
+            #expect(ended == ["t"])
+        }
+
+        /// One lane, which both channels share. The body lets go of the lock.
         private func withLock(
-            seconds: Int, patience: Duration, _ body: (RawSocket, _ locked: ContinuousClock.Instant) async throws -> Void
+            patience: Duration, _ body: (RawSocket, _ letGo: () throws -> Void) async throws -> Void
         ) async throws {
             let postgres = try PostgreSQLServer.shared
             let database = try postgres.makeDatabase()
@@ -27,19 +42,18 @@ extension RealClusterTests {
             let ann = try await server.socket("ann")
             for channel in [Self.held, Self.free] { try await ann.call(CreateChannel(channel: channel, type: .messaging)) }
             let lock = Task.detached {
-                try postgres.run(
-                    sql: [
-                        "BEGIN", "SELECT 1 FROM channel_heads WHERE channel_id = 'held' FOR UPDATE", "SELECT pg_sleep(\(seconds))",
-                        "COMMIT",
-                    ], in: database)
+                // It fails, for it is ended by others.
+                _ = try? postgres.run(
+                    sql: ["BEGIN", "SELECT 1 FROM channel_heads WHERE channel_id = 'held' FOR UPDATE", "SELECT \(Self.hold)"],
+                    in: database)
             }
             try await eventually("the row is held") {
                 try postgres.run(
                     sql: ["SELECT 1 FROM channel_heads WHERE channel_id = 'held' FOR UPDATE SKIP LOCKED"], in: database
                 ).isEmpty
             }
-            try await body(ann, .now)
-            _ = try await lock.value
+            try await body(ann) { try Self.letGo(database) }
+            await lock.value
             await ann.close()
             try await server.stop()
             postgres.giveBack(database)
@@ -54,19 +68,21 @@ extension RealClusterTests {
             let server = try await TestServer {
                 $0.database = database
                 $0.laneCount = 1
+                $0.lockTimeout = .seconds(30)
             }
             let ann = try await server.socket("ann")
             // Of one socket each, which wait at the same time.
             let (root, other) = (try await server.socket("root", role: .admin), try await server.socket("other", role: .admin))
             for user: UserID in ["bob", "cat"] { try await root.call(UpsertUser(user: user)) }
-            let channels = (0..<8).map { ChannelID("c\($0)") }
+            let channels = (0..<24).map { ChannelID("c\($0)") }
             for channel in channels { try await ann.call(CreateChannel(channel: channel, type: .messaging)) }
             // As a transaction of another node that stands still.
             let lock = Task.detached {
-                try postgres.run(
+                // It fails, for it is ended by others.
+                _ = try? postgres.run(
                     sql: [
                         "BEGIN",
-                        "SELECT pg_advisory_xact_lock_shared(\(AdvisoryLock.kind), \(AdvisoryLock.access)), pg_sleep(4)", "COMMIT",
+                        "SELECT pg_advisory_xact_lock_shared(\(AdvisoryLock.kind), \(AdvisoryLock.access)), \(Self.hold)",
                     ], in: database)
             }
             try await eventually("the lock is held") {
@@ -79,7 +95,6 @@ extension RealClusterTests {
                     ], in: database
                 ).isEmpty
             }
-            let started = ContinuousClock.now
             async let deactivated = root.call(DeactivateUser(user: "bob"))
             async let revoked = other.call(RevokeUserTokens(user: "cat"))
             var slowest = Duration.zero
@@ -92,12 +107,12 @@ extension RealClusterTests {
                 #expect(try await ann.answers(to: sends).replies.compactMap(\.error) == [])
                 slowest = max(slowest, ContinuousClock.now - round)
             }
-            // A change gives up after a second; before, each of the channels was taken for what is locked, one after another.
-            #expect(slowest < .seconds(3))
+            // A change gives up after a second; before, each of the channels was taken for what is locked, one after another for half a second.
+            #expect(slowest < .seconds(6))
+            try Self.letGo(database)
             #expect(try await deactivated.deactivatedAt != nil)
             #expect(try await revoked.userId == "cat")
-            #expect(ContinuousClock.now - started < .seconds(9))
-            _ = try await lock.value
+            await lock.value
             for socket in [ann, root, other] { await socket.close() }
             try await server.stop()
             postgres.giveBack(database)
@@ -115,18 +130,19 @@ extension RealClusterTests {
             let root = try await server.socket("root", role: .admin)
             try await root.call(PutChannelType(type: "old"))
             try await root.call(PutRole(role: "old", rank: 1, permissions: [.historyRead]))
+            // It commits once the change waits for it.
             let writing = Task.detached {
                 try postgres.run(
                     sql: [
-                        "BEGIN",
-                        "SELECT pg_advisory_xact_lock_shared(\(AdvisoryLock.kind), \(AdvisoryLock.access)), pg_sleep(1)", "COMMIT",
+                        "BEGIN", "SELECT pg_advisory_xact_lock_shared(\(AdvisoryLock.kind), \(AdvisoryLock.access))",
+                        RealClusterTests.waitForWaiter, "COMMIT",
                     ], in: database)
             }
             func isWriting() throws -> Bool {
                 try !postgres.run(
                     sql: [
                         """
-                        SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT pg_advisory%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()
+                        SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DO %pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()
                         AND datname = current_database()
                         """
                     ], in: database
@@ -149,9 +165,9 @@ extension RealClusterTests {
         @Test(
             "I23 a lock on one channel's row holds up that channel only, not longer than a second the others, and its order stays")
         func holdsOneChannel() async throws {
-            try await withLock(seconds: 3, patience: .seconds(10)) { ann, locked in
+            try await withLock(patience: .seconds(30)) { ann, letGo in
                 var waiting: [Int64] = []
-                var slowest = Duration.zero
+                var times: [Duration] = []
                 for number in 0..<12 {
                     waiting.append(
                         try await ann.post(SendMessage(channel: Self.held, clientId: ClientID("\(number)"), text: "hi")))
@@ -159,10 +175,12 @@ extension RealClusterTests {
                     let send = try await ann.post(SendMessage(channel: Self.free, clientId: ClientID("\(number)"), text: "hi"))
                     let answers = try await ann.answers(to: [send])
                     #expect(answers.replies.map(\.call) == [send])
-                    slowest = max(slowest, ContinuousClock.now - started)
+                    times.append(ContinuousClock.now - started)
                 }
-                #expect(ContinuousClock.now - locked < .seconds(3), "all of that while the row was held")
-                #expect(slowest < .seconds(1.5))
+                // All of that while the row was held. A lane waits for it for half a second: some didn't wait for that at all, and none much longer.
+                try letGo()
+                times.sort()
+                #expect(times[2] < .milliseconds(500) && times[11] < .seconds(5), "\(times)")
                 #expect(try await ann.answers(to: Set(waiting)).faults(of: "ann", waiting) == [])
                 let stored = try await ann.call(ListMessages(channel: Self.held, after: 0, limit: 100)).messages
                 #expect(stored.map(\.clientId.rawValue) == (0..<12).map { "\($0)" })
@@ -173,12 +191,13 @@ extension RealClusterTests {
             "I23 what waits for a lock for longer than --lock-timeout is refused, and what came after it in its order too or stored"
         )
         func givesUp() async throws {
-            try await withLock(seconds: 4, patience: .seconds(1)) { ann, locked in
+            try await withLock(patience: .seconds(1)) { ann, letGo in
                 let send = try await ann.post(SendMessage(channel: Self.held, clientId: "1", text: "hi"))
                 let refused = try await ann.answers(to: [send]).replies
                 #expect(refused.map(\.error?.code) == [.unavailable])
-                #expect(ContinuousClock.now - locked < .seconds(4))
                 try await ann.send(Self.free, "2")
+                // All of that while the row was held.
+                try letGo()
             }
         }
     }

@@ -367,6 +367,11 @@ struct ClusterPresenceTests {
         #expect(refusal?.field == "presenceTimeout")
     }
 
+    @Test("I18 a server waits 250 ms for other nodes, as its operators are told")
+    func standard() {
+        #expect(RoostServer.Configuration(dataDirectory: TemporaryDirectory.make()).gatherTimeout == .milliseconds(250))
+    }
+
     @Test("I18 a node that doesn't answer is waited for 250 ms and no longer; what nobody asks for any more is forgotten")
     func bounded() {
         let pair = Pair()

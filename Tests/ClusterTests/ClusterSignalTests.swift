@@ -114,13 +114,18 @@ extension RealClusterTests {
                 try await cluster.makeChannel("general", owner: "ann", members: ["bob"])
                 let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
                 for socket in [ann, bob] { try await socket.call(WatchChannel(channel: "general", limit: 0)) }
-                try await bob.call(StartTyping(channel: "general"))
-                #expect(try await Self.next(.typingChanged, ann).typing?.users == ["bob"])
-                let start = ContinuousClock.now
-                try await bob.call(LeaveChannel(channel: "general"))
-                while try await Self.next(.typingChanged, ann).typing?.users != [] {}
-                // By itself it would end ten seconds after it began.
-                #expect(ContinuousClock.now - start < .seconds(8))
+                // By itself it would end ten seconds after it began. A busy machine may take as long, but not each time.
+                var quickest = Duration.seconds(60)
+                for _ in 0..<5 where quickest > .seconds(5) {
+                    try await bob.call(JoinChannel(channel: "general"))
+                    try await bob.call(StartTyping(channel: "general"))
+                    while try await Self.next(.typingChanged, ann).typing?.users != ["bob"] {}
+                    let start = ContinuousClock.now
+                    try await bob.call(LeaveChannel(channel: "general"))
+                    while try await Self.next(.typingChanged, ann).typing?.users != [] {}
+                    quickest = min(quickest, ContinuousClock.now - start)
+                }
+                #expect(quickest <= .seconds(5))
             }
         }
 

@@ -99,12 +99,15 @@ extension RealClusterTests {
             }
             way.databaseProxy.setMode(.swallow)
             // A read of the database would take at least the five seconds after which a connection counts as lost.
-            let started = ContinuousClock.now
-            for _ in 0..<20 {
-                #expect(try await server.status("/livez") == 200)
-                #expect(try MetricsText(try await server.request("GET", "/metrics").body).value("roost_effects_dead") == 0)
+            var slowest = Duration.zero
+            for path in Array(repeating: ["/livez", "/metrics"], count: 20).joined() {
+                let started = ContinuousClock.now
+                let answer = try await server.request("GET", path)
+                slowest = max(slowest, ContinuousClock.now - started)
+                #expect(answer.status == 200)
+                if path == "/metrics" { #expect(try MetricsText(answer.body).value("roost_effects_dead") == 0) }
             }
-            #expect(ContinuousClock.now - started < .seconds(5))
+            #expect(slowest < .seconds(5))
             way.databaseProxy.setMode(.pass)
             try await server.stop()
             await way.stop()

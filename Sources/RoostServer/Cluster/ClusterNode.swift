@@ -34,7 +34,8 @@ final class ClusterNode: Delivery {
     /// Begins to receive, and starts the threads.
     init(
         node: NodeID, hub: Hub, bus: any Bus, database: any Database, readiness: Readiness,
-        presenceTimeout: Duration = ClusterPresence.timeoutStandard, logger: Logger
+        presenceTimeout: Duration = ClusterPresence.timeoutStandard,
+        gatherTimeout: Duration = ClusterPresence.gatherTimeoutStandard, logger: Logger
     ) throws {
         self.node = node
         self.hub = hub
@@ -42,7 +43,9 @@ final class ClusterNode: Delivery {
         self.database = database
         self.readiness = readiness
         self.logger = logger
-        clusterPresence = ClusterPresence(node: node, board: hub.board, timeout: presenceTimeout) { topic, message in
+        clusterPresence = ClusterPresence(
+            node: node, board: hub.board, timeout: presenceTimeout, gatherTimeout: gatherTimeout
+        ) { topic, message in
             // A message of ours always encodes.
             if let payload = try? JSONEncoder().encode(message) { bus.publish(Array(payload), to: topic) }
         }

@@ -16,7 +16,7 @@ final class ClusterPresence: Presence, Sendable {
     private static let askAgainMilliseconds: Int64 = 5000
     fileprivate static let interestMilliseconds: Int64 = 15_000
     /// How long a watcher's answer waits for the other nodes.
-    private static let gatherMilliseconds: Int64 = 250
+    static let gatherTimeoutStandard: Duration = .milliseconds(250)
     /// Changes within this time are sent together.
     private static let tellMilliseconds: Int64 = 100
     /// The most channels that are asked about without being watched here, since lists name them. Whoever may call an operation can name any ids: past these,
@@ -87,6 +87,7 @@ final class ClusterPresence: Presence, Sendable {
     private let node: NodeID
     private let board: PresenceBoard
     private let timeoutMilliseconds: Int64
+    private let gatherMilliseconds: Int64
     private let send: @Sendable (BusTopic, Message) -> Void
     private let state = Mutex(State())
     private let watchListener = Mutex<WatchListener?>(nil)
@@ -94,12 +95,13 @@ final class ClusterPresence: Presence, Sendable {
     private let questions = Mutex(NodeQuestions())
 
     init(
-        node: NodeID, board: PresenceBoard, timeout: Duration = timeoutStandard,
+        node: NodeID, board: PresenceBoard, timeout: Duration = timeoutStandard, gatherTimeout: Duration = gatherTimeoutStandard,
         send: @escaping @Sendable (BusTopic, Message) -> Void
     ) {
         self.node = node
         self.board = board
         timeoutMilliseconds = Int64(timeout / .milliseconds(1))
+        gatherMilliseconds = Int64(gatherTimeout / .milliseconds(1))
         self.send = send
     }
 
@@ -171,7 +173,7 @@ final class ClusterPresence: Presence, Sendable {
                 return (false, false)
             }
             guard !missing.isEmpty else { return (false, true) }
-            state.gathers[channel] = Gather(missing: missing, deadline: now + Self.gatherMilliseconds, waiting: [run])
+            state.gathers[channel] = Gather(missing: missing, deadline: now + gatherMilliseconds, waiting: [run])
             return (true, false)
         }
         if mustAsk { send(.nodes, .ask(channel, from: node)) }
@@ -234,7 +236,7 @@ final class ClusterPresence: Presence, Sendable {
         _ nodes: Set<NodeID>, expecting expected: NodeQuestions.Expected, at now: Int64,
         run: @escaping @Sendable ([NodeID: [UserID]]) -> Void
     ) -> Int64? {
-        questions.withLock { $0.ask(nodes, expecting: expected, deadline: now + Self.gatherMilliseconds, run: run) }
+        questions.withLock { $0.ask(nodes, expecting: expected, deadline: now + gatherMilliseconds, run: run) }
     }
 
     // MARK: Telling

@@ -36,6 +36,8 @@ public struct RoostServer: Service {
         public var lockTimeout: Duration = .seconds(10)
         /// How long another node may be silent before it and its users are considered gone: 2 to 60 seconds.
         public var presenceTimeout: Duration = .seconds(3)
+        /// How long an answer that shows who is online waits for the other nodes. Then it has what is known by then.
+        package var gatherTimeout: Duration = ClusterPresence.gatherTimeoutStandard
         /// Options of the whole app. All nodes of a cluster need the same.
         public var options = AppOptions()
         /// A JSON file with the operator's own channel types and roles, put into the database at each start: see ``Definitions``. Nil for

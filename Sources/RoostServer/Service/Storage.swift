@@ -40,7 +40,7 @@ struct Storage {
         logger.notice("This is node \(name).")
         return try ClusterNode(
             node: name, hub: hub, bus: try bus(), database: database, readiness: readiness,
-            presenceTimeout: configuration.presenceTimeout, logger: logger)
+            presenceTimeout: configuration.presenceTimeout, gatherTimeout: configuration.gatherTimeout, logger: logger)
     }
 
     private static func postgreSQL(

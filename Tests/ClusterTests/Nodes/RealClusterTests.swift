@@ -2,5 +2,15 @@
 import Testing
 
 /// Tests on real nodes, PostgreSQL and NATS: one after the other, for each takes all that the machine has.
-@Suite(.serialized) enum RealClusterTests {}
+@Suite(.serialized) enum RealClusterTests {
+    /// A statement that ends once another one waits for a lock of the same database, and after 20 seconds at the latest.
+    static let waitForWaiter = """
+        DO $$ BEGIN FOR number IN 1..2000 LOOP
+            PERFORM pg_stat_clear_snapshot();
+            EXIT WHEN EXISTS (SELECT 1 FROM pg_stat_activity
+                              WHERE datname = current_database() AND wait_event_type = 'Lock');
+            PERFORM pg_sleep(0.01);
+        END LOOP; END $$
+        """
+}
 #endif

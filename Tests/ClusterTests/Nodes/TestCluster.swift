@@ -48,6 +48,8 @@ final class TestCluster: Sendable {
         try await TestServer(directory: directory, options: options) {
             $0.database = database
             $0.bus = nats.url
+            // A node of a busy machine may take longer than one waits. What an answer without it has is shown by tests that have a clock of their own.
+            $0.gatherTimeout = .seconds(10)
             $0.effects = effects ?? $0.effects
             $0.pushSender = pushes
         }
