@@ -22,28 +22,28 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
 /// What is on the screen, and what a line that was typed does.
 @MainActor final class Screen {
     private let chat: Chat
-    private let channel: LiveChannel
-    let messages: MessageList
+    private var channel: LiveChannel
+    private(set) lazy var messages = channel.messages(around: .firstUnread)
     private let channels: ChannelList
     private var observed: [ObservationToken] = []
 
-    /// Joins as soon as there is a connection. A member who is offline reads on without.
+    /// Joins with the first connection, however late it comes. A member who is offline reads on without.
     init(_ chat: Chat, _ id: ChannelID) async {
-        var channel = chat.channel(id)
-        do {
-            try await chat.outbox.loaded()
-            try await channel.loaded()
-            print("· \(channel.channel?.displayName ?? "\(id)"): \(channel.unreadCount) unread; /help")
-            try await chat.connect(timeout: .seconds(2))
-            channel = try await chat.joinChannel(id)
-        } catch {
-            print("· \(error.localizedDescription)")
+        (self.chat, channel, channels) = (chat, chat.channel(id), chat.channels(matching: ChannelQuery()))
+        try? await chat.outbox.loaded()
+        try? await channel.loaded()
+        print("· \(channel.channel?.displayName ?? "\(id)"): \(channel.unreadCount) unread; /help")
+        observed = [chat.connection.observe { [weak self] in self?.show($0) }]
+        let joining = Task {
+            for await status in chat.connection.updates where status == .online { break }
+            do { channel = try await chat.joinChannel(id) } catch { print("· \(error.localizedDescription)") }
         }
-        (self.chat, self.channel, channels) = (chat, channel, chat.channels(matching: ChannelQuery()))
-        // It begins at the first message that wasn't read, of all that came meanwhile.
-        messages = channel.messages(around: .firstUnread)
-        observed = [messages.observe { [weak self] in self?.show($0) }, chat.connection.observe { [weak self] in self?.show($0) }]
-        // What is on this device is on the screen before a line is taken.
+        chat.start()
+        // The first attempt to connect succeeds, or says why it doesn't.
+        for await status in chat.connection.updates where status != .offline && status != .connecting { break }
+        if chat.connection.isOnline { await joining.value }
+        // It begins at the first message that wasn't read, of all that came meanwhile, and is on the screen before a line is taken.
+        observed.append(messages.observe { [weak self] in self?.show($0) })
         try? await messages.loaded()
         Task { [weak self, events = chat.events] in for await event in events { await self?.tellOfOtherChannel(event) } }
         if chat.outbox.isForAnotherServer { print("· Some of what you typed is for another server: /send-here") }

@@ -91,11 +91,10 @@ import Testing
 
         try await server.stop()
         let offline = try await type("later", "/edit sooner", "/delete", "now", "/hide", "/quit", as: "ann")
-        #expect(offline.contains("Ann: hello") && offline.contains { $0.hasPrefix("· There was no connection within 2") })
-        #expect(offline.contains { $0.hasPrefix("· waiting until ") })
+        #expect(offline.contains("Ann: hello") && offline.contains { $0.hasPrefix("· waiting until ") })
         #expect(offline.contains("Ann: later …") && offline.contains("Ann: now …"))
         // What was typed before is there in the next run, and what was hidden isn't listed.
-        let next = try await type("/list", "/outbox", "/quit", as: "ann")
+        let next = try await type("/list", "/outbox", "/quit", as: "ann").filter { !$0.hasPrefix("· waiting until ") }
         #expect(next.contains("Ann: now …") && !next.contains { $0.hasPrefix("· Everyone (") || $0.contains("later") })
         #expect(next.suffix(2) == ["· message.send: pending", "· channel.hide: pending"])
         server = try await TestServer(directory: directory) { $0.port = port }
