@@ -194,7 +194,7 @@ import Testing
         let tokens = Mailbox<Void>()
         let ann = Chat(url: server.url, user: "ann", configuration: .init(storage: .inMemory)) {
             tokens.put(())
-            return try await server.token("ann", expiresIn: 1.2)
+            return try await server.token("ann", expiresIn: 5)
         }
         try await ann.connect()
         for _ in 0..<3 { guard await tokens.next() != nil else { throw Missed("another token") } }

@@ -411,7 +411,7 @@ import Testing
     /// Cuts what comes into answers by their lengths, as a client has to.
     private static func answers(on connection: RawConnection, atLeast count: Int, untilClosed: Bool) async -> [TestServer.Answer] {
         var bytes: [UInt8] = []
-        while let more = await connection.receive(within: .seconds(10)) {
+        while let more = await connection.receive() {
             bytes += Array(more.readableBytesView)
             if !untilClosed, cut(bytes).count >= count { break }
         }

@@ -44,7 +44,7 @@ import Testing
             (cat, Self.frames(whole)), (phone, Self.frames(shown)), (tablet, Self.frames(shown)),
             (laptop, Self.frames(shown, isWatching: true)),
         ]
-        for (socket, frames) in expected { for frame in frames { #expect(await socket.next() == frame) } }
+        for (socket, frames) in expected { for frame in frames { #expect(await socket.nextText() == frame) } }
         try await server.stop()
     }
 
@@ -77,11 +77,11 @@ import Testing
     }
 
     /// The frames in which events reach a socket.
-    private static func frames(_ events: [Event], isWatching: Bool = false) -> [RawSocket.Incoming] {
+    private static func frames(_ events: [Event], isWatching: Bool = false) -> [String] {
         events.map { event in
             var json = JSONBytes()
             EventFrame(watching: isWatching, event: event).write(to: &json)
-            return .text(String(decoding: json.bytes, as: UTF8.self))
+            return String(decoding: json.bytes, as: UTF8.self)
         }
     }
 }

@@ -13,11 +13,7 @@ import Testing
     private func reply(to frame: String, _ socket: RawSocket) async throws -> JSONValue {
         try await socket.send(text: frame)
         while true {
-            let incoming = await socket.next()
-            guard case .text(let text) = incoming else {
-                if incoming == .ping { continue }
-                throw Missed("the reply to \(frame): \(incoming)")
-            }
+            guard let text = await socket.nextText() else { throw Missed("the reply to \(frame)") }
             let value = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
             if value["reply"] != nil { return value }
         }

@@ -21,7 +21,7 @@ import Testing
         socket.connection.post(bytes)
         var replies = 0
         var texts: [String] = []
-        while replies < 10_000, case .text(let text) = await socket.next() {
+        while replies < 10_000, let text = await socket.nextText() {
             if text.hasPrefix(#"{"reply""#) {
                 replies += 1
             } else if let event = try? JSONDecoder().decode(EventFrame.self, from: Data(text.utf8)).event {
@@ -51,7 +51,7 @@ import Testing
                 _ = try await sender.post(SendMessage(channel: "general", clientId: ClientID("c\(sent)"), text: text))
             }
             var replies = 0
-            while replies < 50, case .text(let frame) = await sender.next() { if frame.hasPrefix(#"{"reply""#) { replies += 1 } }
+            while replies < 50, let frame = await sender.nextText() { if frame.hasPrefix(#"{"reply""#) { replies += 1 } }
             let watched = try await sender.call(WatchChannel(channel: "general", limit: 1))
             if watched.online == 1 { break }
         }

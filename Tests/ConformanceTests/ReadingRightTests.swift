@@ -297,7 +297,7 @@ extension RawSocket {
             return String(decoding: json.bytes, as: UTF8.self)
         }
         while !events.isEmpty { _ = try await nextEvent() }
-        while case .text(let frame) = await next() {
+        while let frame = await nextText() {
             if text == nil, frame.contains(#""reply":\#(number),"#) { break }
             frames.append(frame)
             if let text, frame.contains(text) { break }

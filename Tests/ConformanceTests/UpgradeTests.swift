@@ -22,7 +22,7 @@ import Testing
     /// Returns what the server sends until a text contains the needle, or until it closes.
     private static func answer(_ connection: RawConnection, until needle: String) async -> String {
         var bytes: [UInt8] = []
-        while let more = await connection.receive(within: .seconds(5)) {
+        while let more = await connection.receive() {
             bytes += Array(more.readableBytesView)
             if String(decoding: bytes, as: UTF8.self).contains(needle) { break }
         }
@@ -187,7 +187,7 @@ import Testing
         let server = try await TestServer.shared()
         let connection = try await RawConnection.connect(port: server.port)
         try await connection.send(sequence.bytes)
-        let text = await connection.receiveAll(within: .seconds(2))
+        let text = await connection.receiveAll()
         let statuses = text.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }
         #expect(statuses == sequence.statuses)
         if statuses.last == 426 {

@@ -124,7 +124,7 @@ import Testing
         var refusals: [String: Int] = [:]
         // Those that are refused at once come first.
         for _ in 0..<30 {
-            guard case .text(let text) = await bob.next() else { throw Missed("a reply") }
+            guard let text = await bob.nextText() else { throw Missed("a reply") }
             for code in ["not_found", "rate_limited"] where text.contains(#""code":"\#(code)""#) { refusals[code, default: 0] += 1 }
         }
         #expect(refusals.values.reduce(0, +) == 30 && refusals.count == 2, "\(refusals)")

@@ -117,11 +117,11 @@ import Testing
         let killed = EffectProbe()
         killed.hang("under way")
         var settings = killed.settings
-        settings.performingTime = .seconds(1)
+        settings.performingTime = .seconds(20)
         let first = try await TestServer { [settings] in $0.effects = settings }
         try await first.perform { context in
             try context.later(EffectProbe.outside, key: "under way", at: context.now)
-            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 3000))
+            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 60_000))
         }
         try await Polling.value {
             killed.performedCounts["under way"]
@@ -134,6 +134,11 @@ import Testing
         let probe = EffectProbe()
         settings.performers = probe.settings.performers
         let second = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
+        // As if a minute had passed, by which the lease of what was under way is over too.
+        try await second.perform { context in
+            try context.transaction.execute(
+                "UPDATE effects SET due_at = due_at - 60000 WHERE kind = \(EffectProbe.outside.rawValue)")
+        }
         try await Polling.value {
             try await Self.ended(second)
         } until: {
@@ -241,7 +246,8 @@ import Testing
         let probe = EffectProbe()
         for number in 0..<4 { probe.hang("\(number)") }
         var settings = probe.settings
-        settings.performingTime = .seconds(1)
+        // Long enough for those that don't hang, on a busy machine too.
+        settings.performingTime = .seconds(3)
         settings.underWayMax = 4
         let server = try await TestServer { [settings] in $0.effects = settings }
         try await server.perform { context in

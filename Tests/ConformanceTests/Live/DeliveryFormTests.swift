@@ -47,7 +47,7 @@ import Testing
     private func forms(of text: String, at socket: RawSocket) async throws -> [Bool] {
         _ = try await socket.post(GetMe())
         var forms: [Bool] = []
-        while case .text(let frame) = await socket.next(), !frame.hasPrefix(#"{"reply""#) {
+        while let frame = await socket.nextText(), !frame.hasPrefix(#"{"reply""#) {
             if frame.contains(#""text":"\#(text)""#) { forms.append(frame.hasPrefix(#"{"watching":true"#)) }
         }
         return forms

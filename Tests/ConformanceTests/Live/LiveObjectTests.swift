@@ -30,11 +30,12 @@ import Testing
         try await wait("bob to type again") { !atAnn.users.isEmpty }
         mine.stopTyping()
         try await wait("bob to stop") { atAnn.users.isEmpty }
-        general.startTyping()
-        try await wait("ann to type") { own.users.map(\.id) == ["ann"] && onPhone.users.map(\.id) == ["ann"] }
-        await bob.disconnect()
-        try await wait("nobody to be known to type") { own.users.isEmpty }
-        #expect(onPhone.users.map(\.id) == ["ann"])
+        try await whileTyping(in: general) {
+            try await wait("ann to type") { own.users.map(\.id) == ["ann"] && onPhone.users.map(\.id) == ["ann"] }
+            await bob.disconnect()
+            try await wait("nobody to be known to type") { own.users.isEmpty }
+            #expect(onPhone.users.map(\.id) == ["ann"])
+        }
         // Without a connection it does nothing.
         mine.startTyping()
         mine.stopTyping()
@@ -58,14 +59,15 @@ import Testing
             // They are told again once their names are known.
             if heard.last != users.map(\.id) { heard.append(users.map(\.id)) }
         }
-        atBob.startTyping()
-        try await wait("bob to type") { typing.users.map(\.id) == ["bob"] }
-        try await atBob.addMembers(["cid"])
-        try await wait("the server's message") { general.lastMessage?.kind == .system }
-        try await wait("the channel") { atCid.currentUserMembership == .member }
-        // What is told next has come after the message, on each stage of the way.
-        atCid.startTyping()
-        try await wait("cid to type") { typing.users.count == 2 }
+        try await whileTyping(in: atBob) {
+            try await wait("bob to type") { typing.users.map(\.id) == ["bob"] }
+            try await atBob.addMembers(["cid"])
+            try await wait("the server's message") { general.lastMessage?.kind == .system }
+            try await wait("the channel") { atCid.currentUserMembership == .member }
+            // What is told next has come after the message, on each stage of the way.
+            atCid.startTyping()
+            try await wait("cid to type") { typing.users.count == 2 }
+        }
         #expect(heard == [[], ["bob"], ["bob", "cid"]])
         token.invalidate()
         try await server.stop()
@@ -76,6 +78,7 @@ import Testing
         let server = try await TestServer()
         let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
         for client in [ann, bob, cid] { try await client.connect() }
+        for client in [bob, cid] { try await client.outbox.loaded() }
         let general = try await ann.createChannel("general", users: ["bob", "cid"])
         let (atBob, atCid) = (bob.channel("general"), cid.channel("general"))
         try await wait("the channel") { atBob.currentUserMembership == .member && atCid.currentUserMembership == .member }
@@ -146,6 +149,7 @@ import Testing
         try await mine.markUnread(from: sent[1].seq)
         try await wait("two to be unread") { mine.unreadCount == 2 && atPhone.unreadCount == 2 }
 
+        try await bob.outbox.loaded()
         await bob.disconnect()
         try await mine.markRead()
         try await wait("none to be unread") { mine.unreadCount == 0 }

@@ -154,7 +154,7 @@ import Testing
         try await tablet.waitForPing()
         #expect(try await phone.call(MarkUnread(channel: "general", seq: sent.seq)).unreadCount == 1)
         // The mark makes no event, since the position is where it was: the connection is told all the same.
-        #expect(await tablet.next() == .text(#"{"readingEnded":{"channel":"general"}}"#))
+        #expect(await tablet.nextText() == #"{"readingEnded":{"channel":"general"}}"#)
         await tablet.answerPingsAgain()
         #expect(try await tablet.call(MarkRead(channel: "general", seq: sent.seq - 1)).unreadCount == 1)
         try await ann.send("general", "2")
@@ -204,6 +204,7 @@ import Testing
         try await wait("all to be read") { mine.unreadCount == 0 && atPhone.unreadCount == 0 }
         await bob.disconnect()
         #expect(mine.unreadCount == 0)
+        try await phone.outbox.loaded()
         try await atPhone.markUnread(from: first.seq)
         try await wait("the server to have it") { phone.outbox.entries.isEmpty && atPhone.unreadCount == 1 }
         try await bob.connect()

