@@ -146,9 +146,9 @@ public final class Chat: Sendable {
 
     /// Reads an answer off the caller's actor, which is the main one of most callers.
     @concurrent
-    private static func answer<Call: RoostAPI.Operation>(to operation: Call, _ reply: [UInt8]) async throws -> Call.Response {
+    private static func answer<Call: RoostAPI.Operation>(to operation: Call, _ answer: CallAnswer) async throws -> Call.Response {
         do {
-            return try ReplyResult<Call.Response>.decode(reply)
+            return try answer.decoded()
         } catch {
             throw RoostError(.internalError, "The answer couldn't be read: \(error)")
         }

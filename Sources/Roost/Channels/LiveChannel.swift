@@ -148,7 +148,7 @@ public final class LiveChannel: Identifiable {
         let (driver, id) = (chat.driver, id)
         Task { [weak self] in
             let answer = try? await driver.call(GetChannel(channel: id))
-            let view = answer.flatMap { try? ReplyResult<ChannelView>.decode($0) }
+            let view = answer.flatMap { try? $0.decoded(as: ChannelView.self) }
             self?.isAskingWhatReturned = false
             // Without an answer there is another occasion.
             if let view { self?.heard(view, since: end) }

@@ -137,12 +137,13 @@ extension Sync {
     private mutating func finish(_ purpose: Purpose, with result: Result<[UInt8], RoostError>) {
         switch (purpose, result) {
         case (.app(let token, let effect, _), .success(let bytes)):
-            guard !isEarly(effect, bytes) else {
-                earlyAnswers[token] = EarlyAnswer(effect: effect, bytes: bytes)
+            let answer = CachedAnswer(effect, bytes)
+            guard !isEarly(answer) else {
+                earlyAnswers[token] = EarlyAnswer(effect: effect, answer: answer, bytes: bytes)
                 return
             }
-            arrived(effect, bytes)
-            emit(.reply(token, result))
+            arrived(effect, answer)
+            reply(token, bytes, answer)
             endUnwantedWatches()
         case (.app(let token, let effect, _), .failure):
             if case .hold(let holder) = effect { watchHolders[holder] = nil }
@@ -166,16 +167,15 @@ extension Sync {
     // MARK: Answers before what was missed
 
     /// An answer with a channel of the user's, which can't be followed before what was missed is there: the streams belong to one moment.
-    struct EarlyAnswer: Hashable, Sendable {
+    struct EarlyAnswer: Sendable {
         var effect: CacheEffect
+        var answer: CachedAnswer
         var bytes: [UInt8]
     }
 
     /// Whether an answer brings a channel of the user's that isn't followed yet, while catching up.
-    private func isEarly(_ effect: CacheEffect, _ bytes: [UInt8]) -> Bool {
-        guard phase == .catchingUp, effect == .membership || effect == .channel,
-            let view = try? ReplyResult<ChannelView>.decode(bytes)
-        else { return false }
+    private func isEarly(_ answer: CachedAnswer) -> Bool {
+        guard phase == .catchingUp, case .channel(let view, _) = answer else { return false }
         return view.membership?.state == .member && saved.channels[view.channel.channelId] == nil
     }
 
@@ -184,29 +184,31 @@ extension Sync {
         let answers = earlyAnswers.sorted { $0.key < $1.key }
         earlyAnswers = [:]
         for (token, answer) in answers {
-            arrived(answer.effect, answer.bytes)
-            emit(.reply(token, .success(answer.bytes)))
+            arrived(answer.effect, answer.answer)
+            reply(token, answer.bytes, answer.answer)
         }
+    }
+
+    /// Answers a caller, who needn't read again what was read for the cache.
+    private mutating func reply(_ token: CallToken, _ bytes: [UInt8], _ answer: CachedAnswer) {
+        if let value = answer.value { readAnswers[token] = value }
+        emit(.reply(token, .success(bytes)))
     }
 
     // MARK: What answers bring
 
-    private mutating func arrived(_ effect: CacheEffect, _ bytes: [UInt8]) {
-        switch effect {
-        case .nothing, .arrival: break
-        case .membership, .channel:
-            guard let view = try? ReplyResult<ChannelView>.decode(bytes) else { return }
+    private mutating func arrived(_ effect: CacheEffect, _ answer: CachedAnswer) {
+        switch answer {
+        case .nothing: break
+        case .channel(let view, let mayHaveJoined):
             take(view.users ?? [])
-            channelArrived(view, mayHaveJoined: effect == .membership)
-        case .invitations:
-            guard let page = try? ReplyResult<Page<InvitationEntry>>.decode(bytes) else { return }
+            channelArrived(view, mayHaveJoined: mayHaveJoined)
+        case .invitations(let page):
             let writes = page.items.flatMap { invitationWrites([$0.invitation], channel: $0.channel) }
             if !writes.isEmpty { emit(.store(writes)) }
             take(page.users ?? [])
-        case .users:
-            if let users = try? ReplyResult<NamedUsers>.decode(bytes).users { take(users) }
-        case .watchAll(let ended):
-            guard let page = try? ReplyResult<Page<ChannelView>>.decode(bytes) else { return }
+        case .users(let users): take(users)
+        case .channels(let page, let ended):
             recheckUsers(watching: page.items.filter { $0.isWatched(except: ended) }.map { ($0.channel, $0.membership) })
             take(page.users ?? [])
             for view in page.items {
@@ -217,27 +219,25 @@ extension Sync {
                 }
                 channelArrived(view, mayHaveJoined: false)
             }
-        case .watch(let channel):
-            let state = try? ReplyResult<WatchedChannel>.decode(bytes)
-            watched.insert(state?.channel.channelId ?? channel)
-            if let state {
-                recheckUsers(watching: [(state.channel, state.membership)])
-                arrived(state)
-            }
-            emit(.watching(state?.channel.channelId ?? channel))
-        case .watchEnded: if let state = try? ReplyResult<WatchedChannel>.decode(bytes) { arrived(state) }
-        case .hold(let holder):
-            guard let state = try? ReplyResult<WatchedChannel>.decode(bytes) else { return }
-            // The object may be gone.
-            if watchHolders[holder] == nil {
-                endingWatches.insert(state.channel.channelId)
-            } else {
-                watchHolders[holder] = state.channel.channelId
-            }
-            recheckUsers(watching: [(state.channel, state.membership)])
-            arrived(state)
-            emit(.watching(state.channel.channelId))
+        case .unreadableWatch(let channel):
+            watched.insert(channel)
+            emit(.watching(channel))
+        case .watched(let state): watchArrived(state, effect)
         }
+    }
+
+    private mutating func watchArrived(_ state: WatchedChannel, _ effect: CacheEffect) {
+        let id = state.channel.channelId
+        switch effect {
+        case .watch: watched.insert(id)
+        case .hold(let holder):
+            // The object may be gone.
+            if watchHolders[holder] == nil { endingWatches.insert(id) } else { watchHolders[holder] = id }
+        default: return arrived(state)
+        }
+        recheckUsers(watching: [(state.channel, state.membership)])
+        arrived(state)
+        emit(.watching(id))
     }
 
     private mutating func arrived(_ state: WatchedChannel) {

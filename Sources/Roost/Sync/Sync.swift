@@ -112,6 +112,8 @@ struct Sync: Sendable {
     var calls: [Int64: Purpose] = [:]
     /// Answers that came before what was missed, and wait for it.
     var earlyAnswers: [CallToken: EarlyAnswer] = [:]
+    /// What was read of answers that are on their way to their callers.
+    var readAnswers: [CallToken: any Sendable] = [:]
 
     // History.
     var loads: [HistoryPlace: HistoryLoad] = [:]

@@ -76,7 +76,9 @@ extension SyncDriver {
         case .close: close()
         case .store, .sendAhead: break
         case .outbox, .kept, .noted: break
-        case .reply(let token, let result): replies.removeValue(forKey: token)?.resume(with: result.mapError { $0 })
+        case .reply(let token, let result):
+            let value = machine?.readAnswers.removeValue(forKey: token)
+            replies.removeValue(forKey: token)?.resume(with: result.map { CallAnswer(bytes: $0, value: value) }.mapError { $0 })
         case .settled(let key, let result): settle(key, result)
         case .repeated(let edit):
             let message = try? await files().store.read { try $0.message(edit.message, in: edit.channel) }

@@ -124,14 +124,14 @@ extension SyncDriver {
         takeWaiting(for: token)?.resume(throwing: RoostError(.notConnected, message))
     }
 
-    /// Calls an operation that is within its limits. Returns the frame of the reply.
-    nonisolated(nonsending) func call(_ operation: any RoostAPI.Operation) async throws -> [UInt8] {
+    /// Calls an operation that is within its limits.
+    nonisolated(nonsending) func call(_ operation: any RoostAPI.Operation) async throws -> CallAnswer {
         let turn = order.take()
         return try await answer(turn) { .call($0, operation) }
     }
 
-    /// Watches a channel until the holder is released. Returns the frame of the reply.
-    nonisolated(nonsending) func hold(_ channel: ChannelID, by holder: Int64) async throws -> [UInt8] {
+    /// Watches a channel until the holder is released.
+    nonisolated(nonsending) func hold(_ channel: ChannelID, by holder: Int64) async throws -> CallAnswer {
         try await answer(order.take()) { .hold($0, channel, by: holder) }
     }
 
@@ -173,7 +173,7 @@ extension SyncDriver {
 
     private func answer(
         _ turn: CallOrder.Turn, _ input: @Sendable (CallToken) -> Sync.Input
-    ) async throws -> [UInt8] {
+    ) async throws -> CallAnswer {
         do {
             try await turn.comes()
             _ = try await prepare()
@@ -200,7 +200,7 @@ extension SyncDriver {
     }
 
     /// Gives the machine an input, and has its answer resume a caller: at once if the chat has ended, where nothing answers.
-    private func ask(_ input: Sync.Input, for token: CallToken, _ continuation: CheckedContinuation<[UInt8], any Error>) {
+    private func ask(_ input: Sync.Input, for token: CallToken, _ continuation: CheckedContinuation<CallAnswer, any Error>) {
         guard !hasEnded else { return continuation.resume(throwing: Self.loggedOut) }
         replies[token] = continuation
         submit(input)

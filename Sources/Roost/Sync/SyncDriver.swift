@@ -103,7 +103,7 @@ actor SyncDriver {
     // The waiting callers.
     var lastToken: CallToken = 0
     var arrivalRules = ArrivalRules()
-    var replies: [CallToken: CheckedContinuation<[UInt8], any Error>] = [:]
+    var replies: [CallToken: CheckedContinuation<CallAnswer, any Error>] = [:]
     /// Those of a connection that begins once the files are open.
     var openingConnections: [CallToken: CheckedContinuation<Void, any Error>] = [:]
     var connecting: [CallToken: CheckedContinuation<Void, any Error>] = [:]

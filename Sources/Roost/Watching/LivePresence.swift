@@ -134,6 +134,6 @@ private final class WatchHold: Sendable {
     }
 
     func watch(_ channel: ChannelID) async throws -> WatchedChannel {
-        try ReplyResult<WatchedChannel>.decode(try await driver.hold(channel, by: number))
+        try await driver.hold(channel, by: number).decoded()
     }
 }

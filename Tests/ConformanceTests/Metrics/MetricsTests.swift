@@ -36,12 +36,12 @@ import Testing
         #expect(fresh.families.map(\.name) == MetricCatalog.all.map(\.name))
         let sockets = try await makeTraffic(on: server)
         // That a connection has ended is counted a moment after its client knows. The one that asks is there.
-        let page = try await Polling.value {
-            try await server.metrics()
-        } until: {
-            $0.value("roost_socket_closes_total", ["code": "4001"]) == 1 && $0.value("roost_sockets") == 3
-                && $0.value("roost_connections", ["state": "http"]) == 1
+        func hasEnded(_ page: MetricsText) -> Bool {
+            let closed: Double? = page.value("roost_socket_closes_total", ["code": "4001"])
+            let (sockets, requests) = (page.value("roost_sockets"), page.value("roost_connections", ["state": "http"]))
+            return closed == 1 && sockets == 3 && requests == 1
         }
+        let page = try await Polling.value { try await server.metrics() } until: { hasEnded($0) }
         #expect(page.families.map(\.name) == MetricCatalog.all.map(\.name))
 
         func counts(_ series: [(String, [String: String])]) -> [Double?] { series.map { page.value($0, $1) } }

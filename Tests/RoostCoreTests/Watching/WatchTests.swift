@@ -258,7 +258,7 @@ struct WatchTests {
         let talk = WatchChannel(channel: "talk", create: CreateChannel(type: .conversation, users: ["ann", "bob"]))
         let shut = WatchChannel(channel: "shut", create: CreateChannel(policy: PolicyChanges(read: .nobody)))
         var runs = 0
-        try world.batch {
+        try world.batch { () throws in
             runs += 1
             #expect(try world.code(talk, as: "root", role: .service, connection: 1) == .notFound)
             #expect(try world.code(shut, as: "root", role: .admin, connection: 1) == .kindForbids)

@@ -1,0 +1,57 @@
+import RoostAPI
+
+/// The answer to a call of the app's: its frame, and what the machine has read of it already.
+struct CallAnswer: Sendable {
+    var bytes: [UInt8]
+    /// The answer's value, if the machine had to know it.
+    var value: (any Sendable)?
+
+    /// Returns the value, which is read of the frame only if the machine hasn't.
+    ///
+    /// - Throws: What reading throws.
+    func decoded<Value: Decodable & Sendable>(as type: Value.Type = Value.self) throws -> Value {
+        if let value = value as? Value { return value }
+        return try ReplyResult<Value>.decode(bytes)
+    }
+}
+
+extension Sync {
+    /// What an answer has for the cache, read once.
+    enum CachedAnswer {
+        case nothing
+        case channel(ChannelView, mayHaveJoined: Bool)
+        case invitations(Page<InvitationEntry>)
+        case users([UserSummary])
+        case channels(Page<ChannelView>, exceptEnded: Set<ChannelID>)
+        case watched(WatchedChannel)
+        /// The channel of the call is watched from now on all the same.
+        case unreadableWatch(ChannelID)
+
+        init(_ effect: CacheEffect, _ bytes: [UInt8]) {
+            func read<Value: Decodable>(_ value: Value.Type) -> Value? { try? ReplyResult<Value>.decode(bytes) }
+            self = .nothing
+            switch effect {
+            case .nothing, .arrival: break
+            case .membership, .channel:
+                if let view = read(ChannelView.self) { self = .channel(view, mayHaveJoined: effect == .membership) }
+            case .invitations: if let page = read(Page<InvitationEntry>.self) { self = .invitations(page) }
+            case .users: if let users = read(NamedUsers.self)?.users { self = .users(users) }
+            case .watchAll(let ended): if let page = read(Page<ChannelView>.self) { self = .channels(page, exceptEnded: ended) }
+            case .watch(let channel):
+                if let state = read(WatchedChannel.self) { self = .watched(state) } else { self = .unreadableWatch(channel) }
+            case .watchEnded, .hold: if let state = read(WatchedChannel.self) { self = .watched(state) }
+            }
+        }
+
+        /// The value of the whole answer; nil if not all of it was read.
+        var value: (any Sendable)? {
+            switch self {
+            case .channel(let view, _): view
+            case .invitations(let page): page
+            case .channels(let page, _): page
+            case .watched(let state): state
+            case .nothing, .users, .unreadableWatch: nil
+            }
+        }
+    }
+}
