@@ -1,5 +1,6 @@
 #include "LogFrames.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,17 @@ static _Thread_local int last_damage_kind;
 static _Thread_local uint32_t last_damage_page;
 
 static sqlite3_file *below(sqlite3_file *file) { return (sqlite3_file *)((File *)file + 1); }
+
+/// Writes to the file below. The system's VFS tells a full disk from a broken one, but takes a quota that is used up for a broken one. That is a full
+/// disk too: nothing is wrong with what was written before.
+static int write_below(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
+    sqlite3_file *real = below(file);
+    int result = real->pMethods->xWrite(real, buffer, count, offset);
+    if (result != SQLITE_IOERR_WRITE) return result;
+    int error = 0;
+    if (real->pMethods->xFileControl(real, SQLITE_FCNTL_LAST_ERRNO, &error) != SQLITE_OK) return result;
+    return error == EDQUOT ? SQLITE_FULL : result;
+}
 
 // MARK: Checksums
 
@@ -142,17 +154,15 @@ static int read_database(sqlite3_file *file, void *buffer, int count, sqlite3_in
 
 static int write_database(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
     File *own = (File *)file;
-    if (count != ROOST_PAGE_SIZE || offset % ROOST_PAGE_SIZE != 0) {
-        return below(file)->pMethods->xWrite(below(file), buffer, count, offset);
-    }
+    if (count != ROOST_PAGE_SIZE || offset % ROOST_PAGE_SIZE != 0) return write_below(file, buffer, count, offset);
     // A checkpoint writes pages by number, so that the first page of a converted file comes before all others.
     if (offset == 0) own->has_checksums = reserves_bytes(buffer);
-    if (!own->has_checksums) return below(file)->pMethods->xWrite(below(file), buffer, count, offset);
+    if (!own->has_checksums) return write_below(file, buffer, count, offset);
     unsigned char page[ROOST_PAGE_SIZE];
     memcpy(page, buffer, ROOST_PAGE_SIZE - ROOST_RESERVED_BYTES);
     uint64_t sum = page_checksum(page, (uint32_t)(offset / ROOST_PAGE_SIZE) + 1);
     for (int index = 0; index < 8; index++) page[ROOST_PAGE_SIZE - ROOST_RESERVED_BYTES + index] = (unsigned char)(sum >> 8 * index);
-    return below(file)->pMethods->xWrite(below(file), page, ROOST_PAGE_SIZE, offset);
+    return write_below(file, page, ROOST_PAGE_SIZE, offset);
 }
 
 // MARK: Frames of the log
@@ -203,16 +213,14 @@ static void note_log_write(File *own, const unsigned char *bytes, int count, sql
 // connections only look for frames of transactions that have ended.
 
 static int write_joined(File *own) {
-    sqlite3_file *real = below(&own->base);
     if (own->joined_count == 0) return SQLITE_OK;
     int count = own->joined_count;
     // What couldn't be written belongs to a transaction that SQLite rolls back.
     own->joined_count = 0;
-    return real->pMethods->xWrite(real, own->joined, count, own->joined_offset);
+    return write_below(&own->base, own->joined, count, own->joined_offset);
 }
 
 static int write_log(File *own, const void *buffer, int count, sqlite3_int64 offset) {
-    sqlite3_file *real = below(&own->base);
     int is_header = count == frame_header_size && offset >= log_header_size && (offset - log_header_size) % frame_size == 0;
     int follows = own->joined_count > 0 && offset == own->joined_offset + own->joined_count
         && own->joined_count + count <= joined_frames * frame_size;
@@ -220,7 +228,7 @@ static int write_log(File *own, const void *buffer, int count, sqlite3_int64 off
         int result = write_joined(own);
         if (result != SQLITE_OK) return result;
         if (is_header && own->joined == NULL) own->joined = malloc(joined_frames * frame_size);
-        if (!is_header || own->joined == NULL) return real->pMethods->xWrite(real, buffer, count, offset);
+        if (!is_header || own->joined == NULL) return write_below(&own->base, buffer, count, offset);
         own->joined_offset = offset;
     }
     memcpy(own->joined + own->joined_count, buffer, (size_t)count);
@@ -253,7 +261,7 @@ static int file_read(sqlite3_file *file, void *buffer, int count, sqlite3_int64 
 static int file_write(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
     File *own = (File *)file;
     if (own->kind == kind_database) return write_database(file, buffer, count, offset);
-    if (own->kind != kind_log) return below(file)->pMethods->xWrite(below(file), buffer, count, offset);
+    if (own->kind != kind_log) return write_below(file, buffer, count, offset);
     note_log_write(own, buffer, count, offset);
     return write_log(own, buffer, count, offset);
 }

@@ -1,6 +1,7 @@
 #include "CFaultVFS.h"
 #include "PowerCut.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@ enum { faults_max = 64 };
 enum { keeps_synced = 100 };
 
 static struct {
-    int is_on, operation, code, passes, is_short, failures;
+    int is_on, operation, code, error, passes, is_short, failures;
     char ending[512];
 } faults[faults_max];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -20,6 +21,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 typedef struct File {
     sqlite3_file base;
     char *path;
+    /// The error number of the system for the last operation that failed; 0 if the fault had none.
+    int last_error;
 } File;
 
 static sqlite3_file *below(sqlite3_file *file) { return (sqlite3_file *)((File *)file + 1); }
@@ -39,18 +42,20 @@ static int failure(sqlite3_file *file, int operation, int *is_short) {
         faults[index].failures++;
         *is_short = faults[index].is_short;
         code = faults[index].code;
+        ((File *)file)->last_error = faults[index].error;
     }
     pthread_mutex_unlock(&lock);
     return code;
 }
 
-int fault_begin(const char *path_ending, int operation, int code, int passes, int is_short) {
+static int begin(const char *path_ending, int operation, int code, int error, int passes, int is_short) {
     int found = -1;
     pthread_mutex_lock(&lock);
     for (int index = 0; index < faults_max && found < 0; index++) {
         if (faults[index].is_on) continue;
         faults[index].operation = operation;
         faults[index].code = code;
+        faults[index].error = error;
         faults[index].passes = passes;
         faults[index].is_short = is_short;
         faults[index].failures = 0;
@@ -60,6 +65,14 @@ int fault_begin(const char *path_ending, int operation, int code, int passes, in
     }
     pthread_mutex_unlock(&lock);
     return found;
+}
+
+int fault_begin(const char *path_ending, int operation, int code, int passes, int is_short) {
+    return begin(path_ending, operation, code, 0, passes, is_short);
+}
+
+int fault_begin_write_error(const char *path_ending, int error, int passes, int is_short) {
+    return begin(path_ending, fault_write, error == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE, error, passes, is_short);
 }
 
 int fault_keep_synced(const char *path_ending) { return fault_begin(path_ending, keeps_synced, SQLITE_ERROR, 0, 0); }
@@ -127,6 +140,10 @@ static int file_lock(sqlite3_file *file, int level) { return below(file)->pMetho
 static int file_unlock(sqlite3_file *file, int level) { return below(file)->pMethods->xUnlock(below(file), level); }
 static int file_check(sqlite3_file *file, int *result) { return below(file)->pMethods->xCheckReservedLock(below(file), result); }
 static int file_control(sqlite3_file *file, int operation, void *argument) {
+    if (operation == SQLITE_FCNTL_LAST_ERRNO && ((File *)file)->last_error != 0) {
+        *(int *)argument = ((File *)file)->last_error;
+        return SQLITE_OK;
+    }
     return below(file)->pMethods->xFileControl(below(file), operation, argument);
 }
 static int file_sector(sqlite3_file *file) { return below(file)->pMethods->xSectorSize(below(file)); }

@@ -15,6 +15,12 @@ enum fault_operation { fault_read = 1, fault_write = 2, fault_sync = 3 };
 /// - Returns: a number for `fault_end`; -1 if there are too many.
 int fault_begin(const char *path_ending, int operation, int code, int passes, int is_short);
 
+/// The next write of a file whose path ends so fails as it does in SQLite's own VFS if the system's call fails with an error number, and all further
+/// ones do too: with `ENOSPC` as SQLITE_FULL, with any other as SQLITE_IOERR_WRITE.
+///
+/// - Returns: a number for `fault_end`; -1 if there are too many.
+int fault_begin_write_error(const char *path_ending, int error, int passes, int is_short);
+
 /// - Returns: how often it has failed.
 int fault_end(int fault);
 

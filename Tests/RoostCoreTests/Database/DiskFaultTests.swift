@@ -58,15 +58,16 @@ struct DiskFaultTests {
     }
 
     @Test(
-        "I1 a log that can't grow refuses its transaction, half of it written or not, and nothing else", arguments: [false, true])
-    func fullDisk(isShort: Bool) throws {
+        "I1 a log that can't grow, on a full disk or by a quota, refuses its transaction, half of it written or not, and nothing else",
+        arguments: [false, true], [ENOSPC, EDQUOT])
+    func fullDisk(isShort: Bool, error: Int32) throws {
         try inDirectory { directory in
             let database = try open(directory)
             try insert("before", into: database)
             for passes in Int32(0)..<12 {
                 // More than a dozen writes of 31 pages.
-                let fault = fault_begin(
-                    "\(directory.lastPathComponent)/roost.sqlite-wal", Int32(fault_write.rawValue), 13, passes, isShort ? 1 : 0)
+                let fault = fault_begin_write_error(
+                    "\(directory.lastPathComponent)/roost.sqlite-wal", error, passes, isShort ? 1 : 0)
                 #expect(kind { try insert("lost", String(repeating: "x", count: 2_000_000), into: database) } == .transaction)
                 #expect(fault_end(fault) > 0)
                 try insert("after \(passes)", into: database)
@@ -82,6 +83,16 @@ struct DiskFaultTests {
         }
     }
 
+    @Test("I1 a write of the log that fails for another reason ends the process")
+    func brokenDisk() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            let fault = fault_begin_write_error("\(directory.lastPathComponent)/roost.sqlite-wal", EIO, 0, 0)
+            #expect(kind { try insert("lost", into: database) } == .fatal)
+            #expect(fault_end(fault) > 0)
+        }
+    }
+
     @Test("a commit of up to 31 pages is one write of the log")
     func oneWrite() throws {
         try inDirectory { directory in
@@ -94,12 +105,14 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("I1 a full disk holds a checkpoint up, and doesn't end the server, beside the lane or on it", arguments: [true, false])
-    func fullDiskAtCheckpoint(isBesideLane: Bool) throws {
+    @Test(
+        "I1 a full disk or a quota that is used up holds a checkpoint up, and doesn't end the server, beside the lane or on it",
+        arguments: [true, false], [ENOSPC, EDQUOT])
+    func fullDiskAtCheckpoint(isBesideLane: Bool, error: Int32) throws {
         try inDirectory { directory in
             let database = try open(directory)
             for number in 0..<70 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
-            let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_write.rawValue), 13, 0, 0)
+            let fault = fault_begin_write_error("\(directory.lastPathComponent)/roost.sqlite", error, 0, 0)
             #expect(try checkpoint(database, isBesideLane: isBesideLane)?.isComplete == false)
             #expect(fault_end(fault) > 0)
             for number in 70..<90 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
