@@ -3,6 +3,7 @@
 #endif
 #include "CPageVFS.h"
 
+#include <errno.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <fcntl.h>
@@ -31,12 +32,22 @@ void roost_lower_priority(void) {
 #endif
 }
 
-void roost_write_behind(int descriptor) {
+int roost_write_behind(int descriptor) {
 #ifdef __linux__
     // Unlike fsync, this has no other file's commit wait for this one's bytes.
-    sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE);
+    if (sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE) == 0) return 0;
+    // Where the system lets nobody call it, nothing was done, and no error was taken away from the fsync to come.
+    return errno == ENOSYS || errno == EPERM ? 0 : errno;
 #else
-    fsync(descriptor);
+    return fsync(descriptor) == 0 ? 0 : errno;
+#endif
+}
+
+void roost_drop_cache(int descriptor) {
+#ifdef __linux__
+    posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+#else
+    (void)descriptor;
 #endif
 }
 

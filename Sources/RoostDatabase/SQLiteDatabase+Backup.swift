@@ -24,9 +24,13 @@ extension SQLiteDatabase {
     /// Copies the database, as it is when this returns, into a new file while operations continue.
     ///
     /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: writes made meanwhile are part
-    /// of the copy too, and no reader holds up a checkpoint. A damaged page ends it. From then on the thread has a lower priority, for checking the copy.
+    /// of the copy too, and no reader holds up a checkpoint. A damaged page ends it, and so does a disk that refuses a part of the copy. From then on the
+    /// thread has a lower priority, for checking the copy.
     /// - Throws: ``DatabaseFailure``.
-    public func copy(to path: String) throws {
+    public func copy(to path: String) throws { try copy(to: path, writeBehind: roost_write_behind) }
+
+    /// - Parameter writeBehind: Has the disk write what was copied so far, and returns 0 or an error number. Tests have one that fails.
+    package func copy(to path: String, writeBehind: (_ descriptor: Int32) -> Int32) throws {
         copying.wait()
         defer { copying.signal() }
         guard !isClosed.load(ordering: .acquiring) else {
@@ -46,7 +50,7 @@ extension SQLiteDatabase {
         for pragma in ["PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"] {
             guard sqlite3_exec(copy, pragma, nil, nil, nil) == SQLITE_OK else { throw Self.failure(copy) }
         }
-        try run(Backup(copy), into: descriptor)
+        try run(Backup(copy), into: descriptor, writeBehind: writeBehind)
         guard fsync(descriptor) == 0 else { throw DatabaseFailure.system("Can't sync \(path)") }
         // Whoever checks the copy gives way to the server. The copying itself mustn't: it has the writer's connection, and the lane would wait for a thread
         // that gets the rest of a busy machine.
@@ -60,7 +64,7 @@ extension SQLiteDatabase {
         init(_ copy: OpaquePointer) { self.copy = copy }
     }
 
-    private func run(_ backup: Backup, into descriptor: Int32) throws {
+    private func run(_ backup: Backup, into descriptor: Int32, writeBehind: (Int32) -> Int32) throws {
         try writer.writeWithoutTransaction { database in
             backup.process = sqlite3_backup_init(backup.copy, "main", database.sqliteConnection, "main")
             guard backup.process != nil else { throw Self.failure(backup.copy) }
@@ -68,16 +72,19 @@ extension SQLiteDatabase {
         var code = SQLITE_OK
         var steps = 0
         var stepsMax = Int.max
+        var refusal: Int32 = 0
         repeat {
             (code, stepsMax) = writer.unsafeReentrantStep(backup.process, Self.pagesInStep)
             steps += 1
-            if steps.isMultiple(of: Self.stepsInWrite) { roost_write_behind(descriptor) }
+            if steps.isMultiple(of: Self.stepsInWrite) { refusal = writeBehind(descriptor) }
             if code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED { Thread.sleep(forTimeInterval: Self.pause) }
         } while (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED)
-            && steps < stepsMax && !isClosed.load(ordering: .acquiring)
+            && refusal == 0 && steps < stepsMax && !isClosed.load(ordering: .acquiring)
         let failure = writer.writeWithoutTransaction { _ -> DatabaseFailure? in
             let ended = sqlite3_backup_finish(backup.process)
             backup.process = nil
+            // The system has told this descriptor of it, and the fsync at the end would hear nothing more.
+            if refusal != 0 { return DatabaseFailure.system("The copy of the database couldn't be written", refusal) }
             if code == SQLITE_DONE, ended == SQLITE_OK { return nil }
             // Every step went well, and there were too few of them.
             if code == SQLITE_OK {
@@ -93,11 +100,12 @@ extension SQLiteDatabase {
         if let failure { throw failure }
     }
 
-    /// Reads a copy back: every page's checksum, every table and index, and the counters against a recount.
+    /// Reads a copy back, from the disk: every page's checksum, every table and index, and the counters against a recount.
     ///
     /// - Throws: ``DamagedFiles`` if anything doesn't match.
     public static func verify(copy path: String) throws -> DatabaseCopy {
         try SQLiteStart.register(base: nil)
+        dropCache(of: path)
         let (pages, checksum) = try readPages(of: path)
         var configuration = Configuration()
         configuration.label = "roost.copy"
@@ -125,6 +133,14 @@ extension SQLiteDatabase {
             return mode
         }
         guard mode == "delete" else { throw DatabaseFailure(message: "\(path) is in use.", kind: .fatal) }
+    }
+
+    /// Has a copy read from the disk: what was written a moment ago is in the system's memory too, which says nothing of the disk.
+    private static func dropCache(of path: String) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        roost_drop_cache(descriptor)
+        Foundation.close(descriptor)
     }
 
     private static func readPages(of path: String) throws -> (pages: Int64, checksum: String) {

@@ -159,8 +159,10 @@ final class StateFile: Sendable {
 }
 
 extension DatabaseFailure {
-    /// A call of the system that failed: with what `errno` says.
-    static func system(_ what: String) -> DatabaseFailure {
-        DatabaseFailure(message: "\(what): \(String(cString: strerror(errno))).", kind: .fatal)
+    /// A call of the system that failed: with what `errno` says, or another error number.
+    static func system(_ what: String, _ code: Int32 = errno) -> DatabaseFailure {
+        DatabaseFailure(
+            message: "\(what): \(String(cString: strerror(code))).", kind: .fatal,
+            obstacle: code == ENOSPC || code == EDQUOT ? .fullDisk : nil)
     }
 }

@@ -109,7 +109,14 @@ void roost_name_thread(const char *name);
 void roost_lower_priority(void);
 
 /// Has the system write what a file has in memory to the disk, and waits only for what it was told to write before. Keeps nothing safe.
-void roost_write_behind(int descriptor);
+///
+/// - Returns: 0, or an error number, as that of a disk that refused what was written before. The system tells each descriptor of it once: an fsync of this
+///   one succeeds afterwards, and the file isn't whole.
+int roost_write_behind(int descriptor);
+
+/// Has the system let go of what it has in memory of a file that is on disk, so that reading it reads the disk. On systems without such a call it does
+/// nothing.
+void roost_drop_cache(int descriptor);
 
 /// Gives large blocks back to the system when they are freed.
 void roost_return_memory(void);

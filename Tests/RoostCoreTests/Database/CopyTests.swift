@@ -1,0 +1,36 @@
+import Foundation
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// Copies of a database in use, which backups are made from.
+@Suite("Copies of the database")
+struct CopyTests {
+    @Test(
+        "I24 a copy fails if its disk refuses a part of it on the way, which the system tells only once, and not again at the end",
+        arguments: [EIO, ENOSPC])
+    func refusedPart(error: Int32) throws {
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let database = try SQLiteDatabase(directory: directory)
+        func insert(_ name: String) throws {
+            let value = String(repeating: "x", count: 500_000)
+            try database.write(lane: 0) { _ = try $0.execute("INSERT INTO settings (name, value) VALUES (\(name), \(value))") }
+        }
+        for number in 0..<6 { try insert("before \(number)") }
+        var calls = 0
+        let failure = #expect(throws: DatabaseFailure.self) {
+            try database.copy(to: directory.appending(path: "refused").path) { _ in
+                calls += 1
+                return calls == 2 ? error : 0
+            }
+        }
+        #expect(calls == 2)
+        #expect(failure?.message == "The copy of the database couldn't be written: \(String(cString: strerror(error))).")
+        let obstacle: DatabaseFailure.Obstacle? = error == ENOSPC ? .fullDisk : nil
+        #expect(failure?.obstacle == obstacle)
+        // The server goes on.
+        try insert("after")
+    }
+}
