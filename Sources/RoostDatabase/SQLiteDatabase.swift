@@ -67,10 +67,12 @@ public final class SQLiteDatabase: Database {
     ///   - base: The VFS that the files are reached through, nil for the system's. Tests have one that fails.
     ///   - checkpointFrames: The frames of the log at which it is written into the database, whoever waits.
     ///   - checksMemory: Keeps between reads whatever it can, however little it saves, and compares it with what statements read.
+    ///   - writeState: Writes a slot of `roost.state`, see `StateFile.Write`. Tests have one that fails.
     ///   - clock: The machine's unless a simulation has its own.
     package init(
         directory: URL, acceptsDataLoss: Bool, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, base: String?,
         checkpointFrames: Int32 = Checkpoints.logFrames, checksMemory: Bool = false,
+        writeState: @escaping @Sendable ([UInt8], Int, Int32) -> Int32 = { StateFile.write($0, at: $1, of: $2) },
         clock: @escaping @Sendable () -> Timestamp = { .system }
     ) throws {
         self.clock = clock
@@ -81,7 +83,8 @@ public final class SQLiteDatabase: Database {
         try files.requireUsable()
         lock = try DirectoryLock(directory: directory)
         let start = try SQLiteStart(
-            files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base)
+            files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base,
+            writeState: writeState)
         do {
             writer = try start.open()
             try start.syncDirectory()

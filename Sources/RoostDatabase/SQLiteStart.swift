@@ -21,7 +21,10 @@ struct SQLiteStart {
 
     var losses: [String] { examination.losses }
 
-    init(files: DataFiles, acceptsDataLoss: Bool, lock: DirectoryLock, pageCacheBytes: Int, base: String?) throws {
+    init(
+        files: DataFiles, acceptsDataLoss: Bool, lock: DirectoryLock, pageCacheBytes: Int, base: String?,
+        writeState: @escaping StateFile.Write
+    ) throws {
         self.files = files
         self.pageCacheBytes = pageCacheBytes
         self.lock = lock
@@ -31,7 +34,7 @@ struct SQLiteStart {
         notes = try files.close()
         examination = try StorageExamination(files: files, acceptsDataLoss: acceptsDataLoss)
         state = examination.state
-        stateFile = try StateFile(path: files.state)
+        stateFile = try StateFile(path: files.state, writeBytes: writeState)
         if !losses.isEmpty {
             state.nextLineage = state.nextLineage ?? UUID().uuidString.lowercased()
             // Before the log is set aside or made anew, with which the loss might be found no more: what was known stays, and whatever ends this

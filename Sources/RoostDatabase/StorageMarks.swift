@@ -4,6 +4,9 @@ import Synchronization
 
 /// Keeps `roost.state` up to date while a server runs: at once when a checkpoint is complete and when a log has its first commit, and within a
 /// second after others, beside the lane, so that no commit waits for it.
+///
+/// If the disk is full a mark stays due, and is tried again each second: the state is a lower bound, so that an older one is as true and only says less.
+/// On a file system that copies on write, the state can find no room while the other files still do.
 final class StorageMarks: Sendable {
     private struct Values {
         var state: StorageState
@@ -15,6 +18,7 @@ final class StorageMarks: Sendable {
         /// It doesn't restart while a reader still uses it. Commits until then go after the frames of the complete checkpoint, and stay
         /// unmarked: those frames are in the database already, so the loss of a log that is cut off there couldn't be distinguished.
         var awaitsNewLog = true
+        /// Not one of a full disk.
         var failure: DatabaseFailure?
     }
 
@@ -69,28 +73,23 @@ final class StorageMarks: Sendable {
             return (!values.isPending && !values.isStopped, awaitedNewLog && !values.awaitsNewLog && !values.isStopped)
         }
         // Without its salts the log could be taken for one that nothing was written into yet.
-        if isNewLog { queue.async { [self] in try? writeNow() } }
-        guard isFirst else { return }
-        queue.asyncAfter(deadline: .now() + Self.delay) { [self] in
-            let isStopped = values.withLock { values in
-                values.isPending = false
-                return values.isStopped
-            }
-            if !isStopped { try? writeNow() }
-        }
+        if isNewLog { queue.async { [self] in try? writeOrOwe() } }
+        if isFirst { writeLater() }
     }
 
     /// Records a complete checkpoint: all frames of the log are in the database, and the next commit may restart it.
     func completed(generation: UInt32) throws {
-        values.withLock { $0.awaitsNewLog = true }
-        try change { state in
-            state.generation = generation
-            (state.pastSalts, state.logSalts) = (state.logSalts ?? state.pastSalts, nil)
-            state.logFrames = 0
+        values.withLock { values in
+            values.awaitsNewLog = true
+            values.state.generation = generation
+            (values.state.pastSalts, values.state.logSalts) = (values.state.logSalts ?? values.state.pastSalts, nil)
+            values.state.logFrames = 0
         }
+        try queue.sync { try writeOrOwe() }
     }
 
-    /// The log is empty, and nothing will be written any more.
+    /// The log is empty, and nothing will be written any more. On a full disk too this fails: the log is removed next, and a state that doesn't say so
+    /// would miss it.
     func closed() throws { try change { $0.phase = .closed } }
 
     /// Writes a mark of what is committed now.
@@ -109,18 +108,45 @@ final class StorageMarks: Sendable {
         try queue.sync { try writeNow() }
     }
 
-    /// On the queue.
+    // MARK: On the queue
+
     private func writeNow() throws {
         let state = values.withLock { values in
-            values.state.sequence += 1
-            return values.state
+            var state = values.state
+            state.sequence += 1
+            return state
         }
         do {
             try file.write(state)
         } catch {
             let failure = error as? DatabaseFailure ?? DatabaseFailure(message: "\(error)", kind: .fatal)
-            values.withLock { $0.failure = failure }
+            if failure.obstacle != .fullDisk { values.withLock { $0.failure = failure } }
             throw failure
+        }
+        values.withLock { $0.state.sequence = state.sequence }
+    }
+
+    /// Writes a mark, or leaves it due if the disk is full.
+    private func writeOrOwe() throws {
+        do {
+            try writeNow()
+        } catch let failure as DatabaseFailure where failure.obstacle == .fullDisk {
+            let isFirst = values.withLock { values in
+                defer { values.isPending = true }
+                return !values.isPending && !values.isStopped
+            }
+            if isFirst { writeLater() }
+        }
+    }
+
+    /// Has the mark that is due written in a second.
+    private func writeLater() {
+        queue.asyncAfter(deadline: .now() + Self.delay) { [self] in
+            let isStopped = values.withLock { values in
+                values.isPending = false
+                return values.isStopped
+            }
+            if !isStopped { try? writeOrOwe() }
         }
     }
 

@@ -108,16 +108,23 @@ extension StorageState {
 
 /// The file `roost.state`: two slots, written in turn, so that one is whole whenever the machine fails.
 final class StateFile: Sendable {
+    /// Writes bytes at a place of an open file, and has them on disk. Returns 0 or an error number.
+    typealias Write = @Sendable (_ bytes: [UInt8], _ place: Int, _ descriptor: Int32) -> Int32
+
     static let slotSizeBytes = 1024
     /// Slots are in disk blocks of their own.
-    private static let slotPlaces: [off_t] = [0, 4096]
+    private static let slotPlaces = [0, 4096]
 
     private let descriptor: Int32
+    private let writeBytes: Write
     let path: String
 
     /// Opens the file, which is made if it isn't there.
-    init(path: String) throws {
+    ///
+    /// - Parameter writeBytes: The system's calls unless a test has others.
+    init(path: String, writeBytes: @escaping Write = { StateFile.write($0, at: $1, of: $2) }) throws {
         self.path = path
+        self.writeBytes = writeBytes
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw DatabaseFailure.system("Can't open \(path)") }
     }
@@ -139,8 +146,7 @@ final class StateFile: Sendable {
         // A first start that was killed before it wrote anything, or whose file system had its length on disk and not its content.
         if data.allSatisfy({ $0 == 0 }) { return .missing }
         let bytes = [UInt8](data)
-        let states = slotPlaces.compactMap { place -> StorageState? in
-            let start = Int(place)
+        let states = slotPlaces.compactMap { start -> StorageState? in
             guard bytes.count >= start + slotSizeBytes else { return nil }
             return StorageState(slot: Array(bytes[start..<start + slotSizeBytes]))
         }
@@ -148,13 +154,20 @@ final class StateFile: Sendable {
         return .state(newest)
     }
 
-    /// Writes the state over the older slot, and waits until it is on disk.
+    /// Writes the state over the older slot, and waits until it is on disk. If that fails, the other slot is whole: another try must have the same
+    /// `sequence`, by which the slot is chosen.
     func write(_ state: StorageState) throws {
         let slot = state.slot
-        let place = Self.slotPlaces[Int(state.sequence & 1)]
-        guard slot.count == Self.slotSizeBytes,
-            slot.withUnsafeBytes({ pwrite(descriptor, $0.baseAddress, $0.count, place) }) == slot.count, fdatasync(descriptor) == 0
-        else { throw DatabaseFailure.system("Can't write \(path)") }
+        let code = slot.count == Self.slotSizeBytes ? writeBytes(slot, Self.slotPlaces[Int(state.sequence & 1)], descriptor) : EFBIG
+        guard code == 0 else { throw DatabaseFailure.system("Can't write \(path)", code) }
+    }
+
+    /// The calls of the system with which a slot is written.
+    static func write(_ bytes: [UInt8], at place: Int, of descriptor: Int32) -> Int32 {
+        let count = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(place)) }
+        // Where there is room for a part, that part is written.
+        guard count == bytes.count else { return count < 0 ? errno : ENOSPC }
+        return fdatasync(descriptor) == 0 ? 0 : errno
     }
 }
 
