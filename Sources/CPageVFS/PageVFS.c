@@ -454,6 +454,12 @@ int roost_set_page_cache(sqlite3 *connection, int kibibytes) {
     return sqlite3_exec(connection, statement, NULL, NULL, NULL);
 }
 
+int roost_limit_log(sqlite3 *connection, int64_t size) {
+    char statement[64];
+    sqlite3_snprintf(sizeof statement, statement, "PRAGMA journal_size_limit = %lld", (long long)size);
+    return sqlite3_exec(connection, statement, NULL, NULL, NULL);
+}
+
 int roost_keep_plans(sqlite3 *connection) {
     return sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
 }

@@ -15,6 +15,12 @@ struct Checkpoints {
     /// The same while nobody waits: 1 MB.
     static let idleLogFrames: Int32 = 256
 
+    /// The size to which a file of the log that has grown beyond it is cut off when the next log begins in it, where logs are due at so many frames.
+    ///
+    /// It is half as much again as is due: a log that went on growing while it was copied leaves the file as it is, and commits into a file that keeps its
+    /// size are on disk sooner.
+    static func logSizeBytesMax(dueAtFrames frames: Int32) -> Int64 { DataFiles.logSizeBytes(frames: frames &+ frames / 2) }
+
     /// Frames that the lane itself writes into the database while operations wait. Writing them takes less than a millisecond.
     static let framesOnLane: Int32 = 128
     /// A log that grows as quickly as it is copied is completed on the lane all the same.

@@ -142,6 +142,9 @@ public struct DataFiles: Sendable {
     public static func mode(of path: String) -> Int? { FileStatus(path: path)?.mode }
 
     static func size(of path: String) -> Int64? { FileStatus(path: path)?.sizeBytes }
+
+    /// The size of a log with so many frames.
+    static func logSizeBytes(frames: Int32) -> Int64 { 32 + Int64(frames) * (24 + DatabaseHeader.pageSizeBytes) }
 }
 
 /// The kernel's status of a file, or of the file that a link leads to.

@@ -46,8 +46,7 @@ struct FileWatch: Sendable {
     /// The log holds everything that was written into it: a shorter one was cut off, and the next write would hide that.
     func checkLog(_ path: String, frames: Int32) throws {
         guard frames > 0 else { return }
-        let sizeMin = 32 + off_t(frames) * (24 + off_t(DatabaseHeader.pageSizeBytes))
-        guard let status = Self.status(of: path), status.st_size >= sizeMin else {
+        guard let status = Self.status(of: path), status.st_size >= DataFiles.logSizeBytes(frames: frames) else {
             throw DatabaseFailure(message: "\(path) was cut off or removed while the server was running.", kind: .fatal)
         }
     }

@@ -86,7 +86,7 @@ public final class SQLiteDatabase: Database {
             files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base,
             writeState: writeState)
         do {
-            writer = try start.open()
+            writer = try start.open(logSizeBytesMax: Checkpoints.logSizeBytesMax(dueAtFrames: checkpointFrames))
             try start.syncDirectory()
         } catch {
             throw SQLiteStart.explained(error, files)

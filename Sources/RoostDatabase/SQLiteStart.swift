@@ -111,7 +111,9 @@ struct SQLiteStart {
     }
 
     /// Opens the writer. Nothing is written into a database that is there.
-    func open() throws -> DatabaseQueue {
+    ///
+    /// - Parameter logSizeBytesMax: What is left of a larger file of the log once all of that is in the database and the next log begins.
+    func open(logSizeBytesMax: Int64) throws -> DatabaseQueue {
         try Self.register(base: base)
         var configuration = Self.configuration(
             label: "roost.writer", cacheBytes: SQLiteDatabase.writerCacheBytes(of: pageCacheBytes))
@@ -133,6 +135,10 @@ struct SQLiteStart {
             try database.execute(sql: "PRAGMA synchronous = FULL")
             // Freed pages are overwritten: their content is gone, and each page of the file has been written once.
             try database.execute(sql: "PRAGMA secure_delete = ON")
+            // A log that readers held up leaves a large file, which would stay until the server stops.
+            guard roost_limit_log(database.sqliteConnection, logSizeBytesMax) == SQLITE_OK else {
+                throw SQLiteDatabase.failure(database.sqliteConnection)
+            }
         }
         return writer
     }

@@ -42,6 +42,10 @@ int roost_reserve_bytes(sqlite3 *connection);
 /// off.
 void roost_count_log_frames(sqlite3 *connection, int *frames);
 
+/// Cuts the file of a connection's log off to so many bytes with the first commit of each log that it begins, if it is larger. What that commit has written
+/// stays, and is on disk by then.
+int roost_limit_log(sqlite3 *connection, int64_t size);
+
 /// Sets the size of a connection's page cache, in KiB.
 int roost_set_page_cache(sqlite3 *connection, int kibibytes);
 

@@ -79,6 +79,39 @@ struct LogCopierTests {
         }
     }
 
+    @Test("I1 a log that grew while it was read has its file cut off once it is in the database and the next one begins")
+    func largeLog() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            try insert("first", into: database)
+            try database.read { transaction in
+                #expect(try rows(in: transaction).count == 1)
+                for number in 0..<40 { try insert("while it reads \(number)", into: database) }
+            }
+            func size() throws -> Int64 {
+                try #require(DataFiles.size(of: directory.appending(path: "roost.sqlite-wal").path))
+            }
+            let limit = Checkpoints.logSizeBytesMax(dueAtFrames: 150)
+            #expect(try size() > limit)
+            #expect(try database.checkpointNow().isComplete)
+            try insert("after", into: database)
+            #expect(try size() == limit)
+            let killed = try SQLiteDatabase(directory: copy(of: directory))
+            #expect(try killed.losses == [] && rows(of: killed) == rows(of: database))
+            // The log may grow again.
+            for number in 0..<30 { try insert("again \(number)", into: database) }
+            #expect(try size() > limit)
+            #expect(try database.checkpointNow().isComplete)
+            // One commit that takes more than the limit.
+            let value = String(repeating: "x", count: 1_500_000)
+            try database.write(lane: 0) { _ = try $0.execute("INSERT INTO settings (name, value) VALUES ('large', \(value))") }
+            #expect(try size() > limit)
+            try insert("last", into: database)
+            let again = try SQLiteDatabase(directory: copy(of: directory))
+            #expect(try again.losses == [] && rows(of: again) == rows(of: database))
+        }
+    }
+
     @Test("I1 after a disk that was full for the checkpoint's number commits go on behind the log, and the next start finds them")
     func fullDiskAtNumber() throws {
         try inDirectory { directory in
