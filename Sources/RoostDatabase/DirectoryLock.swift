@@ -48,7 +48,7 @@ public final class DirectoryLock: Sendable {
     }
 
     /// Lets others have the directory.
-    func release() {
+    package func release() {
         descriptors.withLock { descriptors in
             // The file's lock is released last: processes that wait for the directory wait for that one.
             for descriptor in descriptors { close(descriptor) }

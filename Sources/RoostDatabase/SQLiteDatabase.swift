@@ -20,6 +20,8 @@ public final class SQLiteDatabase: Database {
     private let writerStatements = PreparedStatements()
     let readers = ReaderPool<SQLiteReader>()
     private let lock: DirectoryLock
+    /// Whether others may have the directory once the database is closed.
+    private let releasesLock: Bool
     let files: DataFiles
     let marks: StorageMarks
     private let watch = Mutex(FileWatch())
@@ -68,12 +70,13 @@ public final class SQLiteDatabase: Database {
     ///   - checkpointFrames: The frames of the log at which it is written into the database, whoever waits.
     ///   - checksMemory: Keeps between reads whatever it can, however little it saves, and compares it with what statements read.
     ///   - writeState: Writes a slot of `roost.state`, see `StateFile.Write`. Tests have one that fails.
+    ///   - lock: The lock of the directory if the caller has it and keeps it; nil to take it for as long as the database is open.
     ///   - clock: The machine's unless a simulation has its own.
     package init(
         directory: URL, acceptsDataLoss: Bool, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, base: String?,
         checkpointFrames: Int32 = Checkpoints.logFrames, checksMemory: Bool = false,
         writeState: @escaping @Sendable ([UInt8], Int, Int32) -> Int32 = { StateFile.write($0, at: $1, of: $2) },
-        clock: @escaping @Sendable () -> Timestamp = { .system }
+        lock: DirectoryLock? = nil, clock: @escaping @Sendable () -> Timestamp = { .system }
     ) throws {
         self.clock = clock
         memory = SQLiteMemory(sizeBytesMax: Self.memoryBytes(of: pageCacheBytes), isChecked: checksMemory)
@@ -81,9 +84,10 @@ public final class SQLiteDatabase: Database {
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         files = DataFiles(directory: directory)
         try files.requireUsable()
-        lock = try DirectoryLock(directory: directory)
+        releasesLock = lock == nil
+        self.lock = try lock ?? DirectoryLock(directory: directory)
         let start = try SQLiteStart(
-            files: files, acceptsDataLoss: acceptsDataLoss, lock: lock, pageCacheBytes: pageCacheBytes, base: base,
+            files: files, acceptsDataLoss: acceptsDataLoss, lock: self.lock, pageCacheBytes: pageCacheBytes, base: base,
             writeState: writeState)
         do {
             writer = try start.open(logSizeBytesMax: Checkpoints.logSizeBytesMax(dueAtFrames: checkpointFrames))
@@ -370,7 +374,7 @@ public final class SQLiteDatabase: Database {
         copying.wait()
         defer {
             copying.signal()
-            lock.release()
+            if releasesLock { lock.release() }
         }
         for reader in readers.drain(readerCount) { reader.close() }
         marks.stop()

@@ -161,6 +161,77 @@ import Testing
         #expect(mended.status == 0, "\(mended.errors)")
     }
 
+    @Test(
+        "R20 a restore that fails removes what it has made, and nothing that others put there meanwhile; until it ends no server starts there"
+    )
+    func othersFiles() async throws {
+        let server = try await TestServer()
+        let place = try place()
+        let (backup, secret) = ("\(place.path)/backup", "\(place.path)/secret")
+        let data = place.appending(path: "above/new", directoryHint: .isDirectory)
+        let made = try await CommandRun.roost(arguments: ["backup", backup, "--data", server.directory.path])
+        #expect(made.status == 0, "\(made.errors)")
+        try await server.stop()
+        #expect(mkfifo(secret, 0o600) == 0)
+        async let restored = CommandRun.roost(arguments: ["restore", backup, "--data", data.path, "--secret", secret])
+        // It has read the backup once it waits for the secret: then the pipe has a reader.
+        let pipe = try await Polling.value(within: .seconds(60)) {
+            open(secret, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+        } until: {
+            $0 >= 0
+        }
+        let settings = data.appending(path: "roost.json")
+        try Data("{}".utf8).write(to: settings)
+        #expect(throws: DirectoryLock.Held.self) { try SQLiteDatabase(directory: data) }
+        let key = SecretFile(directory: server.directory).url
+        let writing = FileHandle(fileDescriptor: pipe, closeOnDealloc: true)
+        try writing.write(contentsOf: Data(contentsOf: key))
+        try writing.close()
+        let run = try await restored
+        #expect(run.status == 1 && run.errors.contains("/above/new isn't empty."), "\(run)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: data.path) == ["roost.json"])
+        #expect(try Data(contentsOf: settings) == Data("{}".utf8))
+
+        try FileManager.default.removeItem(at: settings)
+        let again = try await CommandRun.roost(arguments: ["restore", backup, "--data", data.path, "--secret", key.path])
+        #expect(again.status == 0, "\(again.errors)")
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: data.path).sorted()
+                == ["roost.lock", "roost.sqlite", "roost.state", "token-secret"])
+    }
+
+    @Test(
+        "R20 what is made in a new data directory writes over nothing and is all that is removed, with the directories that were made"
+    )
+    func newDirectory() throws {
+        let place = try place()
+        let url = place.appending(path: "above/new", directoryHint: .isDirectory)
+        func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: url.path) }
+        var first = try NewDataDirectory(url, for: "this user")
+        #expect(throws: DirectoryLock.Held.self) { try NewDataDirectory(url, for: "this user") }
+        try first.write(Data("ours".utf8), as: "token-keys.json")
+        try Data("theirs".utf8).write(to: url.appending(path: "roost.json"))
+        #expect(throws: CocoaError.self) { try first.write(Data("ours".utf8), as: "roost.json") }
+        #expect(throws: Backup.Unusable.self) { try first.reserve(["roost.state"]) }
+        first.remove()
+        #expect(try names() == ["roost.json"])
+        #expect(try Data(contentsOf: url.appending(path: "roost.json")) == Data("theirs".utf8))
+        #expect(throws: Backup.Unusable.self) { try NewDataDirectory(url, for: "this user") }
+
+        try FileManager.default.removeItem(at: place.appending(path: "above"))
+        var second = try NewDataDirectory(url, for: "this user")
+        try second.copy(place.appending(path: "file"), as: "roost.sqlite")
+        #expect(try Data(contentsOf: url.appending(path: "roost.sqlite")) == Data("x".utf8))
+        second.remove()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == ["file"])
+
+        // What a restore leaves that was killed while it read the backup.
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        try Data("1\n".utf8).write(to: url.appending(path: "roost.lock"))
+        try NewDataDirectory(url, for: "this user").remove()
+        #expect(try names() == ["roost.lock"])
+    }
+
     @Test("a file of a backup is made for its owner alone: one that is there, which others may have open, isn't written")
     func ownFiles() throws {
         let file = try place().appending(path: "secret")

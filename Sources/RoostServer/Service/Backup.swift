@@ -81,7 +81,7 @@ public struct Backup: Codable, Sendable {
 
     private static func contents(of file: URL) throws -> Data {
         do {
-            return try Data(contentsOf: file)
+            return try Durable.read(file)
         } catch {
             throw Unusable(reading: file.path, error)
         }
@@ -219,29 +219,43 @@ public struct Backup: Codable, Sendable {
 
     /// Makes a data directory from a backup, with a new epoch: clients that are ahead of the backup resync.
     ///
+    /// The directory is locked until it is complete. If the restore fails, only what it has made is removed.
     /// - Throws: ``Unusable`` if the data directory isn't new, the backup isn't whole, the secret isn't its database's, or the key ring can't be
-    ///   read as one.
+    ///   read as one; `DirectoryLock.Held` if a server, or another restore, has the directory.
     public static func restore(_ backup: URL, to directory: URL, secret: Secret) async throws -> Backup {
-        let manager = FileManager.default
         let user = "this user"
-        try requireNew(directory, for: user)
-        // What it says of a secret is no matter where another one is named.
-        let verified = try verifyDatabase(of: backup)
-        let secretText = try text(of: secret, in: backup, verified)
-        let keysData = try await keyRing(of: secret, in: backup, verified)
-        let settingsData = try settings(in: backup, verified)
+        var made = try NewDataDirectory(directory, for: user)
         do {
-            try manager.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            // What it says of a secret is no matter where another one is named.
+            let verified = try verifyDatabase(of: backup)
+            let secretText = try text(of: secret, in: backup, verified)
+            let keysData = try await keyRing(of: secret, in: backup, verified)
+            let settingsData = try settings(in: backup, verified)
+            try made.requireNothingElse()
+            try made.copy(backup.appending(path: databaseName), as: databaseName)
+            try made.reserve(databaseFileNames)
+            try renew(made, secretText)
+            if let settingsData { try made.write(settingsData, as: settingsName) }
+            // The key ring first: without it, a secret that was retired would be valid again.
+            if let keysData { try made.write(keysData, as: keysName) }
+            if let secretText { try made.write(Data(secretText.utf8), as: secretName) }
+            try made.complete()
+            return verified
         } catch {
-            throw explained(error, writing: directory, as: user)
+            let failure = explained(error, writing: directory, as: user)
+            made.remove()
+            throw failure
         }
+    }
+
+    /// What a database makes beside its file.
+    private static let databaseFileNames = ["roost.state", "\(databaseName)-wal", "\(databaseName)-shm"]
+
+    /// Gives the database of a new directory a lineage and an epoch of its own, which one without a state file gets, and compares the secret with the one
+    /// that it was used with.
+    private static func renew(_ directory: NewDataDirectory, _ secretText: String?) throws {
+        let database = try SQLiteDatabase(directory: directory.url, acceptsDataLoss: true, base: nil, lock: directory.lock)
         do {
-            let file = directory.appending(path: databaseName)
-            try manager.copyItem(at: backup.appending(path: databaseName), to: file)
-            try manager.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
-            try Durable.syncIfThere(file)
-            // A database without a state file: the new server gets a lineage and an epoch of its own.
-            let database = try SQLiteDatabase(directory: directory, acceptsDataLoss: true)
             try database.write(lane: 0) { transaction in
                 let known = try transaction.setting(Storage.fingerprintName)
                 guard let secretText else { return try transaction.forget(Storage.fingerprintName) }
@@ -252,31 +266,12 @@ public struct Backup: Codable, Sendable {
                             + "To accept that, use --new-secret.")
                 }
             }
-            try database.close()
-            if let settingsData { try Durable.write(settingsData, to: directory.appending(path: settingsName)) }
-            // The key ring first: without it, a secret that was retired would be valid again.
-            if let keysData { try Durable.write(keysData, to: directory.appending(path: keysName)) }
-            if let secretText { try SecretFile(directory: directory).write(secretText) }
-            return verified
         } catch {
-            let failure = explained(error, writing: directory, as: user)
-            // The directory was empty, and what is in it now is ours.
-            for name in (try? manager.contentsOfDirectory(atPath: directory.path)) ?? [] {
-                try? manager.removeItem(at: directory.appending(path: name))
-            }
-            throw failure
+            // Its files are removed next.
+            try? database.close()
+            throw error
         }
-    }
-
-    /// Refuses a data directory that has something in it, or that can't be written.
-    private static func requireNew(_ directory: URL, for user: String) throws {
-        var isDirectory: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: directory.path, isDirectory: &isDirectory) else { return }
-        guard isDirectory.boolValue else { throw Unusable("\(directory.path) is a file. Name a new directory with --data.") }
-        guard access(directory.path, R_OK | W_OK | X_OK) == 0 else { throw Unusable(writing: directory.path, errno, as: user) }
-        guard try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty else {
-            throw Unusable("\(directory.path) isn't empty. A backup is restored into a new directory: name one with --data.")
-        }
+        try database.close()
     }
 
     private static func text(of secret: Secret, in backup: URL, _ verified: Backup) throws -> String? {
@@ -328,39 +323,5 @@ public struct Backup: Codable, Sendable {
                 "\(file.path) isn't a key ring: \(error). Name a copy of the server's \(keysName) with --secret and --keys.")
         }
         return data
-    }
-}
-
-/// Files that are on disk when the call returns.
-enum Durable {
-    /// Writes a new file. From its first byte on nobody but its owner may open it: what is in it may be a secret.
-    ///
-    /// - Throws: The system's error, as Foundation has it; also if there is a file of this name.
-    static func write(_ data: Data, to url: URL) throws {
-        let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failure(errno) }
-        defer { close(descriptor) }
-        try data.withUnsafeBytes { bytes in
-            var rest = UnsafeRawBufferPointer(rebasing: bytes[...])
-            while let start = rest.baseAddress, !rest.isEmpty {
-                let count = Foundation.write(descriptor, start, rest.count)
-                guard count > 0 else { throw failure(errno) }
-                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            }
-        }
-        guard fsync(descriptor) == 0 else { throw failure(errno) }
-    }
-
-    private static func failure(_ code: Int32) -> CocoaError {
-        CocoaError(.fileWriteUnknown, userInfo: [NSUnderlyingErrorKey: POSIXError(POSIXError.Code(rawValue: code) ?? .EIO)])
-    }
-
-    static func syncIfThere(_ url: URL) throws {
-        let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
-        if descriptor < 0, errno == ENOENT { return }
-        defer { close(descriptor) }
-        guard descriptor >= 0, fsync(descriptor) == 0 else {
-            throw Backup.Unusable("\(url.path) can't be brought to disk: \(String(cString: strerror(errno))).")
-        }
     }
 }
