@@ -2,6 +2,8 @@ import Foundation
 import NIOCore
 import Roost
 import RoostAPI
+import RoostCore
+import RoostDatabase
 import RoostServer
 import RoostTestSupport
 import Testing
@@ -78,6 +80,42 @@ import Testing
         hanging.signal()
         try TemporaryPlace.waitUntilFree(server.directory)
         _ = await operation.result
+    }
+
+    @Test("A server that stops while its disk is slow stores and answers what it has accepted, and has all of it in the one file")
+    func slowDisk() async throws {
+        let server = try await TestServer()
+        let (begun, waiting) = (Mailbox<Void>(), DispatchSemaphore(value: 0))
+        let first = Task {
+            try await server.perform { _ in
+                begun.put(())
+                _ = waiting.wait(timeout: .now() + 60)
+            }
+        }
+        #expect(await begun.next() != nil)
+        let others = ["one", "two"].map { name in
+            Task {
+                try await server.perform { context in
+                    _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), \(name))")
+                }
+            }
+        }
+        try await eventually("the others are queued") {
+            let page = try MetricsText(try await server.request("GET", "/metrics").body)
+            return page.value("roost_queue_length", ["queue": "write"]) == 2
+        }
+        await server.beginStop()
+        // Long after the sockets are closed, and long before the server gives up.
+        DispatchQueue.global().asyncAfter(deadline: .now() + 1.5) { waiting.signal() }
+        try await server.end()
+        let names = try FileManager.default.contentsOfDirectory(atPath: server.directory.path).sorted()
+        #expect(names == ["roost.lock", "roost.sqlite", "roost.state", "token-secret"])
+        for operation in [first] + others { try await operation.value }
+        try TemporaryPlace.waitUntilFree(server.directory)
+        let stored = try SQLiteDatabase(directory: server.directory).read { transaction in
+            try transaction.rows("SELECT name FROM settings WHERE name IN ('one', 'two') ORDER BY name") { $0.string() }
+        }
+        #expect(stored == ["one", "two"])
     }
 
     @Test("A second signal ends the process at once")

@@ -77,7 +77,9 @@ extension Setting {
         standard: .text("info"), help: "Minimum level to log, on standard error.")
     static let drainWindow = Setting(
         name: "drain-window", kind: .seconds(0...600), standard: .seconds(5),
-        help: "Seconds over which sockets are closed when the server shuts down. It ends at most a second later.")
+        help:
+            "Seconds over which sockets are closed when the server shuts down. It ends a second later, or five if its disk is slow."
+    )
     static let connectionsMax = Setting(
         name: "connections-max", kind: .whole(1...1_000_000), standard: .whole(18_000),
         help: "Maximum number of connections. Each takes an open file. Health checks have a reserve.")

@@ -55,7 +55,8 @@ public struct RoostServer: Service {
         public var port = 8080
         /// The other origins whose web pages may read answers over HTTP.
         public var allowedOrigins = AllowedOrigins.none
-        /// The window over which sockets are closed during shutdown. The server ends at most a second later, whatever is still connected.
+        /// The window over which sockets are closed during shutdown. The server ends at most a second later, whatever is still connected, and five
+        /// seconds later if the disk is slow.
         public var drainWindow: Duration = .seconds(5)
         /// The most connections, HTTP and WebSocket together. Below the usual limits on open files. Health checks get some more.
         public var connectionsMax = 18_000
@@ -208,10 +209,12 @@ public struct RoostServer: Service {
 
     /// How long the disk may take during shutdown, to finish accepted operations and write the log into the database.
     static let closingTimeMax = Duration.seconds(5)
+    /// How much of it is kept for the log.
+    private static let databaseClosingTime = Duration.seconds(1)
 
     /// Serves until it is told to stop. Can be called once.
     ///
-    /// Shutdown takes the drain window and at most a second, in these steps:
+    /// Shutdown takes the drain window and at most a second, or ``closingTimeMax`` if the disk is slow, in these steps:
     /// 1. The server stops being ready. The port stays open: clients that connect meanwhile get an answer and are disconnected.
     /// 2. Idle HTTP connections are closed; requests under way are answered with `Connection: close`; sockets are told to reconnect, and
     ///    closed one by one over the window.
@@ -288,9 +291,11 @@ public struct RoostServer: Service {
     /// Finishes accepted operations within the time for shutdown, and closes the database.
     private func end(_ control: (any NIOCore.Channel)?) async throws {
         let (engine, effects, cluster, database, logger) = (engine, effects, cluster, database, logger)
+        let begun = ContinuousClock.now
         let closing = await Deadline.run(atMost: Self.closingTimeMax) {
             effects.stop()
-            let isFinished = engine.stop(atMost: .milliseconds(500))
+            let isFinished = engine.stop(
+                atMost: Self.closingTimeMax - Self.databaseClosingTime - (ContinuousClock.now - begun))
             cluster?.stop()
             guard isFinished else {
                 // Its threads still use the database: it is left as after a crash, which loses nothing that was acknowledged. If the process goes on
