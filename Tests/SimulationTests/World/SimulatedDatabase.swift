@@ -22,7 +22,7 @@ final class SimulatedDatabase: RoostDatabase.Database {
     init(directory: URL) throws {
         let clock = Clock()
         self.clock = clock
-        base = try SQLiteDatabase(directory: directory, acceptsDataLoss: false, base: nil, checksMemory: true) { clock.now }
+        base = try SQLiteDatabase(directory: directory, acceptsDataLoss: false, base: nil, checksMemory: true, clock: { clock.now })
     }
 
     func setClock(_ time: Timestamp) { clock.milliseconds.store(time.milliseconds, ordering: .relaxed) }
