@@ -18,25 +18,31 @@ final class CallOrder: Sendable {
 
     /// One call's place in the order.
     final class Turn: Sendable {
-        private let previous: NIOLockedValueBox<Gate?>
+        private struct State {
+            /// What it waits for; nil once that is open.
+            var previous: Gate?
+            var isPassed = false
+        }
+
+        private let state: NIOLockedValueBox<State>
         private let gate: Gate
 
         fileprivate init(after previous: Gate?, _ gate: Gate) {
-            self.previous = NIOLockedValueBox(previous)
+            state = NIOLockedValueBox(State(previous: previous))
             self.gate = gate
         }
 
         deinit { pass() }
 
         /// Whether all earlier calls are on their way.
-        var hasCome: Bool { previous.withLockedValue { $0 }?.hasOpened ?? true }
+        var hasCome: Bool { state.withLockedValue { $0.previous }?.hasOpened ?? true }
 
         /// Returns when all earlier calls are on their way.
         ///
         /// - Throws: `CancellationError` if the task is cancelled before that.
         func comes() async throws {
-            try await previous.withLockedValue { $0 }?.isOpen()
-            previous.withLockedValue { $0 = nil }
+            try await state.withLockedValue { $0.previous }?.isOpen()
+            state.withLockedValue { $0.previous = nil }
         }
 
         /// The same for a call that is made even if its task is cancelled.
@@ -45,12 +51,13 @@ final class CallOrder: Sendable {
             _ = try? await Task { try await comes() }.value
         }
 
-        /// Lets the next call go, once all earlier ones are on their way.
+        /// Lets the next call go, once all earlier ones are on their way. Does nothing the second time.
         func pass() {
-            let previous = previous.withLockedValue { previous in
-                defer { previous = nil }
-                return previous
+            let (isFirst, previous) = state.withLockedValue { state in
+                defer { (state.isPassed, state.previous) = (true, nil) }
+                return (!state.isPassed, state.previous)
             }
+            guard isFirst else { return }
             if let previous { previous.opens(gate) } else { gate.open() }
         }
     }

@@ -16,6 +16,9 @@ extension SocketSession {
     var isOpen: Bool { state == .open }
     var isClosing: Bool { state == .closing }
 
+    /// The refusal of a call whose reply couldn't be told from another one's.
+    static let repeatedNumber = RoostError.invalidArgument("call", "is the number of a call that isn't answered yet")
+
     /// From this size on what waits isn't kept for more to come: a larger write isn't cheaper.
     static let unflushedBytesMax = 64 << 10
 

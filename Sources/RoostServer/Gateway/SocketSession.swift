@@ -171,9 +171,8 @@ struct SocketSession {
         case (.authenticate, _), (.unreadableCredentials, _):
             refuse(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
         case (.call(let number, _, _), .open) where budget.isUnderWay(number):
-            let error = RoostError.invalidArgument("call", "is the number of a call that isn't answered yet")
-            actions.append(.refused(error))
-            refuse(error)
+            actions.append(.refused(Self.repeatedNumber))
+            refuse(Self.repeatedNumber)
         case (.call(let number, let operation, let key), .open):
             budget.begin(call: number, asked: message.readableBytes, AnswerWeight(of: operation))
             actions.append(.call(Call(number: number, operation: operation, key: key)))

@@ -175,12 +175,14 @@ import Testing
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])
         let token = try await server.token("mallory")
         let upgrade = UpgradeTests.upgrade.replacing("\r\n\r\n", with: "\r\nAuthorization: Bearer \(token)\r\n\r\n")
-        let call = Array(#"{"call":1,"operation":"user.me"}"#.utf8) + [UInt8](repeating: 32, count: 65_500)
-        let calls = Array(Array(repeating: RawSocket.frame(opcode: 1, call), count: 16).joined())
+        let spaces = [UInt8](repeating: 32, count: 65_500)
+        func calls(_ numbers: Range<Int>) -> [UInt8] {
+            numbers.flatMap { RawSocket.frame(opcode: 1, Array(#"{"call":\#($0),"operation":"user.me"}"#.utf8) + spaces) }
+        }
         let before = try Self.peakMebibytes(of: server.process.identifier)
         let connection = try await RawConnection.connect(port: server.port)
-        connection.post(Array(upgrade.utf8) + calls)
-        for _ in 1..<32 { connection.post(calls) }
+        connection.post(Array(upgrade.utf8) + calls(0..<16))
+        for part in 1..<32 { connection.post(calls(part * 16..<(part + 1) * 16)) }
 
         func isReply(_ frame: ServerFrame, to number: Int) -> Bool {
             guard case .text(let text) = frame else { return false }
@@ -188,14 +190,14 @@ import Testing
         }
         var replyCount = 0
         let frames = try await UpgradeTests.frames(on: connection) { frame in
-            if isReply(frame, to: 1) { replyCount += 1 }
+            if isReply(frame, to: replyCount) { replyCount += 1 }
             return replyCount == 16 * 32
         }
         // The welcome came before them.
-        #expect(replyCount == 16 * 32 && frames.first.map { isReply($0, to: 1) } == false)
-        try await connection.send(RawSocket.frame(opcode: 1, Array(#"{"call":2,"operation":"user.me"}"#.utf8)))
+        #expect(replyCount == 16 * 32 && frames.first.map { isReply($0, to: 0) } == false)
+        try await connection.send(RawSocket.frame(opcode: 1, Array(#"{"call":9000,"operation":"user.me"}"#.utf8)))
         guard let rest = await connection.receive() else { throw Missed("a reply") }
-        #expect(ServerFrame.all(in: rest).first.map { isReply($0, to: 2) } == true)
+        #expect(ServerFrame.all(in: rest).first.map { isReply($0, to: 9000) } == true)
         let grown = try Self.peakMebibytes(of: server.process.identifier) - before
         #expect(grown < 24, "\(grown) MiB")
         await connection.close()

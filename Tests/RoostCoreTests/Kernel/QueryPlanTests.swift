@@ -49,7 +49,7 @@ struct QueryPlanTests {
                 #expect(steps.contains { $0.contains(part) }, "\(statement.text): \(steps)")
             }
             // Those that a client has are looked up each by its key.
-            let named = recorder.statements.filter { $0.text.contains("h.is_deleted = 1") }
+            let named = recorder.statements.filter { $0.text.contains("FROM channel_heads h") && $0.text.contains("m.user_id = ") }
             #expect(named.count == 1)
             for statement in named {
                 let steps = try plan(of: statement, in: transaction)

@@ -79,17 +79,14 @@ struct SubscriptionsTests {
         return .send(frame, eventCount: 0, to: socket)
     }
 
-    @Test("ST-10 calls that are under way at once don't have a connection watch more than it may: it is told of the others")
+    @Test("ST-10 calls that are under way at once don't have a connection watch more than it may: it is told of the others, and gets nothing of them")
     func manyWatched() {
         var subscriptions = Recorder()
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: [:]))
-        for number in 1...Limits.watchedChannels {
-            _ = subscriptions.deliver([.watching(Self.id("a"), "ann", ChannelID("c\(number)"), at: 1)])
-        }
+        let channels = (1...Limits.watchedChannels).map { ChannelID("c\($0)") }
+        for channel in channels { _ = subscriptions.deliver([.watching(Self.id("a"), "ann", channel, at: 1)]) }
         #expect(subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 1)]) == [Self.unwatched("a")])
-        // What isn't watched brings no events, and nothing of it stays behind the connection.
-        #expect(subscriptions.deliver([Self.notice(Self.message(2))]) == [])
-        _ = subscriptions.remove("a")
+        #expect((subscriptions.deliver([Self.notice(Self.message(2))]), subscriptions.remove("a").isEmpty) == ([], false))
         #expect(subscriptions.value.used(among: [.channel("general"), .channel("c1")]) == [])
     }
 

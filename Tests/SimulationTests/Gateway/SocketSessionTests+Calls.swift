@@ -1,0 +1,45 @@
+import NIOCore
+import RoostAPI
+import Testing
+
+@testable import RoostServer
+
+/// Which calls of a socket are read, and when.
+extension SocketSessionTests {
+    @Test("R17 I18 a call with the number of one that isn't answered yet is refused, and the first one's answer is its own")
+    func repeatedNumber() throws {
+        var session = opened()
+        let (small, large) = (
+            #"{"call":1,"operation":"user.me"}"#, #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#
+        )
+        let error = RoostError.invalidArgument("call", "is the number of a call that isn't answered yet")
+        let actions = receive(Self.client(small, large), in: &session)
+        #expect(try actions == [.call(.init(number: 1, operation: GetMe())), .refused(error), Self.refused(error)])
+        session.send(reply: Array(#"{"reply":1,"result":{}}"#.utf8))
+        _ = session.takeUnflushed()
+        // Then it is free.
+        #expect(flushed(&session) == [])
+        #expect(
+            receive(Self.client(large), in: &session)
+                == [.call(.init(number: 1, operation: ListMessages(channel: "general")))])
+    }
+
+    @Test("R17 the first answer that may be large is under way alone; the next calls are read when it is on its way")
+    func budget() {
+        var session = opened()
+        let list = #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#
+        let next = #"{"call":2,"operation":"message.list","with":{"channel":"general"}}"#
+        #expect(
+            receive(Self.client(list, next), in: &session)
+                == [.call(.init(number: 1, operation: ListMessages(channel: "general"))), .setReading(false)])
+        let reply = Array(#"{"reply":1,"result":{}}"#.utf8)
+        session.send(reply: reply)
+        #expect(session.takeUnflushed() == [Self.frame(#"{"reply":1,"result":{}}"#)])
+        #expect(flushed(&session) == [.call(.init(number: 2, operation: ListMessages(channel: "general"))), .setReading(true)])
+        // A call that the engine doesn't take is answered, and weighs nothing any more.
+        let full = RoostError(.overloaded, "full")
+        #expect(
+            session.refuse(2, full) == [.flush([Self.frame(String(decoding: ReplyFrame.refusal(full, call: 2), as: UTF8.self))])])
+        #expect(receive(Self.client(list), in: &session).count == 1)
+    }
+}
