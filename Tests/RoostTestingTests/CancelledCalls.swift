@@ -243,7 +243,10 @@ final class CancelledCalls {
             try await list.loaded()
             try await list.loadMore()
         }
-        add("LivePresence.loaded") { try await general.presence().loaded() }
+        add("LivePresence.loaded, LiveTyping.loaded") {
+            try await general.presence().loaded()
+            try await general.typing().loaded()
+        }
         add("LiveChannel.sendSignal") { [unowned self] in
             try await rateLimited { try await general.sendSignal("wave") }
         }

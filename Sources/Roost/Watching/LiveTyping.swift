@@ -11,6 +11,13 @@ public final class LiveTyping {
     public private(set) var users: [UserSummary] = []
     /// Whether more people are typing than ``users`` has.
     public private(set) var hasMore = false
+    /// How far it has come.
+    public var phase: LivePhase { follower.phase }
+
+    /// Returns once the device's store has answered. It doesn't wait for a connection: without one, nobody is shown.
+    ///
+    /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
+    public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private var ids: [UserID] = []
     @ObservationIgnored private let channel: ChannelID
@@ -34,11 +41,11 @@ public final class LiveTyping {
     }
 
     /// The typing users from now on, the current ones first.
-    public var updates: AsyncStream<[UserSummary]> { observers.values(of: self, startingWith: users) }
+    public var updates: AsyncStream<[UserSummary]> { observers.values(of: self, startingWith: follower.hasAnswer ? users : nil) }
 
     /// Calls back with the typing users, and again on every change, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor ([UserSummary]) -> Void) -> ObservationToken {
-        observers.add(startingWith: users, callback)
+        observers.add(startingWith: follower.hasAnswer ? users : nil, callback)
     }
 
     private func take(_ news: SignalFeed.News) async {
@@ -76,7 +83,8 @@ public final class LiveTyping {
         // Others may type by now: they have a turn of their own.
         guard ids == self.ids else { return }
         follower.shows(stored)
-        guard stored != users else { return }
+        defer { follower.answered() }
+        guard !follower.hasAnswer || stored != users else { return }
         users = stored
         observers.notify(stored)
     }

@@ -54,6 +54,7 @@ import Testing
         let (general, atCid) = (ann.channel("general"), cid.channel("general"))
         try await wait("the channel") { general.currentUserMembership == .member }
         let typing = general.typing()
+        try await typing.loaded()
         var heard: [[UserID]] = []
         let token = typing.observe { users in
             // They are told again once their names are known.

@@ -39,6 +39,17 @@ struct LivePhaseTests {
         #expect(messages.phase.error?.code == .notConnected && messages.items.isEmpty)
     }
 
+    @Test("SB-02 Who is typing is loaded once the store was asked, without a connection, and observers are told nothing before")
+    func typingUsers() async throws {
+        let typing = chat().channel("general").typing()
+        var told: [[UserSummary]] = []
+        let token = typing.observe { told.append($0) }
+        #expect(typing.phase == .loading && told.isEmpty)
+        try await typing.loaded()
+        #expect(typing.phase == .loaded && told == [[]])
+        token.invalidate()
+    }
+
     @Test("Who waits for messages that only the server has is told when no connection can be made")
     func unreachable() async throws {
         let chat = chat(Unreachable())
@@ -128,6 +139,9 @@ struct LivePhaseTests {
         let list = chat.channels()
         let error = await #expect(throws: RoostError.self) { try await list.loaded() }
         #expect(error?.code == .unavailable && list.phase.error == error)
+        let typing = chat.channel("general").typing()
+        let unopened = await #expect(throws: RoostError.self) { try await typing.loaded() }
+        #expect(unopened?.code == .unavailable && typing.phase.error == unopened)
         chat.start()
         for await status in chat.connection.updates { if case .failed = status { break } }
         let refused = await #expect(throws: RoostError.self) { try await chat.connect() }
@@ -140,7 +154,8 @@ struct LivePhaseTests {
         // The files are open, and the list has yet to learn of it.
         try await list.loaded()
         for await update in list.updates where !update.items.isEmpty { break }
-        #expect(list.phase == .loaded)
+        try await typing.loaded()
+        #expect(list.phase == .loaded && typing.phase == .loaded)
         await chat.disconnect()
     }
 
