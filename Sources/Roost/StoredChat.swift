@@ -79,6 +79,16 @@ public struct StoredChat: Sendable {
         }
     }
 
+    /// A stored message of a channel by its id, such as the one that a push names.
+    ///
+    /// A push may be there before the app has stored its message: then this is nil.
+    ///
+    /// - Returns: The message as ``messages(in:limit:)`` returns it, without content if it was deleted. Nil if it isn't stored, or the user may not see it.
+    /// - Throws: `RoostError` with `unavailable` if the files can't be read.
+    public func message(_ id: MessageID, in channel: ChannelID) async throws -> MessageItem? {
+        try await read { database in try database.listedMessage(id, in: channel) }
+    }
+
     /// Returns the unread total of all of the user's channels, for a badge.
     ///
     /// - Throws: `RoostError` with `unavailable` if the files can't be read.

@@ -58,7 +58,7 @@ final class CancelledCalls {
         addInvitations()
         addLists()
         addLiveObjects()
-        addChats()
+        addChats(own)
     }
 
     private func add(_ name: String, _ run: @escaping @MainActor @Sendable () async throws -> Void) {
@@ -397,7 +397,7 @@ final class CancelledCalls {
         }
     }
 
-    private func addChats() {
+    private func addChats(_ own: Message) {
         let (server, directory) = (server, directory)
         add("Chat.connect, disconnect") {
             let chat = server.chat(as: "cat")
@@ -416,11 +416,12 @@ final class CancelledCalls {
             try await chat.logOut(discardingUnsent: true)
             try await Chat.erase("cat", at: server.url, in: .directory(folder))
         }
-        add("StoredChat.channels, channel, messages, unread") {
+        add("StoredChat.channels, channel, messages, message, unread") {
             let stored = try StoredChat(user: "ann", at: server.url, in: .directory(directory))
             _ = try await stored.channels()
             _ = try await stored.channel("general")
             _ = try await stored.messages(in: "general")
+            _ = try await stored.message(own.messageId, in: "general")
             _ = try await stored.unread()
         }
     }

@@ -174,4 +174,13 @@ extension Database {
         let sql = "SELECT \(Message.cacheColumns) FROM messages WHERE message_id = ? AND channel_id = ?"
         return try model(sql, [id.rawValue, channel.rawValue])
     }
+
+    /// A cached message as lists show it, by its id. Nil for one that is concealed from the user, or will be by what the user has asked for.
+    func listedMessage(_ id: MessageID, in channel: ChannelID) throws -> MessageItem? {
+        guard let message = try self.message(id, in: channel), let state = try messageState(of: channel), message.seq > state.floor
+        else {
+            return nil
+        }
+        return try MessageItem(message, sender: UserSummary(userId: message.sender)).introduced(in: self)
+    }
 }

@@ -2,7 +2,7 @@ import Foundation
 import Roost
 import RoostAPI
 
-@MainActor private func offline(server: URL, backend: Backend, group: URL) async throws {
+@MainActor private func offline(server: URL, backend: Backend, group: URL, id: MessageID) async throws {
     // sample.begin
     let chat = Chat(url: server, user: "ann") { try await backend.chatToken() }
     chat.start()
@@ -40,11 +40,12 @@ import RoostAPI
     // sample.begin
     let stored = try StoredChat(user: "ann", at: server, in: .shared(group))
     let newest = try await stored.messages(in: "general", limit: 5)
+    let pushed = try await stored.message(id, in: "general")
     // sample.end
 
     // sample.begin
     var configuration = Chat.Configuration(storage: .shared(group))
     configuration.onStorageProblem = { problem in print(problem) }
     // sample.end
-    _ = (channels, me, newest, configuration)
+    _ = (channels, me, newest, pushed, configuration)
 }

@@ -53,6 +53,37 @@ struct StoredChatTests {
         await chat.disconnect()
     }
 
+    @Test(
+        "A message is found by its id as lists have it: with its sender's name, without what the user has deleted, and not before a reset"
+    )
+    func messageByID() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.connect()
+        let store = try await chat.driver.files().store
+        try await store.write([.users([UserSummary(userId: "bob", displayName: "Bob")])])
+        let stored = try StoredChat(user: "ann", at: url, in: .directory(directory))
+        let id = MessageID(rawValue: 1)
+        let found = try #require(try await stored.message(id, in: "general"))
+        #expect(found.text == "welcome" && found.sender.displayName == "Bob")
+        #expect(try await stored.messages(in: "general") == [found])
+        #expect(try await stored.message(id, in: "elsewhere") == nil)
+        #expect(try await stored.message(MessageID(rawValue: 9), in: "general") == nil)
+
+        var rows = Rows()
+        rows.ownDeletions = [OwnDeletion(channelId: "general", seq: 2, deletedAt: Timestamp(milliseconds: 9), userSeq: 2)]
+        try await store.write([.rows(rows, of: .user("ann"))])
+        let deleted = try #require(try await stored.message(id, in: "general"))
+        #expect(deleted.text == "" && deleted.isDeletedForMe)
+        #expect(try await stored.messages(in: "general") == [deleted])
+
+        // The server knows nothing of it yet.
+        try await chat.channel("general").resetHistory()
+        #expect(try await stored.messages(in: "general").isEmpty)
+        #expect(try await stored.message(id, in: "general") == nil)
+        await chat.disconnect()
+    }
+
     @Test("Without the app running it reads what the app left; what it can't answer it refuses")
     func alone() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
