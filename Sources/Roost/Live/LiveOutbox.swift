@@ -116,8 +116,7 @@ public final class LiveOutbox {
     private func reload() async throws {
         let outbox = try await driver.files().outbox
         let server = await driver.knownServer()
-        let items = try await outbox.items(limit: limit)
-        let count = try await outbox.readableCount()
+        let (items, count) = try await outbox.oldest(limit: limit)
         let entries = items.map { Entry($0, server: server) }
         let isForAnother = if let server { try await outbox.holdsOperations(notFor: server) } else { false }
         defer { follower.answered() }

@@ -21,6 +21,8 @@ final class Outbox: Sendable {
     private let report: @Sendable (StorageProblem) -> Void
     /// The ids of the rows that can't be read, of which the app was told.
     private let unreadable = NIOLockedValueBox<Set<Int64>>([])
+    /// What was decoded of its rows.
+    let decoded = DecodedOperations()
 
     /// Opens the outbox; one that is damaged is renamed and a new one begun, with a line in the log.
     ///
@@ -62,6 +64,7 @@ final class Outbox: Sendable {
             _ = await connection.replace(with: former)
             throw error
         }
+        decoded.forgetAll()
     }
 
     func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
@@ -75,7 +78,7 @@ final class Outbox: Sendable {
     @discardableResult
     func apply(_ writes: [OutboxWrite]) async throws -> [Int64: Timestamp] {
         let keeps = writes.contains { if case .put = $0 { true } else { false } }
-        return try await gate.pass {
+        let sentSince: [Int64: Timestamp] = try await gate.pass {
             try await connection.use {
                 try await $0.write { [url, number] database in
                     if keeps, let url, FolderLock.number(at: url.path) != number { throw Deleted() }
@@ -88,6 +91,8 @@ final class Outbox: Sendable {
                 }
             }
         }
+        decoded.forget(writes.compactMap(\.removed))
+        return sentSince
     }
 
     /// The file was deleted while it was open, or replaced: what is written is lost with this process.
@@ -138,7 +143,7 @@ final class Outbox: Sendable {
     func saved() async throws -> SavedOutbox {
         let (rows, server, lastNumber) = try await read { database in
             (
-                try Self.rows(database, "ORDER BY number, id", []),
+                try self.rows(database, "ORDER BY number, id", []),
                 try String.fetchOne(database, sql: "SELECT server FROM outbox_state"),
                 try Int64.fetchOne(database, sql: "SELECT MAX(number) FROM operations") ?? 0
             )
@@ -158,16 +163,24 @@ final class Outbox: Sendable {
     func saved(of channel: ChannelID, limit: Int = 300) async throws -> SavedOutbox {
         let (rows, server) = try await read { database in
             (
-                try Self.rows(database, "WHERE channel_id = ? ORDER BY number DESC, id DESC LIMIT ?", [channel.rawValue, limit]),
+                try self.rows(database, "WHERE channel_id = ? ORDER BY number DESC, id DESC LIMIT ?", [channel.rawValue, limit]),
                 try String.fetchOne(database, sql: "SELECT server FROM outbox_state")
             )
         }
         return SavedOutbox(items: readable(rows).reversed(), server: server)
     }
 
-    /// The oldest operations of all.
-    func items(limit: Int) async throws -> [OutboxItem] {
-        readable(try await read { try Self.rows($0, "ORDER BY number, id LIMIT ?", [limit]) })
+    /// The oldest operations of all, and how many there are that can be read, as far as they were.
+    func oldest(limit: Int) async throws -> (items: [OutboxItem], count: Int) {
+        let (rows, all) = try await read { database -> (ReadRows, Int?) in
+            let rows = try self.rows(database, "ORDER BY number, id LIMIT ?", [limit])
+            // Where they are all of them, nothing is left to be counted.
+            guard rows.items.count + rows.failures.count == limit else { return (rows, nil) }
+            return (rows, try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM operations"))
+        }
+        let items = readable(rows)
+        guard let all else { return (items, items.count) }
+        return (items, max(0, all - unreadable.withLockedValue { $0.count }))
     }
 
     /// Whether some that can be read are meant for another server than this one.
@@ -189,9 +202,6 @@ final class Outbox: Sendable {
         try await read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM operations") ?? 0 }
     }
 
-    /// How many there are that can be read, as far as they were.
-    func readableCount() async throws -> Int { max(0, try await count() - unreadable.withLockedValue { $0.count }) }
-
     // MARK: Rows
 
     /// What was read of rows.
@@ -201,7 +211,7 @@ final class Outbox: Sendable {
         var failures: [Int64: any Error] = [:]
     }
 
-    private static func rows(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> ReadRows {
+    private func rows(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> ReadRows {
         let sql = """
             SELECT id, number, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
                    concealed_seq
@@ -219,15 +229,16 @@ final class Outbox: Sendable {
         return rows
     }
 
-    private static func item(_ id: Int64, _ row: Row) throws -> OutboxItem {
-        let (name, client): (String, String?) = (try row.decode(atIndex: 2), try row.decode(atIndex: 3))
-        let operation = try OutboxOperation(name, client.map(ClientID.init(rawValue:)), row.decode(atIndex: 7))
+    private func item(_ id: Int64, _ row: Row) throws -> OutboxItem {
+        let columns = DecodedOperations.Columns(
+            name: try row.decode(atIndex: 2), client: try row.decode(atIndex: 3), fields: try row.decode(atIndex: 7),
+            failure: try row.decode(atIndex: 8))
+        let content = try decoded.content(of: id, columns)
         let (createdAt, firstSentAt): (Int64, Int64?) = (try row.decode(atIndex: 4), try row.decode(atIndex: 5))
-        let failure: Data? = try row.decode(atIndex: 8)
         return OutboxItem(
-            id: id, number: try row.decode(atIndex: 1), operation: operation, createdAt: Timestamp(milliseconds: createdAt),
+            id: id, number: try row.decode(atIndex: 1), operation: content.operation, createdAt: Timestamp(milliseconds: createdAt),
             firstSentAt: firstSentAt.map(Timestamp.init(milliseconds:)), server: try row.decode(atIndex: 6),
-            failure: try failure.map { try StoredJSON.decode(from: $0) }, isWaiting: try row.decode(atIndex: 9),
+            failure: content.failure, isWaiting: try row.decode(atIndex: 9),
             concealedSeq: try row.decode(atIndex: 10))
     }
 
@@ -315,7 +326,7 @@ extension OutboxOperation {
         return (name, json, client)
     }
 
-    fileprivate init(_ name: String, _ client: ClientID?, _ fields: Data) throws {
+    init(_ name: String, _ client: ClientID?, _ fields: Data) throws {
         switch name {
         case SendMessage.name: self = .send(try StoredJSON.decode(from: fields))
         case EditMessage.name: self = .edit(try StoredJSON.decode(from: fields), of: client)
