@@ -220,6 +220,6 @@ final class AskedChannels: ChannelSource {
 }
 
 /// The users of its pages are stored.
-extension QueryChannels: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
+extension QueryChannels: UserNaming {
+    static func users(in page: Page<ChannelView>) -> [UserSummary] { page.users ?? [] }
 }

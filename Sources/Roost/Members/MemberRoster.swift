@@ -100,18 +100,18 @@ struct MemberRoster {
 }
 
 /// The users of these pages are stored.
-extension ListMembers: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
+extension ListMembers: UserNaming {
+    static func users(in page: Page<MemberEntry>) -> [UserSummary] { page.items.compactMap { $0.user?.summary } }
 }
 
-extension SearchMembers: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
+extension SearchMembers: UserNaming {
+    static func users(in page: Page<MemberEntry>) -> [UserSummary] { page.items.compactMap { $0.user?.summary } }
 }
 
-extension GetMember: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
+extension GetMember: UserNaming {
+    static func users(in entry: MemberEntry) -> [UserSummary] { entry.user.map { [$0.summary] } ?? [] }
 }
 
-extension ListInvitations: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
+extension ListInvitations: UserNaming {
+    static func users(in page: Page<Invitation>) -> [UserSummary] { page.users ?? [] }
 }

@@ -151,10 +151,10 @@ extension ListMessages {
 }
 
 /// The users that its messages name are stored, because a list may show them.
-extension ListMessages: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
+extension ListMessages: UserNaming {
+    static func users(in page: MessagePage) -> [UserSummary] { page.users ?? [] }
 }
 
-extension ListMentions: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
+extension ListMentions: UserNaming {
+    static func users(in page: Page<Message>) -> [UserSummary] { page.users ?? [] }
 }

@@ -135,8 +135,8 @@ public final class LiveReceipts {
     }
 }
 
-extension ListReaders: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
+extension ListReaders: UserNaming {
+    static func users(in page: Page<ReadPosition>) -> [UserSummary] { page.users ?? [] }
 }
 
 extension LiveChannel {

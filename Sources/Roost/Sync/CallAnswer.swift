@@ -16,12 +16,38 @@ struct CallAnswer: Sendable {
 }
 
 extension Sync {
+    /// How the answer to an operation is read that names users.
+    ///
+    /// It is read as a whole, on the machine's actor. Foundation goes through all of its text for a single member too: reading the users alone, and
+    /// everything again for the caller, would be more work in all, and a part of it would be done here anyway.
+    struct NamingAnswer: Hashable, Sendable {
+        private let operation: any UserNaming.Type
+
+        init(to operation: any UserNaming.Type) { self.operation = operation }
+
+        static func == (left: NamingAnswer, right: NamingAnswer) -> Bool {
+            ObjectIdentifier(left.operation) == ObjectIdentifier(right.operation)
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(operation)) }
+
+        /// Returns what an answer has for the cache; nothing if it can't be read.
+        fileprivate func read(_ bytes: [UInt8]) -> CachedAnswer {
+            func answer<Call: UserNaming>(to operation: Call.Type) -> CachedAnswer {
+                guard let value = try? ReplyResult<Call.Response>.decode(bytes) else { return .nothing }
+                return .users(operation.users(in: value), of: value)
+            }
+            return answer(to: operation)
+        }
+    }
+
     /// What an answer has for the cache, read once.
     enum CachedAnswer {
         case nothing
         case channel(ChannelView, mayHaveJoined: Bool)
         case invitations(Page<InvitationEntry>)
-        case users([UserSummary])
+        /// With the whole answer.
+        case users([UserSummary], of: any Sendable)
         case channels(Page<ChannelView>, exceptEnded: Set<ChannelID>)
         case watched(WatchedChannel)
         /// The channel of the call is watched from now on all the same.
@@ -35,7 +61,7 @@ extension Sync {
             case .membership, .channel:
                 if let view = read(ChannelView.self) { self = .channel(view, mayHaveJoined: effect == .membership) }
             case .invitations: if let page = read(Page<InvitationEntry>.self) { self = .invitations(page) }
-            case .users: if let users = read(NamedUsers.self)?.users { self = .users(users) }
+            case .users(let answer): self = answer.read(bytes)
             case .watchAll(let ended): if let page = read(Page<ChannelView>.self) { self = .channels(page, exceptEnded: ended) }
             case .watch(let channel):
                 if let state = read(WatchedChannel.self) { self = .watched(state) } else { self = .unreadableWatch(channel) }
@@ -50,7 +76,8 @@ extension Sync {
             case .invitations(let page): page
             case .channels(let page, _): page
             case .watched(let state): state
-            case .nothing, .users, .unreadableWatch: nil
+            case .users(_, let answer): answer
+            case .nothing, .unreadableWatch: nil
             }
         }
     }

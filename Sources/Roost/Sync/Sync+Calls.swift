@@ -5,6 +5,16 @@ protocol CachedOperation: Operation {
     var cacheEffect: Sync.CacheEffect { get }
 }
 
+/// An operation whose answer names users, whom the cache takes in. The answer is read once, for them and for the caller.
+protocol UserNaming: CachedOperation {
+    /// What an answer has for lists to show of users.
+    static func users(in answer: Response) -> [UserSummary]
+}
+
+extension UserNaming {
+    var cacheEffect: Sync.CacheEffect { .users(in: Sync.NamingAnswer(to: Self.self)) }
+}
+
 extension Sync {
     /// The purpose of a call.
     enum Purpose: Hashable, Sendable {
@@ -31,7 +41,7 @@ extension Sync {
         /// A channel, whether the user is a member or not.
         case channel
         /// What lists show of users.
-        case users
+        case users(in: NamingAnswer)
         /// Invitations with the summaries of their channels.
         case invitations
         /// The channel of the answer is watched from now on, which may have been asked for by another of its names.
@@ -207,7 +217,7 @@ extension Sync {
             let writes = page.items.flatMap { invitationWrites([$0.invitation], channel: $0.channel) }
             if !writes.isEmpty { emit(.store(writes)) }
             take(page.users ?? [])
-        case .users(let users): take(users)
+        case .users(let users, _): take(users)
         case .channels(let page, let ended):
             recheckUsers(watching: page.items.filter { $0.isWatched(except: ended) }.map { ($0.channel, $0.membership) })
             take(page.users ?? [])

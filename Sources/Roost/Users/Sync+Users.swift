@@ -297,34 +297,10 @@ struct LenientUsers: Decodable {
     }
 }
 
-/// The users that an answer carries, read leniently: beside its rows, in each of them, or as the answer itself.
-struct NamedUsers: Decodable {
-    private(set) var users: [UserSummary] = []
-
-    private enum CodingKeys: String, CodingKey { case users, items, user, userId }
-
-    private struct Item: Decodable {
-        var user: UserSummary?
-    }
-
-    init(from decoder: any Decoder) throws {
-        guard let container = try? decoder.container(keyedBy: CodingKeys.self) else {
-            users = try LenientUsers(from: decoder).users
-            return
-        }
-        if container.contains(.userId) { users.append(try UserSummary(from: decoder)) }
-        if let user = try? container.decodeIfPresent(UserSummary.self, forKey: .user) { users.append(user) }
-        if let list = try? container.decodeIfPresent(LenientUsers.self, forKey: .users) { users += list.users }
-        if let items = try? container.decodeIfPresent([Attempt<Item>].self, forKey: .items) {
-            users += items.compactMap(\.row?.user)
-        }
-    }
+extension GetUsers: UserNaming {
+    static func users(in users: [User]) -> [UserSummary] { users.map(\.summary) }
 }
 
-extension GetUsers: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
-}
-
-extension GetUser: CachedOperation {
-    var cacheEffect: Sync.CacheEffect { .users }
+extension GetUser: UserNaming {
+    static func users(in user: User) -> [UserSummary] { [user.summary] }
 }

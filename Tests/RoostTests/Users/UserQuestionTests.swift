@@ -322,17 +322,4 @@ struct UserQuestionTests {
         #expect(questions.waiting.count <= 2 * Sync.UserQuestions.shownMax && questions.waiting.last == "u29999")
         #expect(questions.ask().count == Limits.changedUsersPerCall)
     }
-
-    @Test(
-        "Users are read wherever an answer carries them, without those that can't be",
-        arguments: [
-            (#"[{"userId":"bob","displayName":"Bob","version":2},{"userId":7}]"#, ["bob"]),
-            (#"{"userId":"bob","metadata":{},"createdAt":"x"}"#, ["bob"]),
-            (#"{"items":[{"user":{"userId":"bob"}},{"user":null},{}],"users":[{"userId":"cat"},{}]}"#, ["cat", "bob"]),
-            (#"{"member":{},"user":{"userId":"bob"}}"#, ["bob"]), (#"{"users":7,"items":{}}"#, []), ("[]", []),
-        ])
-    func lenient(json: String, users: [String]) throws {
-        let read = try JSONDecoder().decode(NamedUsers.self, from: Data(json.utf8)).users
-        #expect(read.map(\.userId.rawValue) == users)
-    }
 }
