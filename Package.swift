@@ -210,7 +210,7 @@ let package = Package(
         .testTarget(
             name: "RoostTests",
             dependencies: [
-                "RoostAPI", "Roost",
+                "RoostAPI", "Roost", "CFaultVFS",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),

@@ -198,3 +198,8 @@ int fault_vfs_register(void) {
     pthread_mutex_unlock(&lock);
     return real_vfs == NULL ? SQLITE_ERROR : SQLITE_OK;
 }
+
+int fault_vfs_register_as_default(void) {
+    int result = fault_vfs_register();
+    return result == SQLITE_OK ? sqlite3_vfs_register(&fault_vfs, 1) : result;
+}

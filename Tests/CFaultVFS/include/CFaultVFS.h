@@ -6,6 +6,9 @@
 /// A VFS named "faults" whose files fail when a test says so. Registered once; files that no fault names are left alone.
 int fault_vfs_register(void);
 
+/// The same, and a database that is opened without the name of a VFS is opened with this one from then on.
+int fault_vfs_register_as_default(void);
+
 enum fault_operation { fault_read = 1, fault_write = 2, fault_sync = 3 };
 
 /// The next operation of a kind on a file whose path ends so fails with a code of SQLite, and all further ones do too.

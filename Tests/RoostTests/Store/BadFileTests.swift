@@ -137,29 +137,27 @@ struct BadFileTests {
     }
 
     @Test(
-        "On a full or read-only disk a message isn't taken, and the words say so; what was taken stays, and the next one is taken later",
-        arguments: ["database or disk is full", "attempt to write a readonly database"])
-    func notWritten(words: String) async throws {
+        "On a full, read-only or broken disk a message isn't taken, and the words say so; what was taken stays, and the next one is taken later",
+        arguments: DiskFault.allCases)
+    func notWritten(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
+        try DiskFault.prepare()
         let chat = chat()
         let (general, list) = (chat.channel("general"), chat.channel("general").messages())
         try await general.send("before")
-        let queue = try DatabaseQueue(path: outbox.path)
-        try await queue.write { database in
-            try database.execute(
-                sql: "CREATE TRIGGER full BEFORE INSERT ON operations BEGIN SELECT RAISE(ABORT, '\(words)'); END")
-        }
+        let failing = try fault.begin(outbox)
+        defer { failing.end() }
         for call in [{ _ = try await general.send("no") }, { try await general.hide() }, { try await general.markRead(upTo: 1) }]
             as [@MainActor () async throws -> Void]
         {
             let error = await #expect(throws: RoostError.self) { try await call() }
-            #expect(error?.code == .unavailable && error?.message.contains(words) == true)
+            #expect(error?.code == .unavailable && error?.message.contains(fault.words) == true)
         }
         for await problem in problems.stream {
-            #expect(problem.kind == .outboxNotWritten && problem.message.contains(words))
+            #expect(problem.kind == .outboxNotWritten && problem.message.contains(fault.words))
             break
         }
-        try await queue.write { try $0.execute(sql: "DROP TRIGGER full") }
+        #expect(failing.end() > 0)
         try await general.send("after")
         try await chat.connect()
         for await update in list.updates where update.items.filter({ $0.state == .sent }).count == 3 { break }
