@@ -219,7 +219,9 @@ struct MemoryOutbox: Hashable {
             (item.server, item.failure, item.isWaiting) = (server, nil, false)
             rows[id] = item
         case .remove(let id, _), .done(let id, _): rows[id] = nil
-        case .server(let server): self.server = server
+        case .server(let server):
+            for (id, item) in rows where item.server == nil { rows[id]?.server = self.server ?? server }
+            self.server = server
         }
     }
 }

@@ -135,6 +135,10 @@ final class Outbox: Sendable {
         case .remove(let id, _), .done(let id, _):
             try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
         case .server(let server):
+            // As in `SavedOutbox.meet(_:)`. The rows' own writes may have failed, and what isn't for a server yet would be sent to the next one after a restart.
+            try database.execute(
+                sql: "UPDATE operations SET server = (SELECT COALESCE(server, ?) FROM outbox_state) WHERE server IS NULL",
+                arguments: [server])
             try database.execute(sql: "UPDATE outbox_state SET server = ?", arguments: [server])
         }
     }
@@ -309,6 +313,12 @@ struct SavedOutbox: Hashable, Sendable {
     var server: String?
     /// The highest number of all rows, those included that can't be read: what comes later has a higher one.
     var lastNumber: Int64 = 0
+
+    /// From here on operations are sent to a server. What was asked for before any was known is for the first one that was met.
+    mutating func meet(_ name: String) {
+        for index in items.indices where items[index].server == nil { items[index].server = server ?? name }
+        server = name
+    }
 }
 
 extension OutboxOperation {

@@ -156,15 +156,16 @@ extension SyncDriver {
     private func apply(_ writes: [OutboxWrite], _ times: inout [Int64: Timestamp]) async -> (any Error)? {
         let files: SyncFiles
         do { files = try await self.files() } catch { return error }
+        let all = owedWrites + writes
         defer {
-            var change = StoreChange(outbox: Set(writes.compactMap(\.channel)), isOutbox: true)
+            var change = StoreChange(outbox: Set(all.compactMap(\.channel)), isOutbox: true)
             // Of every operation it is another question now whether it is for this server.
-            if writes.contains(where: { if case .server = $0 { true } else { false } }) { change.merge(.everything) }
+            if all.contains(where: { if case .server = $0 { true } else { false } }) { change.merge(.everything) }
             files.store.signals.signal(change)
         }
         do {
-            times.merge(try await files.outbox.apply(owedRemovals + writes)) { _, new in new }
-            owedRemovals = []
+            times.merge(try await files.outbox.apply(all)) { _, new in new }
+            owedWrites = []
             return nil
         } catch {
             // The rows stay unchanged. What was carried out is sent once more after a restart, which does nothing twice.
@@ -175,14 +176,14 @@ extension SyncDriver {
         }
     }
 
-    /// Remembers the removals among writes that failed: they go before the next write. What somebody waits to have taken back isn't among them: they are told that
-    /// it wasn't, and it goes on.
+    /// Remembers the removals among writes that failed, and the servers that were met: they go before the next write. What somebody waits to have taken back isn't
+    /// among them: they are told that it wasn't, and it goes on.
     private func owe(_ writes: [OutboxWrite]) {
         let isAwaited = machine.map { !$0.keeping.isEmpty } ?? false
         for write in writes {
             switch write {
-            case .done: owedRemovals.append(write)
-            case .remove where !isAwaited: owedRemovals.append(write)
+            case .done, .server: owedWrites.append(write)
+            case .remove where !isAwaited: owedWrites.append(write)
             default: break
             }
         }
@@ -191,9 +192,10 @@ extension SyncDriver {
     /// What the outbox has, without what it still has to remove.
     func savedOutbox() async throws -> SavedOutbox {
         var saved = try await files().outbox.saved()
-        guard !owedRemovals.isEmpty else { return saved }
-        let owed = Set(owedRemovals.compactMap(\.removed))
+        guard !owedWrites.isEmpty else { return saved }
+        let owed = Set(owedWrites.compactMap(\.removed))
         saved.items.removeAll { owed.contains($0.id) }
+        for case .server(let name) in owedWrites { saved.meet(name) }
         return saved
     }
 

@@ -65,8 +65,8 @@ actor SyncDriver {
     var suspended: Suspended?
     /// Whether the app is in the background, as the system has said last.
     var isInBackground = false
-    /// Removals that the outbox file has refused so far, for a full disk, say.
-    var owedRemovals: [OutboxWrite] = []
+    /// Removals, and servers that were met, that the outbox file has refused so far, for a full disk, say.
+    var owedWrites: [OutboxWrite] = []
     /// Whether the machine has to read the files again: another process may have had them, or another chat of this one.
     var isReopened = false
     /// Whether another chat of this process is gone, which may have left something in the outbox.

@@ -161,6 +161,29 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
+    @Test(
+        "The server that was met, and that what was asked for before is for it, are written with the next write if they can't be at once"
+    )
+    func serverNotNoted() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(ScriptedServer { _ in .nothing })
+        try await chat.channel("general").hide()
+        let queue = try await refuse("UPDATE ON outbox_state", in: "outbox.sqlite")
+        try await chat.connect()
+        for await problem in problems.stream {
+            #expect(problem.kind == .outboxNotWritten)
+            break
+        }
+        let outbox = try await chat.driver.files().outbox
+        #expect(try await outbox.saved().server == nil)
+        #expect(try await chat.driver.savedOutbox().server == "server")
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        try await chat.channel("other").hide()
+        let saved = try await outbox.saved()
+        #expect(saved.server == "server" && saved.items.map(\.server) == ["server", "server"])
+        await chat.disconnect()
+    }
+
     @Test("Lists are told when the start takes back what an earlier process had shown of the outbox")
     func staleOverlay() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
