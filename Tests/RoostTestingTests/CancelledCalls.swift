@@ -12,6 +12,8 @@ import Testing
 final class CancelledCalls {
     struct Call: Sendable {
         let name: String
+        /// Whether it begins with what is done whether it is cancelled or not, and takes most of its turns.
+        let hasPreparation: Bool
         let run: @MainActor @Sendable () async throws -> Void
     }
 
@@ -61,8 +63,10 @@ final class CancelledCalls {
         addChats(own)
     }
 
-    private func add(_ name: String, _ run: @escaping @MainActor @Sendable () async throws -> Void) {
-        all.append(Call(name: name, run: run))
+    private func add(
+        _ name: String, hasPreparation: Bool = false, _ run: @escaping @MainActor @Sendable () async throws -> Void
+    ) {
+        all.append(Call(name: name, hasPreparation: hasPreparation, run: run))
     }
 
     private func next() -> Int {
@@ -200,7 +204,7 @@ final class CancelledCalls {
         }
         add("LiveChannel.delete: several") { try await attic.delete(several) }
         add("LiveChannel.deleteForMe") { try await attic.deleteForMe([hidden]) }
-        add("LiveChannel.purge") { [unowned self] in
+        add("LiveChannel.purge", hasPreparation: true) { [unowned self] in
             let message = try await prepare { [unowned self] in try await newMessage(in: "attic") }
             try await attic.purge(message)
         }
@@ -307,7 +311,7 @@ final class CancelledCalls {
         add("Chat.setAutoAcceptInvitations") { try await ann.setAutoAcceptInvitations(false) }
         add("Chat.setSharing") { try await ann.setSharing(typing: true) }
         add("Chat.devices") { _ = try await ann.devices() }
-        add("Chat.signOut") { [unowned self] in
+        add("Chat.signOut", hasPreparation: true) { [unowned self] in
             let device = try await prepare { [unowned self] in try await newDevice() }
             try await rateLimited { _ = try await ann.signOut(device: device) }
         }
@@ -315,21 +319,21 @@ final class CancelledCalls {
 
     private func addInvitations() {
         let ann = ann
-        add("LiveChannel.acceptInvitation") { [unowned self] in
+        add("LiveChannel.acceptInvitation", hasPreparation: true) { [unowned self] in
             let channel = try await prepare { [unowned self] in try await newInvitation() }
             try await ann.channel(channel).acceptInvitation()
         }
-        add("LiveChannel.declineInvitation") { [unowned self] in
+        add("LiveChannel.declineInvitation", hasPreparation: true) { [unowned self] in
             let channel = try await prepare { [unowned self] in try await newInvitation() }
             try await ann.channel(channel).declineInvitation()
         }
-        add("InvitationList.accept") { [unowned self] in
+        add("InvitationList.accept", hasPreparation: true) { [unowned self] in
             let channel = try await prepare { [unowned self] in try await newInvitation() }
             let list = ann.invitations()
             let item = try await row(of: list.updates) { $0.invitation.channelId == channel }
             try await list.accept(item)
         }
-        add("InvitationList.decline") { [unowned self] in
+        add("InvitationList.decline", hasPreparation: true) { [unowned self] in
             let channel = try await prepare { [unowned self] in try await newInvitation() }
             let list = ann.invitations()
             let item = try await row(of: list.updates) { $0.invitation.channelId == channel }
