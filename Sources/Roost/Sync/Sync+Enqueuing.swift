@@ -281,11 +281,12 @@ extension Sync {
     }
 
     /// What is in the file holds where somebody waits for something to be kept. What couldn't be taken out of it is sent again after a restart.
-    mutating func outboxFailed(_ outbox: SavedOutbox?, _ reason: String) {
+    mutating func outboxFailed(_ outbox: SavedOutbox?, _ reason: String, isAwaited: Bool) {
         log(.error, "The outbox couldn't be written: \(reason)")
         let unsent = queuedChannels.filter { queues[$0]?.noting != nil }
         for channel in unsent { queues[channel]?.cancelNoting() }
-        if !keeping.isEmpty { goOn(from: outbox, reason) }
+        // What has begun to be awaited since isn't part of what failed.
+        if isAwaited, !keeping.isEmpty { goOn(from: outbox, reason) }
         for channel in unsent where queues[channel] != nil { waitToRetry(in: channel) }
         // An operation may have been held up by a write that isn't awaited any more.
         sendAll()

@@ -217,7 +217,7 @@ struct Sync: Sendable {
             stopReading(channel, id: id, at: time, told: told, for: token)
         case .kept(let token, let id, let channel): kept(id, of: channel, for: token)
         case .noted(let id, let channel, let time): noted(id, of: channel, at: time)
-        case .outboxFailed(let outbox, let reason): outboxFailed(outbox, reason)
+        case .outboxFailed(let outbox, let reason, let isAwaited): outboxFailed(outbox, reason, isAwaited: isAwaited)
         case .retry(let row): retry(row)
         case .discard(let row): discard(row)
         case .resolveOthers(let discards): resolveOthers(discard: discards)

@@ -43,7 +43,13 @@ extension SyncDriver {
             }
         }
         if !outboxWrites.isEmpty { failure = await apply(outboxWrites, &times) }
-        if let failure { kept.append(.outboxFailed(try? await savedOutbox(), "\(failure)")) }
+        if let failure {
+            // The machine goes on from the file only where somebody waits for something to be kept. Of a large outbox that is much to read.
+            let isAwaited = machine?.keeping.isEmpty == false
+            var saved: SavedOutbox?
+            if isAwaited { saved = try? await savedOutbox() }
+            kept.append(.outboxFailed(saved, "\(failure)", isAwaited: isAwaited))
+        }
         // Before what came meanwhile: that isn't in the file yet, and would be undone by a state of the file from before it.
         inputs.insert(contentsOf: kept, at: 0)
         if let storeFailure, let files = try? await files() { await storeFailed(files.store, "\(storeFailure)") }

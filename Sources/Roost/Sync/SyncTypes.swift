@@ -143,8 +143,8 @@ extension Sync {
         case kept(CallToken, Int64, of: ChannelID?)
         /// What ``Output/noted(_:of:at:)`` asked for is in the file, with the time that is there; nil if the operation isn't there any more.
         case noted(Int64, of: ChannelID?, at: Timestamp?)
-        /// The outbox couldn't be written. Carries what is in the file; nil if that can't be read either.
-        case outboxFailed(SavedOutbox?, String)
+        /// The outbox couldn't be written. Carries what is in the file, if somebody waited for something to be kept; nil if that can't be read either.
+        case outboxFailed(SavedOutbox?, String, isAwaited: Bool = true)
         case retry(OutboxRow)
         case discard(OutboxRow)
         /// What is meant for another server is sent to this one, or given up.
