@@ -388,7 +388,7 @@ struct OutboxOperationTests {
         #expect(try await client.view()?.hiddenState == .unhidden)
     }
 
-    @Test("100,000 operations in the outbox are taken, coalesced and sent")
+    @Test("100,000 operations without a connection are taken, coalesced, read again after a restart and given up")
     func many() async throws {
         var sync = Sync(user: "ann", client: "test", random: NoChance())
         let count: Int64 = 100_000
