@@ -137,6 +137,40 @@ struct TimedStateTests {
         token.invalidate()
     }
 
+    @Test("AM-07 AM-08 If the device's clock is set back, a silence is shown until that clock comes to its end, and no longer")
+    func clockSetBack() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        try await store.write(writes(channel("a", silencedUntil: 10, limitedUntil: 20)))
+        let list = chat.channels()
+        try await list.loaded()
+        var updates: [ListUpdate<ChannelItem>] = []
+        let token = list.observe { updates.append($0) }
+        #expect(states(list.items) == [["a"], ["a"]])
+        try await until { clock.ends.contains(.seconds(10)) }
+        clock.advance(by: .seconds(4))
+        // It is second 1 of the day again: the end is 9 seconds away.
+        clock.setTimeOfDay(by: .seconds(-3))
+        clock.advance(by: .seconds(6))
+        try await until { clock.ends.contains(.seconds(13)) }
+        #expect(updates.count == 1 && states(list.items) == [["a"], ["a"]])
+        clock.advance(by: .seconds(3))
+        try await until { updates.count == 2 }
+        #expect(states(list.items) == [[], ["a"]])
+
+        // Set back behind an end that was shown: a row that is read again is as the clock says, and ends once more.
+        try await until { clock.ends.contains(.seconds(23)) }
+        clock.setTimeOfDay(by: .seconds(-5))
+        try await store.write(writes(channel("a", silencedUntil: 10, limitedUntil: 21)))
+        try await until { updates.count == 3 }
+        #expect(states(list.items) == [["a"], ["a"]])
+        try await until { clock.ends.contains(.seconds(18)) }
+        clock.advance(by: .seconds(5))
+        try await until { updates.count == 4 }
+        #expect(states(list.items) == [[], ["a"]])
+        token.invalidate()
+    }
+
     @Test("AM-29 A list that waits for the end of a silence is freed once nobody has it")
     func freed() async throws {
         let chat = chat()

@@ -14,6 +14,8 @@ final class ManualClock: DayClock {
 
     private struct State {
         var ahead = Duration.zero
+        /// How much later the time of day is than the clock.
+        var dayOffset = Duration.zero
         var sleepers: [Int: Sleeper] = [:]
         var lastNumber = 0
     }
@@ -23,7 +25,7 @@ final class ManualClock: DayClock {
 
     var now: Instant { start + ahead }
     var minimumResolution: Duration { .zero }
-    var timestamp: Timestamp { Timestamp(milliseconds: Int64(ahead / .milliseconds(1))) }
+    var timestamp: Timestamp { Timestamp(milliseconds: Int64(state.withLock { $0.ahead + $0.dayOffset } / .milliseconds(1))) }
 
     private var ahead: Duration { state.withLock { $0.ahead } }
 
@@ -37,6 +39,9 @@ final class ManualClock: DayClock {
         }
         for sleeper in sleepers { sleeper.wake.yield() }
     }
+
+    /// Sets the time of day alone, as a user does: nobody who sleeps wakes earlier or later.
+    func setTimeOfDay(by duration: Duration) { state.withLock { $0.dayOffset += duration } }
 
     func sleep(until deadline: Instant, tolerance: Duration?) async throws {
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
