@@ -62,15 +62,19 @@ public struct WebSocketTransport: Transport {
         let host = url.host(percentEncoded: false) ?? ""
         switch error {
         case let error as NIOConnectionError:
-            if error.connectionErrors.isEmpty, error.dnsAError != nil || error.dnsAAAAError != nil {
-                return WaitingReason(.network, "the host \(error.host) isn't known, or there is no network")
+            if error.connectionErrors.isEmpty, let problem = error.dnsAError ?? error.dnsAAAAError {
+                let code = (problem as? SocketAddressError.UnknownHost)?.errorCode
+                return WaitingReason(.network, reason(ofUnresolved: error.host, code: code))
             }
             let first = error.connectionErrors.first?.error
             let problem = (first as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? first.map { "\($0)" }
             return WaitingReason(
                 .network, "nothing answers at \(error.host), port \(error.port): \(problem ?? "it has no address")")
         case ChannelError.connectTimeout:
-            return WaitingReason(.network, "\(host) didn't answer in time")
+            // The time for the connection includes that for the lookup of a name.
+            let isNumeric = (try? Address(url))?.isNumeric ?? false
+            return WaitingReason(
+                .network, "\(host) didn't answer in time" + (isNumeric ? "" : ", or its name couldn't be looked up in time"))
         case is UpgradeRefused:
             return WaitingReason(.upgrade, "\(error)")
         // A proxy that hasn't got a server to pass a connection on to, say.
@@ -81,6 +85,17 @@ public struct WebSocketTransport: Transport {
         default:
             return WaitingReason(.network, "\(error)")
         }
+    }
+
+    /// Says why a host has no address.
+    ///
+    /// - Parameter code: What `getaddrinfo` returned.
+    static func reason(ofUnresolved host: String, code: Int?) -> String {
+        guard code == Int(EAI_AGAIN) else {
+            // Some systems say that a name isn't known where there is no network to ask.
+            return "the host \(host) isn't known, or there is no network"
+        }
+        return "the host \(host) couldn't be looked up: no name server answers, or there is no network"
     }
 
     // MARK: Connecting

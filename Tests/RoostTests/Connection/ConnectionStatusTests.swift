@@ -77,6 +77,18 @@ struct ConnectionStatusTests {
         #expect(overloaded == WaitingReason(.server, "the server takes no connection: Too many connections."))
     }
 
+    @Test("A client whose server's name isn't known says so, in the words for what the system's resolver finds out")
+    func unknownHost() async throws {
+        let reason = await reason(of: try chat("http://no-such-host.invalid"))
+        #expect(reason?.cause == .network)
+        // Without a network the resolver says that it doesn't know the name, that nobody answers it, or nothing for so long that the attempt ends.
+        let possible = [Int(EAI_NONAME), Int(EAI_AGAIN)].map {
+            WebSocketTransport.reason(ofUnresolved: "no-such-host.invalid", code: $0)
+        }
+        let slow = "no-such-host.invalid didn't answer in time, or its name couldn't be looked up in time"
+        #expect(reason.map { (possible + [slow]).contains($0.message) } == true, "\(reason.map { "\($0)" } ?? "")")
+    }
+
     @Test("Connecting ends after its timeout with the reason, and goes on behind it")
     func timeout() async throws {
         let clock = ManualClock()

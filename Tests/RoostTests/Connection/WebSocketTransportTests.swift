@@ -1,4 +1,5 @@
 import Foundation
+import NIOCore
 import NIOSSL
 import Testing
 
@@ -16,5 +17,28 @@ struct WebSocketTransportTests {
             NIOSSLError.uncleanShutdown, NIOSSLError.handshakeFailed(.zeroReturn), NIOSSLError.unableToValidateCertificate,
         ]
         #expect(refused.map { WebSocketTransport.reason(of: $0, url).cause } == [.network, .certificate, .certificate])
+    }
+
+    @Test("A name that isn't known is told apart from one that couldn't be looked up, as far as the system does")
+    func unresolved() {
+        let unknown = "the host chat.example.com isn't known, or there is no network"
+        let reasons = [Int(EAI_NONAME), Int(EAI_AGAIN), nil].map {
+            WebSocketTransport.reason(ofUnresolved: "chat.example.com", code: $0)
+        }
+        #expect(
+            reasons == [
+                unknown, "the host chat.example.com couldn't be looked up: no name server answers, or there is no network", unknown,
+            ])
+    }
+
+    @Test("Where a name can't be looked up in time, the host alone isn't blamed; an address is nothing to look up")
+    func timeout() throws {
+        let error = ChannelError.connectTimeout(.seconds(1))
+        let named = try #require(URL(string: "wss://example.com"))
+        let numeric = try #require(URL(string: "ws://127.0.0.1:1"))
+        #expect(
+            [named, numeric].map { WebSocketTransport.reason(of: error, $0).message } == [
+                "example.com didn't answer in time, or its name couldn't be looked up in time", "127.0.0.1 didn't answer in time",
+            ])
     }
 }
