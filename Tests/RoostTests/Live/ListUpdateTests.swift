@@ -17,7 +17,7 @@ struct ListUpdateTests {
     func random(seed: UInt64) {
         var chance = SeededChance(seed: seed)
         var old: [Item] = []
-        for _ in 0..<1250 {
+        for _ in 0..<2500 {
             var new = old
             for _ in 0..<Int.random(in: 0...4, using: &chance) {
                 switch Int.random(in: 0..<4, using: &chance) {
@@ -49,7 +49,7 @@ struct ListUpdateTests {
         var chance = SeededChance(seed: seed)
         var old: [Item] = []
         var lastID = 0
-        for step in 0..<1250 {
+        for step in 0..<2500 {
             var new = old
             var touched: Set<Int> = []
             for _ in 0..<Int.random(in: 0...5, using: &chance) {

@@ -21,8 +21,18 @@ struct MessageWindowTests {
         }
     }
 
+    /// What a list view does with the difference between two states of a list leads from the rows before to the rows after.
+    private static func compareLists(_ before: MessageWindow, _ after: MessageWindow, _ what: String) {
+        let (old, new) = (before.shownRows.map(\.item), after.shownRows.map(\.item))
+        let update = ListUpdate(from: old, to: new)
+        #expect(update.applied(to: old) == new, "\(what)")
+        #expect(update.isEmpty == (old == new), "\(what)")
+        // Messages have one order, so that none of them moves.
+        #expect(update.moved.isEmpty, "\(what)")
+    }
+
     @Test(
-        "AM-30 R08 I6 Read on from any earlier state, a window is a part of the channel without a hole, as it is now, wherever in the channel it is, and no larger than it may be",
+        "AM-30 R08 I6 Read on from any earlier state, a window is a part of the channel without a hole, as it is now, wherever in the channel it is, and no larger than it may be; a difference leads from each to the next",
         arguments: 0..<8 as Range<UInt64>)
     func random(seed: UInt64) async throws {
         let store = try store()
@@ -41,6 +51,7 @@ struct MessageWindowTests {
             let move = window.isLost ? .open(window.place) : moves[Int.random(in: 0..<moves.count, using: &chance)]
             let before = window
             window = try await read(window, move, in: store)
+            Self.compareLists(before, window, "seed \(seed), step \(step), \(move)")
             if window.isLost {
                 lost += 1
                 #expect(window.rows.isEmpty && !channel.position.holds(window.place), "seed \(seed), step \(step), \(move)")
