@@ -175,6 +175,16 @@ func mark(of item: MessageItem) -> String {
     // sample.end
 }
 
+@MainActor private func listenBesideDelegates(_ chat: Chat) async {
+    // sample.begin
+    let token = chat.connection.observe { status in print(status) }
+    for await case .happened(let news) in chat.events where news.isFromOtherDevice == true {
+        print("done on another device:", news.kind as Any)
+    }
+    token.invalidate()
+    // sample.end
+}
+
 @MainActor private func configure(_ chat: Chat, _ channel: LiveChannel) async throws {
     // sample.begin
     let options = try await chat.call(GetConfiguration()).options
