@@ -2,15 +2,14 @@
 import Foundation
 import Roost
 
-guard CommandLine.arguments.count == 4, let url = URL(string: CommandLine.arguments[1]) else {
+let arguments = CommandLine.arguments
+guard arguments.count == 4, let url = URL(string: arguments[1]), let token = ProcessInfo.processInfo.environment["TOKEN"] else {
     FileHandle.standardError.write(Data("usage: TOKEN=… example-terminal-chat http://127.0.0.1:8080 ann general\n".utf8))
     exit(64)
 }
-let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration: .init(onStorageProblem: { print("· \($0)") })) {
-    // An app asks its backend.
-    guard let token = ProcessInfo.processInfo.environment["TOKEN"] else { throw RoostError(.unauthenticated, "TOKEN is missing") }
-    return token
-}
+let configuration = Chat.Configuration(onStorageProblem: { print("· \($0)") })
+// An app asks its backend for a token.
+let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configuration) { [token] in token }
 
 /// Prints a line. What others write must not steer the terminal: no control characters, nothing that turns the direction of text.
 @Sendable func print(_ line: String) {
@@ -21,32 +20,36 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
 
 /// What is on the screen, and what a line that was typed does.
 @MainActor final class Screen {
-    private let chat: Chat
     private var channel: LiveChannel
     private(set) lazy var messages = channel.messages(around: .firstUnread)
-    private let channels: ChannelList
-    private var observed: [ObservationToken] = []
+    private let channels = chat.channels(matching: ChannelQuery())
+    private var following: (status: ObservationToken?, messages: ObservationToken?) = (nil, nil)
 
     /// Joins with the first connection, however late it comes. A member who is offline reads on without.
-    init(_ chat: Chat, _ id: ChannelID) async {
-        (self.chat, channel, channels) = (chat, chat.channel(id), chat.channels(matching: ChannelQuery()))
+    init(_ id: ChannelID) async {
+        channel = chat.channel(id)
         try? await chat.outbox.loaded()
         try? await channel.loaded()
         print("· \(channel.channel?.displayName ?? "\(id)"): \(channel.unreadCount) unread; /help")
-        observed = [chat.connection.observe { [weak self] in self?.show($0) }]
+        following.status = chat.connection.observe { [weak self] in self?.show($0) }
         let joining = Task {
             for await status in chat.connection.updates where status == .online { break }
             do { channel = try await chat.joinChannel(id) } catch { print("· \(error.localizedDescription)") }
         }
-        chat.start()
-        // The first attempt to connect succeeds, or says why it doesn't.
-        for await status in chat.connection.updates where status != .offline && status != .connecting { break }
+        do { try await chat.connect(timeout: .seconds(3)) } catch { print("· \(error.localizedDescription)") }
         if chat.connection.isOnline { await joining.value }
         // It begins at the first message that wasn't read, of all that came meanwhile, and is on the screen before a line is taken.
-        observed.append(messages.observe { [weak self] in self?.show($0) })
-        try? await messages.loaded()
-        Task { [weak self, events = chat.events] in for await event in events { await self?.tellOfOtherChannel(event) } }
+        await follow(messages)
         if chat.outbox.isForAnotherServer { print("· Some of what you typed is for another server: /send-here") }
+    }
+
+    /// Shows a list from its anchor on, in place of the one before. If it can't get there, its phase says why, and that one stays.
+    private func follow(_ list: MessageList) async {
+        try? await list.loaded()
+        if let error = list.phase.error { print("· \(error.localizedDescription)") }
+        guard list.phase == .loaded || list === messages else { return }
+        messages = list
+        following.messages = list.observe { [weak self] in self?.show($0) }
     }
 
     private func show(_ update: ListUpdate<MessageItem>) {
@@ -63,7 +66,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         case .sent: ""
         case .pending: " …"
         case .waiting(let error): " … \(error.message)\(error.until.map { " until \($0.date)" } ?? "")"
-        case .failed(let error): " ✗ \(error.message) (/retry, /discard)"
+        case .failed(let error): " ✗ \(error.message) (/outbox)"
         case .forAnotherServer: " ✗ it was meant for another server's data (/send-here)"
         }
     }
@@ -77,39 +80,37 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         }
     }
 
-    private func tellOfOtherChannel(_ event: ChatEvent) async {
-        guard case .happened(let news) = event, news.kind == .messageNew, !news.isOwn, let place = news.channel,
-            place != channel.id, let sender = news.actor.map(chat.user)
-        else { return }
-        try? await sender.loaded()
-        print("* \(sender.user.name) in \(place): \(news.message?.text ?? "")")
-    }
-
-    /// Does what a line says; false for the last one.
-    func take(_ line: String) async -> Bool {
+    func take(_ line: String) async {
         let words = line.split(separator: " ", maxSplits: 1).map(String.init)
         let text = words.count == 2 ? words[1] : nil
-        let refused = chat.outbox.entries.filter { if case .failed = $0.state { true } else { false } }
+        // The id of a message (/ids), or the number of an operation (/outbox).
+        let number = text.flatMap { Int64($0) }
+        let entry = chat.outbox.entries.first { $0.id == number }
         let own = messages.items.last { $0.id.sender == chat.user && $0.content.kind != .system && !$0.isDeleted }
         do {
-            switch (words.first ?? "", own) {
-            case ("", _), ("/quit", _): break
-            case ("/older", _): try await messages.loadOlder()
-            case ("/newer", _): try await messages.loadNewer()
-            case ("/read", _): try await channel.markRead()
-            case ("/edit", let item?) where text != nil:
-                try await channel.edit(item, text: text)
-                await shown { $0.id == item.id && ($0.text == text || $0.change != nil) }
-            case ("/delete", let item?): try await channel.delete(item)
-            case ("/hide", _): try await channel.hide()
-            case ("/leave", _): try await channel.leave()
-            case ("/list", _): try await list(named: text)
-            case ("/outbox", _): for entry in chat.outbox.entries { print("· \(entry.operation): \(entry.state)") }
-            case ("/retry", _): for entry in refused { await chat.outbox.retry(entry) }
-            case ("/discard", _): for entry in refused { await chat.outbox.discard(entry) }
-            case ("/send-here", _): await chat.outbox.sendOperationsForAnotherServer()
-            case (let word, _) where word.hasPrefix("/"):
-                print("· /older /newer /read /edit TEXT /delete /hide /leave /list NAME /outbox /retry /discard /send-here /quit")
+            switch words.first ?? "" {
+            case "/older": try await messages.loadOlder()
+            case "/newer": try await messages.loadNewer()
+            case "/newest": await messages.showNewest()
+            case "/ids": for item in messages.items { print("· \(item.message?.messageId.rawValue ?? 0) \(item.text)") }
+            case "/goto": if let number { await follow(channel.messages(around: .message(MessageID(rawValue: number)))) }
+            case "/read": try await channel.markRead()
+            case "/edit":
+                guard let own, let text else { break }
+                try await channel.edit(own, text: text)
+                await shown { $0.id == own.id && ($0.text == text || $0.change != nil) }
+            case "/delete": if let own { try await channel.delete(own) }
+            case "/hide": try await channel.hide()
+            case "/leave": try await channel.leave()
+            case "/list": try await list(named: text)
+            case "/autoaccept": if let text { try await chat.setAutoAcceptInvitations(text == "on") }
+            case "/outbox": for entry in chat.outbox.entries { print("· \(entry.id) \(entry.operation): \(entry.state)") }
+            case "/retry": if let entry { await chat.outbox.retry(entry) }
+            case "/discard": if let entry { await chat.outbox.discard(entry) }
+            case "/send-here": await chat.outbox.sendOperationsForAnotherServer()
+            case let word where word.hasPrefix("/"):
+                print("· /older /newer /newest /ids /goto ID /read /edit TEXT /delete /hide /leave /list NAME /autoaccept on|off")
+                print("· /outbox /retry NUMBER /discard NUMBER /send-here /quit")
             default:
                 await messages.showNewest()
                 let sent = try await channel.send(line)
@@ -118,7 +119,6 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
         } catch {
             print("· \(error.localizedDescription)")
         }
-        return words.first != "/quit"
     }
 
     private func shown(_ isIt: (MessageItem) -> Bool) async {
@@ -135,7 +135,7 @@ let chat = Chat(url: url, user: UserID(CommandLine.arguments[2]), configuration:
     }
 }
 
-let screen = await Screen(chat, ChannelID(CommandLine.arguments[3]))
+let screen = await Screen(ChannelID(arguments[3]))
 /// Reading waits for somebody who types, so that it has a thread of its own.
 let lines = AsyncStream<String> { lines in
     Thread.detachNewThread {
@@ -144,7 +144,7 @@ let lines = AsyncStream<String> { lines in
     }
 }
 // What isn't sent yet waits for the next run.
-for await line in lines { guard await screen.take(line) else { exit(0) } }
+for await line in lines where !line.isEmpty { if line == "/quit" { exit(0) } else { await screen.take(line) } }
 for await entries in chat.outbox.updates where !entries.contains(where: { $0.state == .pending }) { break }
 for await update in screen.messages.updates where !update.items.contains(where: { $0.state == .pending }) { break }
 await chat.disconnect()
