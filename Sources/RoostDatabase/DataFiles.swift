@@ -6,6 +6,7 @@ public struct DataFiles: Sendable {
     public let directory: URL
 
     // derived: init
+    /// Creates a value with these fields.
     public init(directory: URL) { self.directory = directory }
 
     public var database: String { directory.appending(path: "roost.sqlite").path }

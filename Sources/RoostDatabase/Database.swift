@@ -138,6 +138,7 @@ public struct DatabaseFailure: Error, CustomStringConvertible {
     public var obstacle: Obstacle?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(message: String, kind: Kind, obstacle: Obstacle? = nil) {
         self.message = message
         self.kind = kind

@@ -13,6 +13,7 @@ def write_init(asked):
         public var a: Int
         public var b: Int?
         // derived: init
+        /// Creates a value with these fields. Those that are left out have their defaults.
         public init(a: Int, b: Int? = nil) {
             self.a = a
             self.b = b
@@ -75,6 +76,7 @@ def write_flat_init(asked):
         public var a: Int
         public var b: B  // inline
         // derived: flat init
+        /// Creates a value with these fields. Those that are left out have their defaults.
         public init(a: Int, c: String? = nil) {
             let b = B(c: c)
             self.init(a: a, b: b)
@@ -93,6 +95,34 @@ def write_flat_init(asked):
     head = f"{type.access} init(".lstrip()
     made += filled("self.init(", [f"{field.name}: {field.name}" for field in type.fields], ")", indent)
     return [*filled(head, parameters, ") {", depth_of(type)), *(INDENT + each for each in made), "}"]
+
+
+def docstring(declaration):
+    """What is said of a public initialiser of which nothing is said by hand.
+
+    >>> docstring(["public init() {}"]), docstring(["public init(a: Int) { self.a = a }"]), docstring(["init(a: Int) { self.a = a }"])
+    (['/// Creates a value, which has no fields.'], ['/// Creates a value with these fields.'], [])
+    >>> print(in_one_file('public struct A {\\n    let a: Int\\n    // derived: init\\n    /// Creates a value, which has no fields.\\n    public init() {}\\n}'))
+    public struct A {
+        let a: Int
+        // derived: init
+        /// Creates a value with these fields.
+        public init(a: Int) { self.a = a }
+    }
+    """
+    if not declaration[0].startswith("public init("):
+        return []
+    head = "\n".join(declaration).partition(") {")[0]
+    if head == "public init(":
+        return [DOCSTRINGS[0]]
+    return [DOCSTRINGS[2 if " = " in head else 1]]
+
+
+DOCSTRINGS = [
+    "/// Creates a value, which has no fields.",
+    "/// Creates a value with these fields.",
+    "/// Creates a value with these fields. Those that are left out have their defaults.",
+]
 
 
 def write_applying(asked):

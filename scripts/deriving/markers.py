@@ -3,7 +3,7 @@
 import re
 
 from deriving.declarations import MODIFIERS, Unreadable, code_of, end_of_declaration, line_of, lookup, types_in
-from deriving.initialisers import write_applying, write_flat_init, write_init
+from deriving.initialisers import DOCSTRINGS, docstring, write_applying, write_flat_init, write_init
 from deriving.lines import Asked
 from deriving.names import write_all, write_cases, write_optional_init, write_row, write_values
 from deriving.rows import (
@@ -36,6 +36,8 @@ WRITERS = {
     "all": (r"let all\b", write_all),
     "values": (r"var values\b", write_values),
 }
+
+INITIALISERS = ["init", "package init", "flat init", "optional init"]
 
 # What looks like a line that asks for something.
 ANY_MARKER = re.compile(r"^[ \t]*//\s*derive[sd]?\b[^\n]*$", re.MULTILINE | re.IGNORECASE)
@@ -75,6 +77,10 @@ def rewritten(text, path, known):
         end = end_of_declaration(text, code, declared.end()) if declared else start
         if what == "cases":
             end = CASES.match(text, start).end()
+        if what in INITIALISERS and (not match["docs"] or match["docs"].strip() in DOCSTRINGS):
+            # Nobody has said anything, so that it follows from the fields too.
+            start = match.start("docs")
+            lines = docstring(lines) + lines
         written = "".join(match["indent"] + each + "\n" if each else "\n" for each in lines)
         text = text[:start] + written + text[end:]
     return text

@@ -52,6 +52,7 @@ def write_cases(asked):
     }
     public struct Changes {
         // derived: optional init of A, without a
+        /// Creates a value with these fields. Those that are left out have their defaults.
         public init(b: A.Kind? = nil, c: A.Kind? = nil) {
             self.b = b
             self.c = c

@@ -67,6 +67,7 @@ public struct WaitingReason: Hashable, Sendable, CustomStringConvertible {
     public let message: String
 
     // derived: init (_ cause, _ message)
+    /// Creates a value with these fields.
     public init(_ cause: Cause, _ message: String) {
         self.cause = cause
         self.message = message

@@ -9,6 +9,7 @@ public struct DeviceInfo: Hashable, Sendable {
     public var platform: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(name: String? = nil, platform: String? = nil) {
         self.name = name
         self.platform = platform

@@ -22,6 +22,7 @@ public final class LiveOutbox {
             case forAnotherServer
         }
 
+        /// Names the operation in this device's outbox, also after a restart of the app. It is drawn at random, and says nothing of the order.
         public let id: Int64
         /// The operation's name in the protocol, such as `message.send` or `channel.hide`.
         public let operation: String

@@ -12,6 +12,7 @@ public struct MessageDraft: MessageCarrying, Hashable, Sendable, ExpressibleBySt
     public var clientId: ClientID?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(content: MessageContent, clientId: ClientID? = nil) {
         self.content = content
         self.clientId = clientId

@@ -82,6 +82,7 @@ public struct Channel: ChannelAttributesCarrying, Hashable, Sendable {  // wire:
     }
 
     // derived: flat init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channelId: ChannelID, type: ChannelType, isDistinct: Bool = false, isPublic: Bool = false, isEphemeral: Bool = false,
         displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil, customType: String? = nil,
@@ -387,6 +388,7 @@ public struct ChannelView: Hashable, Sendable {
     public var users: [UserSummary]?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channel: Channel, membership: Membership? = nil, invitation: Invitation? = nil, lastMessage: Message? = nil,
         ownCapabilities: [Permission] = [], hasMention: Bool = false, users: [UserSummary]? = nil

@@ -14,6 +14,7 @@ public struct ChannelAttributes: Hashable, Sendable {
     public var data: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil, customType: String? = nil,
         data: String? = nil

@@ -59,6 +59,7 @@ public struct CreateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     }
 
     // derived: flat init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channel: ChannelID? = nil, type: ChannelType? = nil, displayName: String? = nil, avatarFileId: String? = nil,
         coverUrl: String? = nil, customType: String? = nil, data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil,
@@ -153,6 +154,7 @@ public struct GetChannel: Operation {
     /// The channel's id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -169,6 +171,7 @@ public struct UpdateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     public static let permission = Permission.channelUpdate
     public static let summary = "Update a channel's attributes. For its owner and operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// Replaces those that are given.
     public var attributes: ChannelAttributes  // inline
@@ -180,6 +183,7 @@ public struct UpdateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     public var ifMetadataVersion: Int?
     /// Whether it is to be the only channel of just these members (SB-05).
     public var isDistinct: Bool?
+    /// Whether everyone is to find and join it without an invitation (SB-03).
     public var isPublic: Bool?
     /// Changes the given parts of the channel's differences from its type.
     public var policy: PolicyChanges?
@@ -200,6 +204,7 @@ public struct UpdateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     }
 
     // derived: flat init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channel: ChannelID, displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil,
         customType: String? = nil, data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil,
@@ -278,8 +283,10 @@ public struct DeleteChannel: Operation {
     public static let permission = Permission.channelDelete
     public static let summary = "Delete a channel softly. For its owner."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }

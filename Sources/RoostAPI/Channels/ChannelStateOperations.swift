@@ -7,8 +7,10 @@ public struct FreezeChannel: Operation {
     public static let permission = Permission.channelFreeze
     public static let summary = "Freeze a channel: only operators send. For operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -22,8 +24,10 @@ public struct UnfreezeChannel: Operation {
     public static let permission = Permission.channelFreeze
     public static let summary = "Unfreeze a channel. For operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -37,10 +41,12 @@ public struct SilenceChannel: Operation {
     public static let permission = Permission.channelSilence
     public static let summary = "Silence a channel for ordinary members, for some seconds. For operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// More than 0, or −1 for ever; for ever when left out.
     public var seconds: Int?
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, seconds: Int? = nil) {
         self.channel = channel
         self.seconds = seconds
@@ -60,8 +66,10 @@ public struct UnsilenceChannel: Operation {
     public static let permission = Permission.channelSilence
     public static let summary = "End a channel's silence. For operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -77,6 +85,7 @@ public struct SetRateLimit: Operation {
     public static let permission = Permission.channelSetRateLimit
     public static let summary = "Set a channel's rate limit. For operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 1000 messages in each window.
     public var messages: Int
@@ -86,6 +95,7 @@ public struct SetRateLimit: Operation {
     public var seconds: Int?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, messages: Int, windowSeconds: Int, seconds: Int? = nil) {
         self.channel = channel
         self.messages = messages
@@ -116,8 +126,10 @@ public struct RemoveRateLimit: Operation {
     public static let permission = Permission.channelSetRateLimit
     public static let summary = "Remove a channel's rate limit. For operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -131,6 +143,7 @@ public struct HideChannel: Operation {
     public static let permission = Permission.channelHide
     public static let summary = "Hide a channel from the caller's lists."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// Whether the messages so far stay concealed when the channel comes back; they count as read then. False when left out.
     public var hidePreviousMessages: Bool?
@@ -141,6 +154,7 @@ public struct HideChannel: Operation {
     public var allowAutoUnhide: Bool?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, hidePreviousMessages: Bool? = nil, upTo: Seq? = nil, allowAutoUnhide: Bool? = nil) {
         self.channel = channel
         self.hidePreviousMessages = hidePreviousMessages
@@ -165,10 +179,12 @@ public struct ResetHistory: Operation {
     public static let permission = Permission.channelHide
     public static let summary = "Conceal all messages so far from the caller alone."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// The newest seq that the user had when they emptied it, maybe offline; the newest of all when left out. Messages after it aren't concealed.
     public var upTo: Seq?
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, upTo: Seq? = nil) {
         self.channel = channel
         self.upTo = upTo
@@ -189,8 +205,10 @@ public struct UnhideChannel: Operation {
     public static let permission = Permission.channelHide
     public static let summary = "Show a hidden channel again."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }

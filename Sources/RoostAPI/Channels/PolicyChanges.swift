@@ -11,6 +11,7 @@ public struct PolicyChanges: Hashable, Sendable {
     private var given: Set<PolicyName> = []
 
     // derived: optional init of ChannelPolicy, without type and fixed
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         create: ChannelPolicy.Audience? = nil, discovery: ChannelPolicy.Audience? = nil, join: ChannelPolicy.Audience? = nil,
         leave: ChannelPolicy.Audience? = nil, add: ChannelPolicy.Audience? = nil, invite: ChannelPolicy.Audience? = nil,

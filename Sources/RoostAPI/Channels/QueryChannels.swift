@@ -63,6 +63,7 @@ public struct QueryChannels: Operation {
     public var cursor: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         membership: MembershipFilter? = nil, types: [ChannelType]? = nil, ids: [ChannelID]? = nil, includingTags: [String]? = nil,
         excludingTags: [String]? = nil, customTypes: [String]? = nil, nameContains: String? = nil, isPublic: Bool? = nil,

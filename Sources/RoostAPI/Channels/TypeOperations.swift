@@ -8,6 +8,7 @@ public struct ListChannelTypes: Operation {
     public static let summary = "Every channel type with its policy."
 
     // derived: init
+    /// Creates a value, which has no fields.
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -32,6 +33,7 @@ public struct PutChannelType: Operation {
     public var policy: PolicyChanges?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(type: ChannelType, basedOn: ChannelType? = nil, policy: PolicyChanges? = nil) {
         self.type = type
         self.basedOn = basedOn
@@ -56,8 +58,10 @@ public struct DeleteChannelType: Operation {
     public static let permission = Permission.configManage
     public static let summary = "Delete a channel type of one's own that no channel has. For admins."
 
+    /// The type to delete: one of the app's own that no channel has.
     public var type: ChannelType
     // derived: init
+    /// Creates a value with these fields.
     public init(type: ChannelType) { self.type = type }
     public func validate() throws(RoostError) { try type.validate(field: "type") }
 }

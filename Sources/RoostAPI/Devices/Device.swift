@@ -25,6 +25,7 @@ public struct DeviceDescription: Codable, Hashable, Sendable {
     public var platform: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(deviceId: DeviceID, name: String? = nil, platform: String? = nil) {
         self.deviceId = deviceId
         self.name = name
@@ -55,6 +56,7 @@ public struct Device: Codable, Hashable, Sendable {
     public var isCurrent: Bool
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         deviceId: DeviceID, name: String? = nil, platform: String? = nil, createdAt: Timestamp, lastUsedAt: Timestamp,
         isCurrent: Bool
@@ -78,6 +80,7 @@ public struct ListDevices: Operation {
     public static let summary = "The calling user's own devices, those first that were used last."
 
     // derived: init
+    /// Creates a value, which has no fields.
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -96,9 +99,11 @@ public struct SignOutDevice: Operation {
     public static let permission = Permission.userUpdateMe
     public static let summary = "Sign one of the calling user's own devices out."
 
+    /// The device, by the id that it has in `device.list`.
     public var device: DeviceID
 
     // derived: init
+    /// Creates a value with these fields.
     public init(device: DeviceID) { self.device = device }
 
     public func validate() throws(RoostError) { try device.validateLength(field: "device") }
@@ -113,6 +118,7 @@ public struct SignedOutDevice: Codable, Hashable, Sendable {
     public var isTokenRevoked: Bool
 
     // derived: init
+    /// Creates a value with these fields.
     public init(deviceId: DeviceID, isTokenRevoked: Bool) {
         self.deviceId = deviceId
         self.isTokenRevoked = isTokenRevoked

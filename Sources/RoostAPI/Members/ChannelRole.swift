@@ -27,6 +27,7 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
     public var permissions: [Permission]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(role: ChannelRole, rank: Int, permissions: [Permission]) {
         self.role = role
         self.rank = rank

@@ -18,6 +18,7 @@ public struct Invitation: Codable, Hashable, Sendable {
     public var revision: Int
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channelId: ChannelID, userId: UserID, inviter: UserID, welcome: String? = nil, state: InvitationState, invitedAt: Timestamp,
         endedAt: Timestamp? = nil, revision: Int
@@ -63,6 +64,7 @@ public struct InvitationEntry: Codable, Hashable, Sendable {
     public var channel: Channel
 
     // derived: init
+    /// Creates a value with these fields.
     public init(invitation: Invitation, channel: Channel) {
         self.invitation = invitation
         self.channel = channel

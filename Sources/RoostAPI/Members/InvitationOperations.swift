@@ -11,6 +11,7 @@ public struct InviteMembers: Operation {
     public static let permission = Permission.invitationSend
     public static let summary = "Invite up to 100 users, with a result for each."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 100, each once.
     public var users: [UserID]
@@ -18,6 +19,7 @@ public struct InviteMembers: Operation {
     public var welcome: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, users: [UserID], welcome: String? = nil) {
         self.channel = channel
         self.users = users
@@ -42,8 +44,10 @@ public struct AcceptInvitation: Operation {
     public static let permission = Permission.invitationAnswer
     public static let summary = "Accept an invitation, and become a member."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -59,8 +63,10 @@ public struct DeclineInvitation: Operation {
     public static let permission = Permission.invitationAnswer
     public static let summary = "Decline an invitation."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -74,11 +80,13 @@ public struct WithdrawInvitations: Operation {
     public static let permission = Permission.invitationSend
     public static let summary = "Take back up to 100 invitations, with a result for each."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 100, each once.
     public var users: [UserID]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, users: [UserID]) {
         self.channel = channel
         self.users = users
@@ -99,6 +107,7 @@ public struct ListInvitations: Operation {
     public static let permission = Permission.invitationList
     public static let summary = "The pending invitations into a channel, paged."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 100, 30 when left out.
     public var limit: Int?
@@ -106,6 +115,7 @@ public struct ListInvitations: Operation {
     public var cursor: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, limit: Int? = nil, cursor: String? = nil) {
         self.channel = channel
         self.limit = limit
@@ -134,6 +144,7 @@ public struct ListMyInvitations: Operation {
     public var cursor: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(limit: Int? = nil, cursor: String? = nil) {
         self.limit = limit
         self.cursor = cursor

@@ -14,6 +14,7 @@ public struct Member: Codable, Hashable, Sendable {
     public var changeSeq: Seq
 
     // derived: init
+    /// Creates a value with these fields.
     public init(userId: UserID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, changeSeq: Seq) {
         self.userId = userId
         self.role = role
@@ -110,6 +111,7 @@ public struct Membership: Hashable, Sendable {
     public var userSeq: Seq
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channelId: ChannelID, role: ChannelRole, state: MembershipState, joinedAt: Timestamp, joinedSeq: Seq, readSeq: Seq,
         readCount: Int, lastReadAt: Timestamp? = nil, historyFloor: Seq = 0, hiddenState: HiddenState = .unhidden,
@@ -295,6 +297,7 @@ public struct MemberEntry: Codable, Hashable, Sendable {
     public var bannedUntil: Timestamp?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         member: Member, user: User? = nil, isOnline: Bool, lastActiveAt: Timestamp? = nil, mutedUntil: Timestamp? = nil,
         bannedUntil: Timestamp? = nil

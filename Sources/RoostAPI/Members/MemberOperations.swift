@@ -9,8 +9,10 @@ public struct JoinChannel: Operation {
     public static let permission = Permission.memberJoin
     public static let summary = "Join a channel. Joining again changes nothing."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -28,8 +30,10 @@ public struct LeaveChannel: Operation {
     public static let permission = Permission.memberLeave
     public static let summary = "Leave a channel. Leaving again changes nothing."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -46,6 +50,7 @@ public struct AddMembers: Operation {
     public static let permission = Permission.memberAdd
     public static let summary = "Make up to 100 users members, with a result for each."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 100, each once.
     public var users: [UserID]
@@ -53,6 +58,7 @@ public struct AddMembers: Operation {
     public var hideHistory: Bool?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, users: [UserID], hideHistory: Bool? = nil) {
         self.channel = channel
         self.users = users
@@ -76,11 +82,13 @@ public struct RemoveMembers: Operation {
     public static let permission = Permission.memberRemove
     public static let summary = "Remove up to 100 members, with a result for each."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 100, each once.
     public var users: [UserID]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, users: [UserID]) {
         self.channel = channel
         self.users = users
@@ -104,6 +112,7 @@ public struct SetMemberRole: Operation {
     public static let permission = Permission.memberSetRole
     public static let summary = "Give up to 100 members a role, with a result for each."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 100, each once; exactly one where the role is `owner`.
     public var users: [UserID]
@@ -111,6 +120,7 @@ public struct SetMemberRole: Operation {
     public var role: ChannelRole
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, users: [UserID], role: ChannelRole) {
         self.channel = channel
         self.users = users
@@ -132,6 +142,7 @@ public struct MemberResults: Codable, Hashable, Sendable {
     /// One for each user, in the order of the call.
     public var results: [MemberResult]
     // derived: init
+    /// Creates a value with these fields.
     public init(results: [MemberResult]) { self.results = results }
 }
 
@@ -164,6 +175,7 @@ public struct MemberResult: Codable, Hashable, Sendable {
     public var error: RoostError?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(userId: UserID, outcome: Outcome, error: RoostError? = nil) {
         self.userId = userId
         self.outcome = outcome

@@ -32,6 +32,7 @@ public struct ListMembers: Operation {
     public static let permission = Permission.memberList
     public static let summary = "The members of a channel, paged."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// `member` when left out.
     public var states: [MemberFilter]?
@@ -47,6 +48,7 @@ public struct ListMembers: Operation {
     public var cursor: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channel: ChannelID, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, sort: MemberSort? = nil,
         order: SortDirection? = nil, limit: Int? = nil, cursor: String? = nil
@@ -88,6 +90,7 @@ public struct SearchMembers: Operation {
     public static let permission = Permission.memberList
     public static let summary = "The members whose name or id matches a text, the newest first."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 128 characters.
     public var text: String
@@ -101,6 +104,7 @@ public struct SearchMembers: Operation {
     public var cursor: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channel: ChannelID, text: String, states: [MemberFilter]? = nil, roles: [ChannelRole]? = nil, limit: Int? = nil,
         cursor: String? = nil
@@ -134,9 +138,12 @@ public struct GetMember: Operation {
     public static let permission = Permission.memberList
     public static let summary = "One member of a channel."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
+    /// The member's user id.
     public var user: UserID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, user: UserID) {
         self.channel = channel
         self.user = user

@@ -8,6 +8,7 @@ public struct ListRoles: Operation {
     public static let summary = "Every role that members can have."
 
     // derived: init
+    /// Creates a value, which has no fields.
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -31,6 +32,7 @@ public struct PutRole: Operation {
     public var permissions: [Permission]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(role: ChannelRole, rank: Int, permissions: [Permission]) {
         self.role = role
         self.rank = rank
@@ -60,8 +62,10 @@ public struct DeleteRole: Operation {
     public static let permission = Permission.configManage
     public static let summary = "Delete a role of one's own. For admins."
 
+    /// The role to delete: one of the app's own.
     public var role: ChannelRole
     // derived: init
+    /// Creates a value with these fields.
     public init(role: ChannelRole) { self.role = role }
     public func validate() throws(RoostError) { try role.validate(field: "role") }
 }

@@ -13,6 +13,7 @@ public struct ChannelMention: Codable, Hashable, Sendable {
     public var sender: UserID
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(seq: Seq, changeSeq: Seq, mentionSeq: Seq? = nil, sender: UserID) {
         self.seq = seq
         self.changeSeq = changeSeq

@@ -8,9 +8,12 @@ public struct DeleteMessage: Operation {
     public static let permission = Permission.messageDeleteOwn
     public static let summary = "Delete a message: its place stays, its content goes. For its author and for operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
+    /// The message to delete.
     public var message: MessageID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, message: MessageID) {
         self.channel = channel
         self.message = message
@@ -29,11 +32,13 @@ public struct DeleteMessages: Operation {
     public static let permission = Permission.messageDeleteOwn
     public static let summary = "Delete up to 100 messages of a channel, all of them or none."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 100, each once.
     public var messages: [MessageID]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, messages: [MessageID]) {
         self.channel = channel
         self.messages = messages
@@ -69,9 +74,12 @@ public struct PurgeMessage: Operation {
     public static let permission = Permission.messageDeleteOwn
     public static let summary = "Delete a message for good: nothing of it is left but its place. For its author and for operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
+    /// The message to delete for good.
     public var message: MessageID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, message: MessageID) {
         self.channel = channel
         self.message = message

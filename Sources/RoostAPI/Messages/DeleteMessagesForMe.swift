@@ -13,11 +13,13 @@ public struct DeleteMessagesForMe: Operation {
     public static let permission = Permission.channelHide
     public static let summary = "Delete up to 100 messages for oneself alone: others see them as before."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 100, each once.
     public var messages: [MessageID]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, messages: [MessageID]) {
         self.channel = channel
         self.messages = messages
@@ -44,6 +46,7 @@ public struct OwnDeletion: Codable, Hashable, Sendable {
     public var userSeq: Seq
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channelId: ChannelID, seq: Seq, deletedAt: Timestamp, userSeq: Seq) {
         self.channelId = channelId
         self.seq = seq

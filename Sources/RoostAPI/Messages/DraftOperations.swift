@@ -12,6 +12,7 @@ public struct ChannelDraft: Codable, Hashable, Sendable {
     public var userSeq: Seq
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channelId: ChannelID, text: String, metadata: JSONValue? = nil, updatedAt: Timestamp, userSeq: Seq) {
         self.channelId = channelId
         self.text = text
@@ -69,6 +70,7 @@ public struct SetDraft: Operation {
     public static let permission = Permission.readingMark
     public static let summary = "Keep what the caller has begun to write in a channel; an empty text removes it."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// Up to `Limits.messageTextLength` characters; empty to remove the draft.
     public var text: String
@@ -76,6 +78,7 @@ public struct SetDraft: Operation {
     public var metadata: JSONValue?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, text: String, metadata: JSONValue? = nil) {
         self.channel = channel
         self.text = text
@@ -103,9 +106,11 @@ public struct GetDraft: Operation {
     public static let permission = Permission.readingMark
     public static let summary = "What the caller has begun to write in a channel."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
 
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
@@ -126,6 +131,7 @@ public struct ListDrafts: Operation {
     public var cursor: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(limit: Int? = nil, cursor: String? = nil) {
         self.limit = limit
         self.cursor = cursor

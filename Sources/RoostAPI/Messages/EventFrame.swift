@@ -10,6 +10,7 @@ public struct EventFrame: Codable, Hashable, Sendable {
     public var event: Event
 
     // derived: init
+    /// Creates a value with these fields.
     public init(watching: Bool, event: Event) {
         self.watching = watching
         self.event = event

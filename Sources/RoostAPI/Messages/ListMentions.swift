@@ -21,6 +21,7 @@ public struct ListMentions: Operation {
     public var cursor: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID? = nil, limit: Int? = nil, cursor: String? = nil) {
         self.channel = channel
         self.limit = limit

@@ -15,6 +15,7 @@ public struct ListMessages: Operation {
     public static let permission = Permission.historyRead
     public static let summary = "A page of messages: the newest, or those before, after or around a seq, a time or a message."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// Messages with a lower seq, the nearest first taken.
     public var before: Seq?
@@ -50,6 +51,7 @@ public struct ListMessages: Operation {
     public var keepsTimesWhole: Bool?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channel: ChannelID, before: Seq? = nil, after: Seq? = nil, around: Seq? = nil, aroundMessage: MessageID? = nil,
         beforeMessage: MessageID? = nil, afterMessage: MessageID? = nil, beforeTime: Timestamp? = nil, afterTime: Timestamp? = nil,
@@ -160,6 +162,7 @@ public struct MessagePage: Codable, Hashable, Sendable {
     public var users: [UserSummary]?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         messages: [Message], hasOlder: Bool, hasNewer: Bool, seq: Seq, from: Seq? = nil, to: Seq? = nil, users: [UserSummary]? = nil
     ) {

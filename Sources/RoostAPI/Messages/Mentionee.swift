@@ -28,6 +28,7 @@ public struct Mentionee: Codable, Hashable, Sendable {
     public var users: [UserID]?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(type: Kind, users: [UserID]? = nil) {
         self.type = type
         self.users = users

@@ -27,6 +27,7 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     public var droppedMentions: [UserID]?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         messageId: MessageID, channelId: ChannelID, seq: Seq, changeSeq: Seq, sender: UserID, clientId: ClientID,
         content: MessageContent, createdAt: Timestamp, editedAt: Timestamp? = nil, deletedAt: Timestamp? = nil,
@@ -47,6 +48,7 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     }
 
     // derived: flat init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         messageId: MessageID, channelId: ChannelID, seq: Seq, changeSeq: Seq, sender: UserID, clientId: ClientID, text: String,
         kind: MessageKind = .text, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,

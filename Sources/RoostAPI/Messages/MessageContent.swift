@@ -30,6 +30,7 @@ public struct MessageContent: Hashable, Sendable {
     public var isSilent: Bool = false  // wire: default is absent
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         text: String, kind: MessageKind = .text, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
         tags: [String]? = nil, parentId: MessageID? = nil, mentionees: [Mentionee]? = nil, metaArrays: [String: [String]]? = nil,

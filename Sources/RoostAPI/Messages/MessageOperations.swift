@@ -12,6 +12,7 @@ public struct SendMessage: Operation, MessageCarrying {
     public static let summary = "Send a text message. Sending again with the same clientId answers with the stored message."
     public static let repeatField: String? = "clientId"
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// Chosen by the sender's client, and unique among the user's messages in the channel: with it, sending again does nothing.
     public var clientId: ClientID
@@ -19,6 +20,7 @@ public struct SendMessage: Operation, MessageCarrying {
     public var content: MessageContent  // inline
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, clientId: ClientID, content: MessageContent) {
         self.channel = channel
         self.clientId = clientId
@@ -26,6 +28,7 @@ public struct SendMessage: Operation, MessageCarrying {
     }
 
     // derived: flat init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channel: ChannelID, clientId: ClientID, text: String, kind: MessageKind = .text, customType: String? = nil,
         data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil, parentId: MessageID? = nil,
@@ -148,9 +151,12 @@ public struct GetMessage: Operation {
     public static let permission = Permission.historyRead
     public static let summary = "One message of a channel."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
+    /// The message's id.
     public var message: MessageID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, message: MessageID) {
         self.channel = channel
         self.message = message
@@ -170,7 +176,9 @@ public struct EditMessage: Operation {
     public static let permission = Permission.messageEditOwn
     public static let summary = "Edit a message. For its author and for operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
+    /// The message to change.
     public var message: MessageID
     /// The new text; left as it is when left out.
     public var text: String?
@@ -186,6 +194,7 @@ public struct EditMessage: Operation {
     public var mentionees: [Mentionee]?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channel: ChannelID, message: MessageID, text: String? = nil, customType: String? = nil, data: String? = nil,
         metadata: JSONValue? = nil, tags: [String]? = nil, mentionees: [Mentionee]? = nil

@@ -14,6 +14,7 @@ public struct MessageVersion: MessageCarrying, Hashable, Sendable {
     public var isDeletion: Bool = false  // wire: default is absent
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         changeSeq: Seq, content: MessageContent, editedAt: Timestamp? = nil, replacedAt: Timestamp, replacedBy: UserID,
         isDeletion: Bool = false
@@ -113,6 +114,7 @@ public struct MessageVersions: Codable, Hashable, Sendable {
     public var versions: [MessageVersion]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(versions: [MessageVersion]) { self.versions = versions }
 }
 
@@ -137,10 +139,13 @@ public struct ListMessageVersions: Operation {
     public static let permission = Permission.messageReadVersions
     public static let summary = "Read what a message said before it was edited or deleted. For operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
+    /// The message whose former versions are read.
     public var message: MessageID
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, message: MessageID) {
         self.channel = channel
         self.message = message

@@ -48,7 +48,9 @@ public struct UpdateMetaArrays: Operation {
     public static let permission = Permission.messageEditOwn
     public static let summary = "Change the lists of texts of a message. For its author and for operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
+    /// The message whose lists are changed.
     public var message: MessageID
     /// Names of new lists, which are empty.
     public var create: [String]?
@@ -60,6 +62,7 @@ public struct UpdateMetaArrays: Operation {
     public var remove: [String]?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channel: ChannelID, message: MessageID, create: [String]? = nil, add: [String: [String]]? = nil,
         removeValues: [String: [String]]? = nil, remove: [String]? = nil

@@ -10,6 +10,7 @@ public struct PurgedMessage: Codable, Hashable, Sendable {
     public var counts: Bool
 
     // derived: init
+    /// Creates a value with these fields.
     public init(seq: Seq, changeSeq: Seq, counts: Bool) {
         self.seq = seq
         self.changeSeq = changeSeq

@@ -21,6 +21,7 @@ public struct SendAdminMessage: Operation, MessageCarrying {
     public var content: MessageContent  // inline
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channels: [ChannelID], clientId: ClientID, content: MessageContent) {
         self.channels = channels
         self.clientId = clientId
@@ -28,6 +29,7 @@ public struct SendAdminMessage: Operation, MessageCarrying {
     }
 
     // derived: flat init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channels: [ChannelID], clientId: ClientID, text: String, kind: MessageKind = .text, customType: String? = nil,
         data: String? = nil, metadata: JSONValue? = nil, tags: [String]? = nil, parentId: MessageID? = nil,
@@ -113,6 +115,7 @@ public struct MessageResults: Codable, Hashable, Sendable {
     public var messages: [Message]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(messages: [Message]) { self.messages = messages }
 }
 

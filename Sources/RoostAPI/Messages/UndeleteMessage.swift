@@ -13,10 +13,13 @@ public struct UndeleteMessage: Operation {
     public static let permission = Permission.messageEditOwn
     public static let summary = "Bring a deleted message back within the app's time for that. For who deleted it and for operators."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
+    /// The message to bring back.
     public var message: MessageID
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, message: MessageID) {
         self.channel = channel
         self.message = message

@@ -19,6 +19,7 @@ public struct PushNotification: Hashable, Sendable {
         public let isMentioned: Bool
 
         // derived: init
+        /// Creates a value with these fields.
         public init(user: UserID, isMentioned: Bool) {
             self.user = user
             self.isMentioned = isMentioned
@@ -26,6 +27,7 @@ public struct PushNotification: Hashable, Sendable {
     }
 
     // derived: init
+    /// Creates a value with these fields.
     public init(message: Message, channelName: String?, sender: UserSummary?, recipients: [Recipient]) {
         self.message = message
         self.channelName = channelName

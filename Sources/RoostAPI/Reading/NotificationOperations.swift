@@ -10,11 +10,13 @@ public struct MuteNotifications: Operation {
     public static let permission = Permission.channelHide
     public static let summary = "Leave a channel out of the caller's total and badge, for some seconds."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// More than 0, or −1 for ever; for ever when left out.
     public var seconds: Int?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, seconds: Int? = nil) {
         self.channel = channel
         self.seconds = seconds
@@ -35,8 +37,10 @@ public struct UnmuteNotifications: Operation {
     public static let permission = Permission.channelHide
     public static let summary = "Count a channel in the caller's total and badge again."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }

@@ -7,11 +7,13 @@ public struct MarkRead: Operation {
     public static let permission = Permission.readingMark
     public static let summary = "Mark a channel as read up to a seq, or all of it."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// The seq of the newest message seen; all of the channel when left out. A seq ahead of the channel means all.
     public var seq: Seq?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, seq: Seq? = nil) {
         self.channel = channel
         self.seq = seq
@@ -51,11 +53,13 @@ public struct MarkUnread: Operation {
     public static let permission = Permission.readingMark
     public static let summary = "Mark the messages of a channel from a seq on as unread again."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// The seq of the first message that is to be unread. The caller's own stay read.
     public var seq: Seq
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, seq: Seq) {
         self.channel = channel
         self.seq = seq
@@ -80,11 +84,13 @@ public struct MarkDelivered: Operation {
     public static let permission = Permission.readingMark
     public static let summary = "Tell that the messages of a channel up to a seq have arrived."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// The seq of the newest message that has arrived.
     public var seq: Seq
 
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID, seq: Seq) {
         self.channel = channel
         self.seq = seq
@@ -110,6 +116,7 @@ public struct ListReaders: Operation {
     public static let permission = Permission.historyRead
     public static let summary = "How far the members of a channel have read, or who has read a message, paged."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// The message that they have read; nil for all members, however far they have read.
     public var message: MessageID?
@@ -119,6 +126,7 @@ public struct ListReaders: Operation {
     public var cursor: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, message: MessageID? = nil, limit: Int? = nil, cursor: String? = nil) {
         self.channel = channel
         self.message = message
@@ -149,6 +157,7 @@ public struct ReadPosition: Codable, Hashable, Sendable {
     public var joinedSeq: Seq?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         userId: UserID, readSeq: Seq, lastReadAt: Timestamp? = nil, deliveredSeq: Seq? = nil, lastDeliveredAt: Timestamp? = nil,
         joinedSeq: Seq? = nil
@@ -182,8 +191,10 @@ public struct GetUnread: Operation {
     public static let permission = Permission.readingMark
     public static let summary = "The caller's unread count in one channel."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -198,6 +209,7 @@ public struct GetTotalUnread: Operation {
     public static let summary = "The caller's unread count over all joined channels."
 
     // derived: init
+    /// Creates a value, which has no fields.
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -214,6 +226,7 @@ public struct UnreadCount: Codable, Hashable, Sendable {
     public var hasMention: Bool = false  // wire: may be absent
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channelId: ChannelID, unreadCount: Int, readSeq: Seq, hasMention: Bool = false) {
         self.channelId = channelId
         self.unreadCount = unreadCount
@@ -267,6 +280,7 @@ public struct TotalUnread: Codable, Hashable, Sendable {
     public var unreadChannelCount: Int
 
     // derived: init
+    /// Creates a value with these fields.
     public init(unreadCount: Int, unreadChannelCount: Int) {
         self.unreadCount = unreadCount
         self.unreadChannelCount = unreadChannelCount

@@ -14,8 +14,10 @@ public struct StartReading: Operation {
     public static let summary = "Read a channel on this connection: what it receives counts as read. Only over a WebSocket."
     public static let isAboutConnection = true
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -31,8 +33,10 @@ public struct StopReading: Operation {
     public static let summary = "Stop reading a channel on this connection. Only over a WebSocket."
     public static let isAboutConnection = true
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }

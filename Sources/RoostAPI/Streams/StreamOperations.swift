@@ -7,6 +7,7 @@ public struct GetChannelChanges: Operation {
     public static let permission = Permission.historyRead
     public static let summary = "The rows of a channel that changed after a position of its stream, paged."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// The position of the channel's stream that the caller has; 0 for none.
     public var after: Seq
@@ -14,6 +15,7 @@ public struct GetChannelChanges: Operation {
     public var limit: Int?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, after: Seq, limit: Int? = nil) {
         self.channel = channel
         self.after = after
@@ -42,6 +44,7 @@ public struct GetMyChanges: Operation {
     public var limit: Int?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(after: Seq, limit: Int? = nil) {
         self.after = after
         self.limit = limit
@@ -73,6 +76,7 @@ public struct Changes: Codable, Hashable, Sendable {
     public var users: [UserSummary]?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         stream: StreamID, rows: Rows, seq: Seq, hasMore: Bool, isFresh: Bool? = nil, isIncomplete: Bool? = nil,
         users: [UserSummary]? = nil
@@ -121,6 +125,7 @@ public struct Resume: Operation {
     public var channels: [String: Seq]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(after: Seq, channels: [String: Seq]) {
         self.after = after
         self.channels = channels
@@ -167,6 +172,7 @@ public struct Resumption: Codable, Hashable, Sendable {
     public var users: [UserSummary]?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(user: Changes, channels: [Changes], hasMore: Bool, users: [UserSummary]? = nil) {
         self.user = user
         self.channels = channels

@@ -10,8 +10,10 @@ public struct DeactivateUser: Operation {
     public static let permission = Permission.userManage
     public static let summary = "Shut a user out; memberships and messages stay. For admins."
 
+    /// The user to shut out.
     public var user: UserID
     // derived: init
+    /// Creates a value with these fields.
     public init(user: UserID) { self.user = user }
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
@@ -25,19 +27,23 @@ public struct ReactivateUser: Operation {
     public static let permission = Permission.userManage
     public static let summary = "Let a deactivated user in again. For admins."
 
+    /// The user to let in again.
     public var user: UserID
     // derived: init
+    /// Creates a value with these fields.
     public init(user: UserID) { self.user = user }
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
 
 /// The moment from which a user's tokens are valid.
 public struct TokenRevocation: Codable, Hashable, Sendable {
+    /// The user whose tokens they are.
     public var userId: UserID
     /// Tokens of the user issued before this moment are refused, and so are tokens without a time of issue.
     public var before: Timestamp
 
     // derived: init
+    /// Creates a value with these fields.
     public init(userId: UserID, before: Timestamp) {
         self.userId = userId
         self.before = before
@@ -55,11 +61,13 @@ public struct RevokeUserTokens: Operation {
     public static let permission = Permission.userManage
     public static let summary = "Revoke a user's tokens issued before a moment. For admins."
 
+    /// The user whose tokens are revoked.
     public var user: UserID
     /// Now when left out, and not later.
     public var before: Timestamp?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(user: UserID, before: Timestamp? = nil) {
         self.user = user
         self.before = before
@@ -76,6 +84,7 @@ public struct RevokedToken: Codable, Hashable, Sendable {
     public var expiresAt: Timestamp
 
     // derived: init
+    /// Creates a value with these fields.
     public init(tokenId: String, expiresAt: Timestamp) {
         self.tokenId = tokenId
         self.expiresAt = expiresAt
@@ -98,6 +107,7 @@ public struct RevokeToken: Operation {
     public var expiresAt: Timestamp?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(tokenId: String, expiresAt: Timestamp? = nil) {
         self.tokenId = tokenId
         self.expiresAt = expiresAt

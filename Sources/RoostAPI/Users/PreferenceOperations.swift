@@ -12,6 +12,7 @@ public struct Preferences: Codable, Hashable, Sendable {
     /// Whether others see that the user is online and which channels they watch. True unless the user changes it; else they are invisible: offline to everybody else, on all of their devices.
     public var sharesPresence: Bool = true  // wire: may be absent
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         autoAcceptInvitations: Bool = true, sharesTyping: Bool = true, sharesReading: Bool = true, sharesDelivery: Bool = true,
         sharesPresence: Bool = true
@@ -85,6 +86,7 @@ public struct GetPreferences: Operation {
     public static let summary = "The calling user's own preferences."
 
     // derived: init
+    /// Creates a value, which has no fields.
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -109,6 +111,7 @@ public struct UpdatePreferences: Operation {
     /// Whether others see the user online; false makes them invisible.
     public var sharesPresence: Bool?
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         autoAcceptInvitations: Bool? = nil, sharesTyping: Bool? = nil, sharesReading: Bool? = nil, sharesDelivery: Bool? = nil,
         sharesPresence: Bool? = nil

@@ -28,6 +28,7 @@ public struct User: UserProfileCarrying, Hashable, Sendable {
     }
 
     // derived: flat init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil,
         createdAt: Timestamp, updatedAt: Timestamp, version: Int64 = 1, deactivatedAt: Timestamp? = nil

@@ -7,6 +7,7 @@ public struct UpsertUser: Operation, UserProfileCarrying {
     public static let permission = Permission.userManage
     public static let summary = "Create a user, or update one that exists. For admins."
 
+    /// The user's id, which never changes: 1 to ``Limits/identifierLength`` characters.
     public var user: UserID
     /// Replaces the fields that are given.
     public var profile: UserProfile  // inline
@@ -18,6 +19,7 @@ public struct UpsertUser: Operation, UserProfileCarrying {
     }
 
     // derived: flat init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         user: UserID, displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil
     ) {
@@ -70,8 +72,10 @@ public struct GetUser: Operation {
     public static let permission = Permission.userRead
     public static let summary = "One user."
 
+    /// The user's id.
     public var user: UserID
     // derived: init
+    /// Creates a value with these fields.
     public init(user: UserID) { self.user = user }
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
@@ -91,6 +95,7 @@ public struct GetUsers: Operation {
     public var omitMetadata: Bool?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(users: [UserID], omitMetadata: Bool? = nil) {
         self.users = users
         self.omitMetadata = omitMetadata
@@ -120,6 +125,7 @@ public struct ListChangedUsers: Operation {
     public var versions: [String: Int64]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(versions: [String: Int64]) { self.versions = versions }
 
     public func validate() throws(RoostError) {
@@ -141,6 +147,7 @@ public struct ChangedUsers: Codable, Hashable, Sendable {
     public var hasMore: Bool
 
     // derived: init
+    /// Creates a value with these fields.
     public init(users: [UserSummary], hasMore: Bool) {
         self.users = users
         self.hasMore = hasMore
@@ -157,6 +164,7 @@ public struct GetMe: Operation {
     public static let summary = "The calling user."
 
     // derived: init
+    /// Creates a value, which has no fields.
     public init() {}
     public func validate() throws(RoostError) {}
 }
@@ -177,6 +185,7 @@ public struct UpdateMe: Operation, UserProfileCarrying {
     package init(profile: UserProfile) { self.profile = profile }
 
     // derived: flat init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil) {
         let profile = UserProfile(displayName: displayName, avatarFileId: avatarFileId, status: status, metadata: metadata)
         self.init(profile: profile)

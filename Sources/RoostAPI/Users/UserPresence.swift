@@ -14,6 +14,7 @@ public struct ListUserPresence: Operation {
     public var users: [UserID]
 
     // derived: init
+    /// Creates a value with these fields.
     public init(users: [UserID]) { self.users = users }
 
     public func validate() throws(RoostError) {
@@ -32,6 +33,7 @@ public struct UserPresences: Codable, Hashable, Sendable {
     public var pollSeconds: Int
 
     // derived: init
+    /// Creates a value with these fields.
     public init(users: [UserPresence], pollSeconds: Int) {
         self.users = users
         self.pollSeconds = pollSeconds
@@ -49,6 +51,7 @@ public struct UserPresence: Codable, Hashable, Sendable {
     public var lastActiveAt: Timestamp?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(userId: UserID, isOnline: Bool, lastActiveAt: Timestamp? = nil) {
         self.userId = userId
         self.isOnline = isOnline

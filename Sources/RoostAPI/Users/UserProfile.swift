@@ -10,6 +10,7 @@ public struct UserProfile: Hashable, Sendable {
     public var metadata: JSONValue?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil) {
         self.displayName = displayName
         self.avatarFileId = avatarFileId

@@ -15,6 +15,7 @@ public struct UserSummary: Codable, Hashable, Sendable {
     public var version: Int64 = 0  // wire: may be absent
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         userId: UserID, displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, version: Int64 = 0
     ) {

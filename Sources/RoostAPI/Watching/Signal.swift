@@ -8,6 +8,7 @@ public struct Signal: Codable, Hashable, Sendable {
     public struct Kind: RawRepresentable, Codable, Hashable, Sendable, WireString {
         public let rawValue: String
         // derived: init
+        /// Creates a value with these fields.
         public init(rawValue: String) { self.rawValue = rawValue }
         public static var schema: Schema { .string() }
         public static var schemaExample: Kind { .custom }
@@ -58,6 +59,7 @@ public struct Signal: Codable, Hashable, Sendable {
     public var custom: CustomSignal?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         kind: Kind, channel: ChannelID, sender: UserID? = nil, typing: TypingUsers? = nil, watching: WatcherChange? = nil,
         read: ReadUpdate? = nil, presence: PresenceChange? = nil, users: UsersChange? = nil, custom: CustomSignal? = nil
@@ -94,6 +96,7 @@ public struct TypingUsers: Codable, Hashable, Sendable {
     public var hasMore: Bool
 
     // derived: init
+    /// Creates a value with these fields.
     public init(users: [UserID], hasMore: Bool) {
         self.users = users
         self.hasMore = hasMore
@@ -112,6 +115,7 @@ public struct WatcherChange: Codable, Hashable, Sendable {
     public var isWhole: Bool
 
     // derived: init
+    /// Creates a value with these fields.
     public init(watcherCount: Int, started: [UserID], stopped: [UserID], isWhole: Bool) {
         self.watcherCount = watcherCount
         self.started = started
@@ -132,6 +136,7 @@ public struct PresenceChange: Codable, Hashable, Sendable {
     public var isWhole: Bool
 
     // derived: init
+    /// Creates a value with these fields.
     public init(onlineCount: Int, online: [UserID], offline: [UserID], isWhole: Bool) {
         self.onlineCount = onlineCount
         self.online = online
@@ -148,6 +153,7 @@ public struct ReadUpdate: Codable, Hashable, Sendable {
     public var isWhole: Bool
 
     // derived: init
+    /// Creates a value with these fields.
     public init(readers: [ReadPosition], isWhole: Bool) {
         self.readers = readers
         self.isWhole = isWhole
@@ -162,6 +168,7 @@ public struct UsersChange: Codable, Hashable, Sendable {
     public var isWhole: Bool
 
     // derived: init
+    /// Creates a value with these fields.
     public init(users: [UserSummary], isWhole: Bool) {
         self.users = users
         self.isWhole = isWhole
@@ -176,6 +183,7 @@ public struct CustomSignal: Codable, Hashable, Sendable {
     public var metadata: JSONValue?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(type: String, metadata: JSONValue? = nil) {
         self.type = type
         self.metadata = metadata

@@ -14,8 +14,10 @@ public struct StartTyping: Operation {
     public static let isReadOnly = true
     public static let summary = "Tell the channel that the caller types. It ends by itself after 10 seconds."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -46,8 +48,10 @@ public struct StopTyping: Operation {
     public static let isReadOnly = true
     public static let summary = "Tell the channel that the caller doesn't type any more."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -81,6 +85,7 @@ public struct SendSignal: Operation {
     public static let isReadOnly = true
     public static let summary = "Tell those who watch a channel something that isn't kept."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// The app's own name for it, 1 to 128 characters.
     public var type: String
@@ -88,6 +93,7 @@ public struct SendSignal: Operation {
     public var metadata: JSONValue?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, type: String, metadata: JSONValue? = nil) {
         self.channel = channel
         self.type = type

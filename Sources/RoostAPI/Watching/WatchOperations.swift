@@ -13,6 +13,7 @@ public struct WatchChannel: Operation {
     public static let summary = "Watch a channel on this connection, and get its state. Only over a WebSocket."
     public static let isAboutConnection = true
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// The number of newest messages in the answer: 1 to 100, 30 when left out. With 0 it has no members and watchers either, but their numbers:
     /// for a client that has the channel already.
@@ -24,6 +25,7 @@ public struct WatchChannel: Operation {
     public var create: CreateChannel?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, limit: Int? = nil, watchersLimit: Int? = nil, create: CreateChannel? = nil) {
         self.channel = channel
         self.limit = limit
@@ -82,6 +84,7 @@ public struct QueryAndWatchChannels: Operation {
     public var query: QueryChannels
 
     // derived: init
+    /// Creates a value with these fields.
     public init(query: QueryChannels) { self.query = query }
 
     public func validate() throws(RoostError) {
@@ -99,8 +102,10 @@ public struct UnwatchChannel: Operation {
     public static let summary = "Stop watching a channel on this connection. Only over a WebSocket."
     public static let isAboutConnection = true
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(channel: ChannelID) { self.channel = channel }
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
@@ -131,6 +136,7 @@ public struct ListWatchers: Operation {
     public static let permission = Permission.channelWatch
     public static let summary = "The connected users who watch a channel, paged."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// 1 to 300, 30 when left out.
     public var limit: Int?
@@ -138,6 +144,7 @@ public struct ListWatchers: Operation {
     public var offset: Int?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, limit: Int? = nil, offset: Int? = nil) {
         self.channel = channel
         self.limit = limit
@@ -161,6 +168,7 @@ public struct WatcherPage: Codable, Hashable, Sendable {
     public var watcherCount: Int
 
     // derived: init
+    /// Creates a value with these fields.
     public init(watchers: [UserSummary], watcherCount: Int) {
         self.watchers = watchers
         self.watcherCount = watcherCount
@@ -203,6 +211,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     public var ownCapabilities: [Permission]
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         config: ChannelPolicy, channel: Channel, membership: Membership? = nil, online: Int, watcherCount: Int,
         watchers: [String: User], members: [String: Member], users: [UserSummary]? = nil, read: [String: ReadState],
@@ -257,6 +266,7 @@ public struct ReadState: Codable, Hashable, Sendable {
     public var lastDeliveredAt: Timestamp?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         readSeq: Seq, lastReadMessageId: MessageID? = nil, lastReadAt: Timestamp? = nil, unreadCount: Int, deliveredSeq: Seq? = nil,
         lastDeliveredAt: Timestamp? = nil

@@ -41,6 +41,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
     }
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channelsPerUser: Int = 2000, showsHistoryToNewMembers: Bool = true,
         tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard, confusableNames: ConfusableNames = .allowed,
@@ -113,11 +114,13 @@ public struct AppConfiguration: Codable, Hashable, Sendable {
     public var options: AppOptions
     /// Each limit by its name, in the unit given in docs/protocol.md.
     public var limits: [String: Int]
+    /// The roles in channels: the built-in ones and the app's own.
     public var roles: [RoleDefinition]
     /// What becomes of messages' `targetLanguages` (SB-38).
     public var translation: TranslationStatus = .unavailable  // wire: may be absent
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         options: AppOptions, limits: [String: Int], roles: [RoleDefinition], translation: TranslationStatus = .unavailable
     ) {
@@ -147,6 +150,7 @@ public struct GetConfiguration: Operation {
     public static let summary = "The app's limits and options."
 
     // derived: init
+    /// Creates a value, which has no fields.
     public init() {}
     public func validate() throws(RoostError) {}
 }

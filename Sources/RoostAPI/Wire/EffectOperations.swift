@@ -12,6 +12,7 @@ public struct DeadEffect: Codable, Hashable, Sendable {
     public var deadAt: Timestamp
 
     // derived: init
+    /// Creates a value with these fields.
     public init(kind: String, key: String, attempts: Int, failureCode: String, deadAt: Timestamp) {
         self.kind = kind
         self.key = key
@@ -49,6 +50,7 @@ public struct ListDeadEffects: Operation {
     public var cursor: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(limit: Int? = nil, cursor: String? = nil) {
         self.limit = limit
         self.cursor = cursor
@@ -78,6 +80,7 @@ public struct RetryEffect: Operation {
     public var key: String
 
     // derived: init
+    /// Creates a value with these fields.
     public init(kind: String, key: String) {
         self.kind = kind
         self.key = key

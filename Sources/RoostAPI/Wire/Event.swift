@@ -13,6 +13,7 @@ public enum StreamID: Hashable, Sendable, Codable, SchemaDescribed, CustomString
         }
     }
 
+    /// Reads what ``description`` writes; nil for anything else.
     public init?(_ text: String) {
         if text.hasPrefix("channel:") {
             self = .channel(ChannelID(String(text.dropFirst(8))))
@@ -141,6 +142,7 @@ public struct Event: Codable, Hashable, Sendable {
     public var rows: Rows
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(kind: Kind, stream: StreamID, seq: Seq, after: Seq? = nil, actor: UserID?, rows: Rows) {
         self.kind = kind
         self.stream = stream

@@ -7,6 +7,7 @@ public struct ExplainPermission: Operation {
     public static let permission = Permission.streamRead
     public static let summary = "Whether something is allowed in a channel, and if not, why and until when."
 
+    /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// Named `message.send` and so on.
     public var permission: Permission
@@ -14,6 +15,7 @@ public struct ExplainPermission: Operation {
     public var user: UserID?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(channel: ChannelID, permission: Permission, user: UserID? = nil) {
         self.channel = channel
         self.permission = permission
@@ -36,6 +38,7 @@ public struct PermissionExplanation: Codable, Hashable, Sendable {
     public var refusal: RoostError?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(permission: Permission, isAllowed: Bool, refusal: RoostError? = nil) {
         self.permission = permission
         self.isAllowed = isAllowed

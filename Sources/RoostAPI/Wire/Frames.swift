@@ -9,6 +9,7 @@ public struct AuthenticateFrame: Codable, Hashable, Sendable {
         /// The device, for the list of its user's devices. Nil for a connection that belongs to none.
         public var device: DeviceDescription?
         // derived: init
+        /// Creates a value with these fields. Those that are left out have their defaults.
         public init(token: String, client: String? = nil, device: DeviceDescription? = nil) {
             self.token = token
             self.client = client
@@ -47,6 +48,7 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
         public var pingIntervalSeconds: Int
 
         // derived: init
+        /// Creates a value with these fields.
         public init(
             user: UserID, role: AppRole, connection: Int64, server: String, epoch: String, version: String, now: Timestamp,
             tokenExpiresAt: Timestamp, pingIntervalSeconds: Int
@@ -65,6 +67,7 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
     /// What the server says of itself and of the connection.
     public var welcome: Welcome
     // derived: init
+    /// Creates a value with these fields.
     public init(welcome: Welcome) { self.welcome = welcome }
 }
 
@@ -78,6 +81,7 @@ public struct CallFrame<Call: Operation>: Encodable, Sendable {
     public var with: Call
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(call: Int64, key: IdempotencyKey? = nil, with: Call) {
         self.call = call
         self.key = key
@@ -104,6 +108,7 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
         /// How long a client should wait before it connects again.
         public var retryAfterMilliseconds: Int64
         // derived: init
+        /// Creates a value with these fields.
         public init(reason: String, retryAfterMilliseconds: Int64) {
             self.reason = reason
             self.retryAfterMilliseconds = retryAfterMilliseconds
@@ -112,6 +117,7 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
     /// When to come back.
     public var closing: Closing
     // derived: init
+    /// Creates a value with these fields.
     public init(closing: Closing) { self.closing = closing }
 }
 
@@ -122,11 +128,13 @@ public struct UnwatchedFrame: Codable, Hashable, Sendable {
         /// The channel that isn't watched any more.
         public var channel: ChannelID
         // derived: init
+        /// Creates a value with these fields.
         public init(channel: ChannelID) { self.channel = channel }
     }
     /// Which watch it is.
     public var unwatched: Unwatched
     // derived: init
+    /// Creates a value with these fields.
     public init(unwatched: Unwatched) { self.unwatched = unwatched }
 }
 
@@ -156,11 +164,13 @@ public struct ReadingEndedFrame: Codable, Hashable, Sendable {
         /// The channel that isn't read any more.
         public var channel: ChannelID
         // derived: init
+        /// Creates a value with these fields.
         public init(channel: ChannelID) { self.channel = channel }
     }
     /// Which reading it is.
     public var readingEnded: ReadingEnded
     // derived: init
+    /// Creates a value with these fields.
     public init(readingEnded: ReadingEnded) { self.readingEnded = readingEnded }
 }
 

@@ -14,6 +14,7 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
 
     /// The place of a key in a socket's frame.
     public static let member = "key"
+    /// The regular expression of a key, for the API description.
     public static let pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
 
     /// Reads a key.

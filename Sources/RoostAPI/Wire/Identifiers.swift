@@ -70,6 +70,7 @@ public struct ClientID: Identifier {
 public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, CustomStringConvertible {
     public let rawValue: Int64
     // derived: init
+    /// Creates a value with these fields.
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
     public init(from decoder: any Decoder) throws {

@@ -2,19 +2,25 @@
 ///
 /// A value type, so that writing to it costs no check for exclusive access: a delivery to a thousand sockets begins here.
 public struct JSONBytes: Sendable {
+    /// The text so far, in UTF-8.
     public private(set) var bytes: [UInt8] = []
     /// Whether a value has been written since the innermost object or array was opened, and a comma is due before the next.
     var needsComma = false
     /// Whether a value couldn't be expressed in JSON.
     private(set) var isUnwritable = false
 
+    /// An empty text, with room for some bytes.
     public init(capacity: Int = 256) { bytes.reserveCapacity(capacity) }
 
     // MARK: Structure
 
+    /// Opens an object. Its members follow, each by ``key(_:)`` and a value or by one of the functions `member`.
     public mutating func beginObject() { open(UInt8(ascii: "{")) }
+    /// Closes the innermost object.
     public mutating func endObject() { close(UInt8(ascii: "}")) }
+    /// Opens an array. Its elements follow.
     public mutating func beginArray() { open(UInt8(ascii: "[")) }
+    /// Closes the innermost array.
     public mutating func endArray() { close(UInt8(ascii: "]")) }
 
     mutating func open(_ bracket: UInt8) {
@@ -61,7 +67,9 @@ public struct JSONBytes: Sendable {
         text.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
+    /// The value `null`.
     public mutating func null() { raw("null") }
+    /// A truth value.
     public mutating func boolean(_ value: Bool) { raw(value ? "true" : "false") }
 
     /// A whole number.
@@ -218,6 +226,7 @@ struct ShortText: ~Copyable {
 ///
 /// The bytes are the same as those of its `Encodable` conformance; a test compares the two.
 public protocol WireWritable: Encodable {
+    /// Writes the value as `Encodable` would, without looking up names.
     func write(to json: inout JSONBytes)
 }
 

@@ -3,13 +3,16 @@
 /// The HTTP routes, the socket's calls, the SDK's calls, the OpenAPI document and the permission matrix all come from the table of these
 /// types. An operation's behaviour is one function in `RoostCore`, in the folder of the same name.
 public protocol Operation: Codable, Hashable, Sendable {
+    /// What the server answers with.
     associatedtype Response: Codable & Hashable & Sendable
 
     /// The name of the operation in a socket call: `message.send`.
     static var name: String { get }
+    /// The method of its HTTP route.
     static var method: HTTPMethod { get }
     /// The path, with its fields in braces: `/v1/channels/{channel}/messages`.
     static var path: String { get }
+    /// What its caller has to be allowed to do.
     static var permission: Permission { get }
     /// One sentence for the API description.
     static var summary: String { get }
@@ -48,6 +51,7 @@ extension Operation {
 /// The answer of an operation without a result.
 public struct Done: Codable, Hashable, Sendable {
     // derived: init
+    /// Creates a value, which has no fields.
     public init() {}
 }
 

@@ -11,6 +11,7 @@ public struct Page<Item: Codable & Hashable & Sendable>: Codable, Hashable, Send
     public var users: [UserSummary]?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(items: [Item], nextCursor: String? = nil, previousCursor: String? = nil, users: [UserSummary]? = nil) {
         self.items = items
         self.nextCursor = nextCursor

@@ -99,6 +99,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     public var retryAfterMilliseconds: Int64?
 
     // derived: init (_ code, _ message)
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         _ code: Code, _ message: String, field: String? = nil, limit: Int64? = nil, rule: String? = nil, until: Timestamp? = nil,
         retryAfterMilliseconds: Int64? = nil

@@ -15,8 +15,11 @@ public indirect enum Schema: Hashable, Sendable {
 
     /// One member of an object.
     public struct Field: Hashable, Sendable {
+        /// The name of the member.
         public var name: String
+        /// The shape of its value.
         public var schema: Schema
+        /// Whether the member is there in every object.
         public var isRequired: Bool
 
         // derived: package init
@@ -44,6 +47,7 @@ public indirect enum Schema: Hashable, Sendable {
 
 /// A type whose shape can't be learnt from how it decodes: identifiers, enumerations, free JSON.
 public protocol SchemaDescribed {
+    /// The shape of its values.
     static var schema: Schema { get }
     /// Any valid value.
     static var schemaExample: Self { get }

@@ -6,6 +6,7 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
     public let milliseconds: Int64
 
     // derived: init
+    /// Creates a value with these fields.
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }

@@ -7,6 +7,7 @@ where RawValue == String {
 }
 
 extension WireString {
+    /// Wraps any string, as `init(rawValue:)` does.
     public init(_ string: String) { self.init(rawValue: string) }
     public init(stringLiteral value: String) { self.init(rawValue: value) }
     public init(from decoder: any Decoder) throws {

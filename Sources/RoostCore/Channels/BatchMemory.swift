@@ -5,6 +5,7 @@ public struct ChannelCaller: Hashable, Sendable {
     public let user: UserID
     public let channel: ChannelID
     // derived: init
+    /// Creates a value with these fields.
     public init(user: UserID, channel: ChannelID) {
         self.user = user
         self.channel = channel

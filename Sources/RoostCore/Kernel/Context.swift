@@ -51,6 +51,7 @@ public struct TokenIdentity: Hashable, Sendable {
     public var id: String?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(user: UserID, issuedAt: Timestamp? = nil, id: String? = nil) {
         self.user = user
         self.issuedAt = issuedAt
@@ -65,6 +66,7 @@ public struct DeviceIdentity: Hashable, Sendable {
     public var signIn: Int64
 
     // derived: init
+    /// Creates a value with these fields.
     public init(id: DeviceID, signIn: Int64) {
         self.id = id
         self.signIn = signIn
@@ -75,6 +77,7 @@ public struct DeviceIdentity: Hashable, Sendable {
 public struct ConnectionID: Hashable, Sendable {
     public let rawValue: Int64
     // derived: init
+    /// Creates a value with these fields.
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
@@ -100,6 +103,7 @@ public protocol Presence {
 /// Nobody is connected: for rules that run without a server.
 public struct NobodyPresent: Presence {
     // derived: init
+    /// Creates a value, which has no fields.
     public init() {}
     public func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
     public func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool { false }

@@ -38,6 +38,7 @@ public struct EffectKind: Sendable {
     public var run: @Sendable (_ effect: Effect, _ outcome: String, _ context: inout Context) throws -> Void
 
     // derived: init (_ name)
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         _ name: Name, attemptsMax: Int = 12, scope: @escaping @Sendable (Effect) -> Scope = { _ in Scope() },
         run: @escaping @Sendable (_ effect: Effect, _ outcome: String, _ context: inout Context) throws -> Void

@@ -21,6 +21,7 @@ public struct Scope: Hashable, Sendable {
     public var changesRules: Bool = false
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         channels: Set<ChannelID> = [], users: Set<UserID> = [], findsUsers: Bool = false, access: Set<AccessSubject> = [],
         changesRules: Bool = false

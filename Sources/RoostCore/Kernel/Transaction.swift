@@ -93,6 +93,7 @@ public struct Dialect: Sendable {
     public var accessLock: AccessLock?
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(text: SQL, clusteredTable: SQL, rowLock: SQL? = nil, accessLock: AccessLock? = nil) {
         self.text = text
         self.clusteredTable = clusteredTable
@@ -108,6 +109,7 @@ public struct Dialect: Sendable {
         public var exclusive: [SQL]
 
         // derived: init
+        /// Creates a value with these fields.
         public init(shared: [SQL], exclusive: [SQL]) {
             self.shared = shared
             self.exclusive = exclusive
@@ -176,6 +178,7 @@ public struct RowReader {
 public struct DamagedDatabase: Error, CustomStringConvertible {
     public let what: String
     // derived: init
+    /// Creates a value with these fields.
     public init(what: String) { self.what = what }
     public var description: String { "The database holds a value that Roost never writes: \(what)." }
 }

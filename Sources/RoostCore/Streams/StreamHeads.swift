@@ -82,6 +82,7 @@ public struct UserStreams: Hashable, Sendable {
     public var sharesPresence: Bool = true
 
     // derived: init
+    /// Creates a value with these fields. Those that are left out have their defaults.
     public init(
         user: Seq, channels: [ChannelID: Seq] = [:], floors: [ChannelID: Seq] = [:], roles: [ChannelID: ChannelRole] = [:],
         appRole: AppRole = .user, sharesPresence: Bool = true
