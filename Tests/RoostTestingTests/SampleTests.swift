@@ -45,7 +45,7 @@ struct SampleTests {
             try Self.files(in: Self.catalog, "md")
             + ["README.md", "docs/channels.md", "docs/messages.md", "docs/live.md"].map { Self.root.appending(path: $0) }
         let shown = try articles.flatMap { try Self.blocks(of: $0, from: "```swift", to: "```") }
-            // There is no SwiftUI here, and manifests are the package manager's.
+            // There is no SwiftUI here, and scripts/test-consumer has the package manager read the manifest.
             .filter { block in
                 !block.contains { ["import SwiftUI", "import PackageDescription"].contains($0) || $0.hasPrefix(".package(") }
             }
