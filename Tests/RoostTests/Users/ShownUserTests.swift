@@ -167,10 +167,12 @@ struct ShownUserTests {
         func name(_ user: UserID) async throws -> String { try await client.store.read { try $0.summary(of: user).name } }
         #expect(try await [name("bob"), name("cat")] == ["Bob", "Cat"])
         try await client.feed(.call(1, ListMembers(channel: Harness.channel)))
-        let call = try #require(client.calls.max { $0.key < $1.key }?.key)
-        try await client.receive(
-            text:
-                #"{"reply":\#(call),"result":{"items":[{"member":{},"user":{"userId":"bob","displayName":"Bobby","version":2}}]}}"#)
+        let member = Member(
+            userId: "bob", role: .member, state: .member, joinedAt: Timestamp(milliseconds: 1), joinedSeq: 1, changeSeq: 1)
+        let user = User(
+            userId: "bob", displayName: "Bobby", createdAt: Timestamp(milliseconds: 1), updatedAt: Timestamp(milliseconds: 1),
+            version: 2)
+        try await client.answer("member.list", with: Page(items: [MemberEntry(member: member, user: user, isOnline: false)]))
         #expect(try await name("bob") == "Bobby")
     }
 
