@@ -41,7 +41,11 @@ import Testing
             let (sockets, requests) = (page.value("roost_sockets"), page.value("roost_connections", ["state": "http"]))
             return closed == 1 && sockets == 3 && requests == 1
         }
-        let page = try await Polling.value { try await server.metrics() } until: { hasEnded($0) }
+        let page = try await Polling.value {
+            try await server.metrics()
+        } until: {
+            hasEnded($0)
+        }
         #expect(page.families.map(\.name) == MetricCatalog.all.map(\.name))
 
         func counts(_ series: [(String, [String: String])]) -> [Double?] { series.map { page.value($0, $1) } }

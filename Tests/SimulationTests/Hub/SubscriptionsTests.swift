@@ -79,7 +79,7 @@ struct SubscriptionsTests {
         return .send(frame, eventCount: 0, to: socket)
     }
 
-    @Test("ST-10 calls that are under way at once don't have a connection watch more than it may: it is told of the others, and gets nothing of them")
+    @Test("ST-10 calls under way at once watch no more than a connection may: it is told of the others, and gets nothing of them")
     func manyWatched() {
         var subscriptions = Recorder()
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: [:]))
