@@ -101,9 +101,10 @@ enum HostileScript: CaseIterable, Sendable {
         case .largeCalls:
             Self.calls(64) { #"{"call":\#($0),"operation":"user.me","\#(String(repeating: "n", count: 60_000))":1}"# }
         case .sends:
-            Self.calls(16) {
+            // Written again and again on one socket, while earlier ones aren't answered: none may have the number of another.
+            Self.calls(16) { _ in
                 #"""
-                {"call":\#($0),"operation":"message.send","with":{"channel":"\#(Self.busyChannel)",\#
+                {"call":\#(Int64.random(in: 1 ... .max)),"operation":"message.send","with":{"channel":"\#(Self.busyChannel)",\#
                 "clientId":"\#(UInt64.random(in: 0 ... .max))","text":"\#(String(repeating: "t", count: 20_000))"}}
                 """#
             }

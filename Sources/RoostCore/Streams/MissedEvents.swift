@@ -80,7 +80,8 @@ extension Transaction {
     ) throws -> [Notice] {
         let members: SQL = "SELECT user_id, state, joined_seq, change_seq FROM members WHERE channel_id = \(channel)"
         let isGone: SQL = "(joined_seq > \(after) OR (state <> \(MembershipState.member) AND change_seq <= \(end)))"
-        // Each goes along an index, and passes no row that it doesn't tell but those that are the page's own.
+        // Each goes along an index. The second passes those who joined since alone, whatever became of them: by their changes (`+` keeps SQLite from that index) it
+        // would pass everybody who left, with each page.
         let statements: [SQL]
         switch leavers {
         case .user(let user): statements = ["\(members) AND user_id = \(user) AND change_seq > \(after) AND \(isGone)"]
@@ -89,7 +90,10 @@ extension Transaction {
             if case .joinedAfter(let seq) = leavers { told = max(after, seq) }
             statements = [
                 "\(members) AND change_seq > \(after) AND change_seq <= \(end) AND \(isGone)",
-                "\(members) AND change_seq > \(max(end, told)) AND joined_seq > \(told)",
+                """
+                \(members) AND state IN (\(list: MembershipState.allCases.map(\.rawValue))) AND joined_seq > \(told)
+                    AND +change_seq > \(max(end, told))
+                """,
             ]
         }
         var gone: [Notice] = []

@@ -15,7 +15,8 @@ extension Engine {
             },
             destination: .waiting { result in
                 guard case .failure(let refusal) = result else { return }
-                if refusal.isRetryable { return failed(signals) }
+                // What can't be understood now can't be later.
+                guard refusal.code == .internalError else { return failed(signals) }
                 guard signals.count > 1 else { return }
                 for signal in signals { send([signal], through: queue, failed: failed) }
             })

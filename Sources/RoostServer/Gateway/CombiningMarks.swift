@@ -32,13 +32,11 @@ struct CombiningMarks {
     /// The first byte of the marks in UTF-8: what begins with a lower one is none.
     static let firstLeadingByte: UInt8 = 0xCC
 
-    /// Three vowel signs of Tibetan that aren't marks themselves, and stand for two each.
-    private static let pairs: Set<UInt32> = [0x0F73, 0x0F75, 0x0F81]
-
     private static func isMark(_ value: UInt32) -> Bool {
         // Most of what is written in ideographs and Hangul is looked up nowhere.
         guard value >= 0x300, !(0x3400...0xA48F).contains(value), !(0xAC00...0xD7A3).contains(value) else { return false }
         guard let scalar = Unicode.Scalar(value) else { return false }
-        return scalar.properties.canonicalCombiningClass != .notReordered || pairs.contains(value)
+        // Three vowel signs of Tibetan aren't marks themselves, and stand for two each.
+        return scalar.properties.canonicalCombiningClass != .notReordered || value == 0x0F73 || value == 0x0F75 || value == 0x0F81
     }
 }

@@ -15,11 +15,21 @@ enum RequestRules {
 
     /// Checks a head, and brings its target into the one form that is served: a path that begins with a slash, and a query.
     static func check(_ head: inout HTTPRequestHead) throws(Refusal) {
+        try checkMarks(head)
         try checkHost(head)
         try checkAuthorization(head)
         try checkLength(head)
         try checkExpectation(&head)
         head.uri = try target(of: head)
+    }
+
+    /// Checks that values can be compared at once (``CombiningMarks``).
+    private static func checkMarks(_ head: HTTPRequestHead) throws(Refusal) {
+        do throws(RoostError) {
+            for (name, value) in head.headers { try CombiningMarks.requireFew(in: value, field: name) }
+        } catch {
+            throw Refusal(error)
+        }
     }
 
     private static func checkHost(_ head: HTTPRequestHead) throws(Refusal) {

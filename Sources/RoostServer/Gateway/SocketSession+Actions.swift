@@ -16,6 +16,9 @@ extension SocketSession {
     var isOpen: Bool { state == .open }
     var isClosing: Bool { state == .closing }
 
+    /// What a ping counts beside its payload before authentication: an empty one is answered, too.
+    static let controlFrameBytes = 6
+
     /// The refusal of a call whose reply couldn't be told from another one's.
     static let repeatedNumber = RoostError.invalidArgument("call", "is the number of a call that isn't answered yet")
 

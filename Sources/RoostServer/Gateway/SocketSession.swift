@@ -127,9 +127,6 @@ struct SocketSession {
         }
     }
 
-    /// What a ping counts beside its payload before authentication: an empty one is answered, too.
-    private static let controlFrameBytes = 6
-
     private mutating func receive(_ frame: ClientFrame, _ pressure: Pressure) {
         let sizeBytesMax = limits.budget.unauthenticatedBytesMax
         if !isOpen {
@@ -170,7 +167,8 @@ struct SocketSession {
             refuse(error, closing: .unauthenticated, "the authenticate frame can't be read")
         case (.authenticate, _), (.unreadableCredentials, _):
             refuse(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
-        case (.call(let number, _, _), .open) where budget.isUnderWay(number):
+        case (.call(let number, _, _), .open) where budget.isUnderWay(number),
+            (.refused(let number, _), .open) where budget.isUnderWay(number):
             actions.append(.refused(Self.repeatedNumber))
             refuse(Self.repeatedNumber)
         case (.call(let number, let operation, let key), .open):

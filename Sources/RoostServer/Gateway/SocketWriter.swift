@@ -56,13 +56,14 @@ struct SocketWriter {
     /// - Returns: How many bytes the connection has taken, in how many calls.
     private static func send(_ bytes: UnflushedBytes, to handle: NIOBSDSocket.Handle) -> (sent: Int, calls: Int64) {
         if case .one(let piece) = bytes {
-            return (piece.withUnsafeReadableBytes { Foundation.send(handle, $0.baseAddress, $0.count, flags) }, 1)
+            let sent = piece.withUnsafeReadableBytes { Foundation.send(handle, $0.baseAddress, $0.count, flags) }
+            return (sent, sent > 0 ? 1 : 0)
         }
         var (sent, calls, pieces) = (0, Int64(0), bytes.pieces[...])
         while !pieces.isEmpty {
             let some = pieces.prefix(piecesMax)
             let count = send(some, to: handle)
-            calls += 1
+            calls += count > 0 ? 1 : 0
             sent += max(0, count)
             guard count == some.reduce(0, { $0 + $1.readableBytes }) else { break }
             pieces = pieces.dropFirst(piecesMax)

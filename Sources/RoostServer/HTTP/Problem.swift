@@ -52,7 +52,7 @@ package struct Problem: Codable {
         if let retryAfterMilliseconds { headers[.retryAfter] = String((retryAfterMilliseconds + 999) / 1000) }
         if status == 401 { headers[.wwwAuthenticate] = "Bearer" }
         // The body is too large to be read: the connection ends with the answer.
-        if code == .limitExceeded, field == "body" { headers[.connection] = "close" }
+        if code == .limitExceeded, field == "body", limit == Int64(Limits.bodySizeBytes) { headers[.connection] = "close" }
         return Response(
             status: .init(code: status), headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: json)))
     }

@@ -1,6 +1,8 @@
+import NIOHTTP1
 import RoostAPI
-import RoostServer
 import Testing
+
+@testable import RoostServer
 
 /// Rows of combining marks: comparing one takes the square of its length, so a long one is refused before anything is compared.
 @Suite("Combining marks")
@@ -43,6 +45,19 @@ struct CombiningMarkTests {
         #expect(!isTaken(Self.row(100) + #"\u0301"# + Self.row(28)))
         let words = ["a\u{301}\u{316}", "שָׁלוֹם", "नमस्ते", "ภาษาไทย", "བོད་ཡིག", "Việt", "각", "漢字", "👩‍👩‍👧", "e\u{301}"]
         for word in words { #expect(isTaken(String(repeating: word, count: 1000)), "\(word)") }
+    }
+
+    @Test("§8.7 R21 a request with too many combining marks in a header is refused before its headers are compared")
+    func headers() throws {
+        func head(_ value: String) -> HTTPRequestHead {
+            HTTPRequestHead(version: .http1_1, method: .GET, uri: "/livez", headers: ["Host": "a", "Expect": value])
+        }
+        var (few, many) = (head("a" + Self.row(128)), head("a" + Self.row(129)))
+        #expect(throws: RequestRules.Refusal.self) { try RequestRules.check(&many) }
+        do { try RequestRules.check(&few) } catch { #expect(error.problem.code != .limitExceeded) }
+        do { try RequestRules.check(&many) } catch {
+            #expect(error.problem.code == .limitExceeded && error.problem.field == "Expect")
+        }
     }
 
     @Test("R21 a name of an operation as long as a frame is answered without a suggestion, a short one with it")

@@ -15,6 +15,9 @@ extension SocketSessionTests {
         let error = RoostError.invalidArgument("call", "is the number of a call that isn't answered yet")
         let actions = receive(Self.client(small, large), in: &session)
         #expect(try actions == [.call(.init(number: 1, operation: GetMe())), .refused(error), Self.refused(error)])
+        // So is one that would be refused anyway: its refusal would be taken for the other one's answer.
+        let unknown = #"{"call":1,"operation":"nothing.such"}"#
+        #expect(try receive(Self.client(unknown), in: &session) == [.refused(error), Self.refused(error)])
         session.send(reply: Array(#"{"reply":1,"result":{}}"#.utf8))
         _ = session.takeUnflushed()
         // Then it is free.
