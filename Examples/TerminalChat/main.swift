@@ -144,7 +144,7 @@ let lines = AsyncStream<String> { lines in
     }
 }
 // What isn't sent yet waits for the next run.
-for await line in lines where !line.isEmpty { if line == "/quit" { exit(0) } else { await screen.take(line) } }
+for await line in lines where !line.allSatisfy(\.isWhitespace) { if line == "/quit" { exit(0) } else { await screen.take(line) } }
 for await entries in chat.outbox.updates where !entries.contains(where: { $0.state == .pending }) { break }
 for await update in screen.messages.updates where !update.items.contains(where: { $0.state == .pending }) { break }
 await chat.disconnect()

@@ -219,7 +219,8 @@ public final class MessageList {
         // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
         if isOutboxChanged {
             let outbox = try await files.outbox.saved(of: channelId)
-            take(outbox.items, outbox.server)
+            // A server that was met and couldn't be written is known to the driver alone.
+            take(outbox.items, await driver.knownServer() ?? outbox.server)
             isOutboxChanged = false
         }
         let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)

@@ -75,12 +75,13 @@ extension Sync {
     }
 
     /// The server has begun another history, as after a backup was restored, and may not have the acknowledged messages any more: they are sent once more,
-    /// which it knows by their client ids. Another server has nothing to do with them.
+    /// which it knows by their client ids. Another server has nothing to do with them, and an ephemeral channel knows no client ids: everybody would get them twice.
     mutating func sendAcknowledgedAnew() {
         let items = acknowledged.values.map(\.item).sorted { $0.place < $1.place }
         acknowledged = [:]
         for item in items {
-            if isForThisServer(item) {
+            let isEphemeral = item.channel.flatMap { saved.channels[$0] }.map { $0.messageCount == nil } ?? false
+            if isForThisServer(item), !isEphemeral {
                 queues[item.channel, default: OutboxQueue()].put(item, for: server)
             } else {
                 emit(.outbox(.done(item.id, of: item.channel)))

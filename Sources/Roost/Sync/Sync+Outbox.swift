@@ -9,6 +9,8 @@ import RoostAPI
 /// - A queue waits for the end of a refusal that has one. Other refused operations stay in the file, are shown no longer, and hold nobody up.
 extension Sync {
     mutating func restoreQueues(_ outbox: SavedOutbox) {
+        let keyless = heldAnswers.filter { queues[$0.channel]?.withoutKey == $0.id }
+        heldAnswers = []
         server = outbox.server
         lastNumber = max(lastNumber, outbox.lastNumber)
         queues = [:]
@@ -20,6 +22,12 @@ extension Sync {
         for channel in queues.keys {
             let overlay = overlay(of: channel)
             if !overlay.isEmpty { overlays[channel] = overlay }
+        }
+        // They are done, and would be carried out twice.
+        for answer in keyless {
+            guard let item = queues[answer.channel]?.items[answer.id] else { continue }
+            complete(item)
+            showOverlay(of: answer.channel)
         }
     }
 
@@ -116,6 +124,7 @@ extension Sync {
     mutating func met(_ name: String?) {
         guard let name, name != server else { return }
         let former = server
+        if former != nil { dropHeldAnswers(ofOtherServer: true) }
         server = name
         emit(.outbox(.server(name)))
         for channel in queuedChannels {
@@ -239,13 +248,16 @@ extension Sync {
         for answer in answers { sendFinished(answer.id, of: answer.channel, .success(answer.bytes)) }
     }
 
-    /// The connection is gone before what was missed was there. The operations are shown until the next one, which sends them again: the server knows them by
-    /// their keys. One that was sent without a key would be carried out twice, so it ends here.
-    private mutating func dropHeldAnswers() {
+    /// What was missed will not bring what the answers are about: the server has begun another history, or is another one. The operations are sent again, and
+    /// the server knows them by their keys. One that was sent without a key would be carried out twice, so it ends here, as do all where the server is another one.
+    mutating func dropHeldAnswers(ofOtherServer isOther: Bool = false) {
         let answers = heldAnswers
         heldAnswers = []
-        for answer in answers where queues[answer.channel]?.withoutKey == answer.id {
-            guard let item = queues[answer.channel]?.items[answer.id] else { continue }
+        for answer in answers where queues[answer.channel]?.inFlight == answer.id {
+            let isKeyless = queues[answer.channel]?.withoutKey == answer.id
+            queues[answer.channel]?.inFlight = nil
+            queues[answer.channel]?.withoutKey = nil
+            guard isKeyless || isOther, let item = queues[answer.channel]?.items[answer.id] else { continue }
             complete(item)
             showOverlay(of: answer.channel)
         }
@@ -315,13 +327,16 @@ extension Sync {
         emit(.cancelTimer(.outbox(channel)))
     }
 
-    /// Nothing is under way without a connection. Operations that were are sent again on the next one.
+    /// Nothing is under way without a connection. Operations that were are sent again on the next one, but for those that are answered: they are done, and end
+    /// when what was missed is there.
     mutating func stopSending() {
-        dropHeldAnswers()
+        let answered = Set(heldAnswers.map(\.id))
         for channel in queuedChannels {
-            queues[channel]?.inFlight = nil
-            // A repetition has its key in any case.
-            queues[channel]?.withoutKey = nil
+            if queues[channel]?.inFlight.map(answered.contains) != true {
+                queues[channel]?.inFlight = nil
+                // A repetition has its key in any case.
+                queues[channel]?.withoutKey = nil
+            }
             if queues[channel]?.isWaiting == true { endWaiting(in: channel) }
         }
     }

@@ -220,6 +220,7 @@ extension Sync {
         if saved.epoch != epoch {
             arrivals = [:]
             sendAcknowledgedAnew()
+            dropHeldAnswers()
         }
         saved = SavedState(epoch: epoch)
         userQuestions.forget()

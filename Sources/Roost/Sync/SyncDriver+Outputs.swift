@@ -163,14 +163,18 @@ extension SyncDriver {
         let files: SyncFiles
         do { files = try await self.files() } catch { return error }
         let all = owedWrites + writes
+        func isServer(_ write: OutboxWrite) -> Bool { if case .server = write { true } else { false } }
+        let owedServer = owedWrites.contains(where: isServer)
+        var isWritten = false
         defer {
             var change = StoreChange(outbox: Set(all.compactMap(\.channel)), isOutbox: true)
-            // Of every operation it is another question now whether it is for this server.
-            if all.contains(where: { if case .server = $0 { true } else { false } }) { change.merge(.everything) }
+            // Of every operation it is another question now whether it is for this server. What is owed was told of when it wasn't written.
+            if writes.contains(where: isServer) || (owedServer && isWritten) { change.merge(.everything) }
             files.store.signals.signal(change)
         }
         do {
             times.merge(try await files.outbox.apply(all)) { _, new in new }
+            isWritten = true
             owedWrites = []
             return nil
         } catch {

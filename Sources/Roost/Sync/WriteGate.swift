@@ -47,10 +47,11 @@ final class WriteGate: Sendable {
     /// Refuses new writes from now on, waits until all that have begun have ended, and then releases what they need. If the gate is open again by then,
     /// nothing is released.
     ///
+    /// It is closed before the caller is left for the first time, so that nobody can open it in between whom the caller's actor keeps out.
     /// The gate's lock is held while it is released. So the gate can't be opened, and no write can begin, between the check and the release.
     ///
     /// - Parameter release: Called once or not at all. It mustn't use the gate.
-    func close(_ release: () -> Void = {}) async {
+    nonisolated(nonsending) func close(_ release: () -> Void = {}) async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLockedValue { state in
                 state.isClosed = true
