@@ -69,10 +69,15 @@ struct WatchEndTests {
     /// Ends the watch, 105 seconds after the beginning of the clock, and moves that on.
     ///
     /// - Returns: Until when what was shown was right.
-    private func end(_ end: End, _ chat: Chat, _ server: ScriptedServer) async throws -> Timestamp {
+    private func end(_ end: End, _ chat: Chat, _ server: ScriptedServer, asksForUser: Bool = false) async throws -> Timestamp {
         clock.advance(by: .seconds(5))
         try await server.send(presence(2))
         try await until { await chat.driver.lastHeard == time(105) }
+        if asksForUser {
+            // Who somebody is has been asked by now. An answer that comes later would be the last that was heard; they come in the order of the calls.
+            try await until { await server.calls.contains { $0.operation == "user.listChanged" } }
+            _ = try await chat.call(ListWatchers(channel: "general"))
+        }
         clock.advance(by: .seconds(2))
         switch end {
         case .byApp: try await chat.channel("general").unwatch()
@@ -99,9 +104,10 @@ struct WatchEndTests {
         #expect(list.asOf == nil && list.items.map(\.userId) == ["ann", "bob"])
         try await server.send(watching(["cid"]))
         try await until { list.items.count == 3 }
-        let asOf = try await self.end(end, chat, server)
+        let asOf = try await self.end(end, chat, server, asksForUser: true)
         try await until { list.asOf != nil }
-        #expect(list.asOf == asOf && list.items.count == 3 && list.phase == .loaded)
+        #expect(list.asOf == asOf)
+        #expect(list.items.count == 3 && list.phase == .loaded)
         await chat.disconnect()
     }
 
