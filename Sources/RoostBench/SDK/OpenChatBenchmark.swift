@@ -52,7 +52,8 @@ struct OpenChatBenchmark: Benchmark {
             Figure("CPU of the app per message, the first \(count)", perMessage[0], "µs", goals: [.atMost(100)]),
             Figure(
                 "CPU of the app per message, the last of \(rounds * count)", perMessage[rounds - 1], "µs", goals: [.atMost(100)]),
-            Figure("resident memory gained meanwhile", (residentBytes[rounds - 1] - residentBytes[0]) / 1e6, "MB", goals: [.atMost(8)]),
+            Figure(
+                "resident memory gained meanwhile", (residentBytes[rounds - 1] - residentBytes[0]) / 1e6, "MB", goals: [.atMost(8)]),
             Figure("longest turn of the main actor, CPU", longest.cpuMilliseconds, "ms", goals: [.atMost(4)]),
             Figure("longest wait for the main actor", longest.waitMilliseconds, "ms", goals: [.atMost(16)]),
         ]
