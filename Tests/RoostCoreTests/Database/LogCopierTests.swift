@@ -96,7 +96,7 @@ struct LogCopierTests {
             #expect(try database.checkpointNow().isComplete)
             try insert("after", into: database)
             #expect(try size() == limit)
-            let killed = try SQLiteDatabase(directory: copy(of: directory))
+            let killed = try SQLiteDatabase(directory: KilledFiles.copy(of: directory))
             #expect(try killed.losses == [] && rows(of: killed) == rows(of: database))
             // The log may grow again.
             for number in 0..<30 { try insert("again \(number)", into: database) }
@@ -107,7 +107,7 @@ struct LogCopierTests {
             try database.write(lane: 0) { _ = try $0.execute("INSERT INTO settings (name, value) VALUES ('large', \(value))") }
             #expect(try size() > limit)
             try insert("last", into: database)
-            let again = try SQLiteDatabase(directory: copy(of: directory))
+            let again = try SQLiteDatabase(directory: KilledFiles.copy(of: directory))
             #expect(try again.losses == [] && rows(of: again) == rows(of: database))
         }
     }
@@ -125,7 +125,7 @@ struct LogCopierTests {
             #expect(fault_end(fault) > 0)
             // If this restarted the log, a start would take it for another one's.
             try insert("after", into: database)
-            let killed = try SQLiteDatabase(directory: copy(of: directory))
+            let killed = try SQLiteDatabase(directory: KilledFiles.copy(of: directory))
             #expect(try killed.losses == [] && rows(of: killed) == rows(of: database))
             for number in 0..<20 { try insert("again \(number)", into: database) }
             #expect(try database.maintain(lane: 0, isIdle: false) == nil)
@@ -189,7 +189,7 @@ struct LogCopierTests {
                 let (name, value) = ("row \(number)", String(repeating: "x", count: number % 3 * 9000))
                 try database.write(lane: 0) { _ = try $0.execute("INSERT INTO settings (name, value) VALUES (\(name), \(value))") }
                 model[name] = value
-                let cut = try copy(of: directory)
+                let cut = try KilledFiles.copy(of: directory)
                 let log = cut.appending(path: "roost.sqlite-wal")
                 try FileManager.default.removeItem(at: log)
                 try FileManager.default.copyItem(at: directory.appending(path: "roost.sqlite-wal.synced"), to: log)
@@ -227,21 +227,10 @@ struct LogCopierTests {
         try Data(contentsOf: directory.appending(path: "roost.sqlite-wal"))[16..<24]
     }
 
-    /// The files as a kill would leave them.
-    private func copy(of directory: URL) throws -> URL {
-        let copy = directory.appending(path: "copy-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
-        // The database first: what the copier writes into it afterwards is in the log.
-        for name in ["roost.sqlite", "roost.sqlite-wal", "roost.state"] {
-            try FileManager.default.copyItem(at: directory.appending(path: name), to: copy.appending(path: name))
-        }
-        return copy
-    }
-
     /// The files as a power cut would leave them: of the pages of the database that were written after its last fsync, some are lost. A commit
     /// has synced the log.
     private func copy(of directory: URL, losing random: inout SeededGenerator) throws -> URL {
-        let copy = try copy(of: directory)
+        let copy = try KilledFiles.copy(of: directory)
         let file = copy.appending(path: "roost.sqlite")
         let kept = directory.appending(path: "roost.sqlite.synced")
         guard FileManager.default.fileExists(atPath: kept.path) else { return copy }

@@ -46,7 +46,7 @@ struct StorageMarksTests {
         // From here on a log that is cut off is missed again.
         try insert("after", into: database)
         try database.markNow()
-        let copy = try copy(of: directory)
+        let copy = try KilledFiles.copy(of: directory)
         try Data().write(to: copy.appending(path: "roost.sqlite-wal"))
         #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: copy) }
         try database.close()
@@ -86,19 +86,9 @@ struct StorageMarksTests {
         return state
     }
 
-    /// The files as a kill would leave them.
-    private func copy(of directory: URL) throws -> URL {
-        let copy = directory.appending(path: "copy-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
-        for name in ["roost.sqlite", "roost.sqlite-wal", "roost.state"] {
-            try FileManager.default.copyItem(at: directory.appending(path: name), to: copy.appending(path: name))
-        }
-        return copy
-    }
-
     /// A start behind a kill at this moment misses nothing.
     private func requireRows(of database: SQLiteDatabase, afterKillIn directory: URL) throws {
-        let killed = try SQLiteDatabase(directory: copy(of: directory))
+        let killed = try SQLiteDatabase(directory: KilledFiles.copy(of: directory))
         #expect(killed.losses == [])
         #expect(try names(in: killed) == names(in: database))
         try killed.close()
