@@ -119,15 +119,6 @@ struct SystemEventTests {
 
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
-    /// Opens the lock as another process would. Returns nil if it isn't free.
-    private func takeLock() throws -> Int32? {
-        let descriptor = open(folder.appending(component: "lock").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        try #require(descriptor >= 0)
-        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
-        close(descriptor)
-        return nil
-    }
-
     @Test("In the background a client lets go of files that it shares, and is online again in the foreground")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -135,10 +126,10 @@ struct SystemEventTests {
         try await chat.connect()
         let list = chat.channel("general").messages()
         try await list.loaded()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
 
         await chat.driver.take(.background)
-        let lock = try #require(try takeLock())
+        let lock = try #require(try takeLock(of: folder))
         close(lock)
         try await until { chat.connection.status == .offline }
         // What is there can be read, and nothing is taken that couldn't be kept.
@@ -185,7 +176,7 @@ struct SystemEventTests {
         await letOthersRun()
         open.finish()
         await background.value
-        let lock = try #require(try takeLock())
+        let lock = try #require(try takeLock(of: folder))
         close(lock)
         #expect(chat.driver.statuses.current == .offline)
         _ = await connecting?.result
@@ -218,19 +209,19 @@ struct SystemEventTests {
         if !isFirst { try await chat.connect() }
         await chat.driver.take(.background)
         try await chat.connect()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         await chat.disconnect()
-        close(try #require(try takeLock()))
+        close(try #require(try takeLock(of: folder)))
         try await chat.connect()
         try await chat.channel("general").sendConfirmed("in the background")
         await chat.disconnect()
-        close(try #require(try takeLock()))
+        close(try #require(try takeLock(of: folder)))
         // The app has disconnected.
         await chat.driver.take(.foreground)
         #expect(chat.driver.statuses.current == .offline)
         try await chat.connect()
         await chat.disconnect()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
     }
 
     @Test("Who waits for a connection is told that the app went to the background; it is made when the app is back")
@@ -299,7 +290,7 @@ struct SystemEventTests {
         let chat = chat(.shared(directory))
         try await chat.connect()
         await chat.driver.take(.background)
-        let lock = try #require(try takeLock())
+        let lock = try #require(try takeLock(of: folder))
         await chat.driver.take(.foreground)
         guard case .failed(let error) = chat.driver.statuses.current else { throw RoostError(.internalError, "It isn't told.") }
         #expect(error.code == .unavailable)
@@ -320,24 +311,24 @@ struct SystemEventTests {
         let chat = chat(.shared(directory))
         try await chat.connect()
         await chat.driver.take(.background)
-        let process = try #require(try takeLock())
+        let process = try #require(try takeLock(of: folder))
         var other: Chat? = self.chat(.shared(directory))
         let error = await #expect(throws: RoostError.self) { try await other?.connect() }
         #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
         close(process)
         try await other?.connect()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         await other?.disconnect()
         other = nil
         // Whoever has given way still has, when the other's last references have gone with tasks that are ending.
         var lock: Int32?
         try await until {
-            lock = try takeLock()
+            lock = try takeLock(of: folder)
             return lock != nil
         }
         close(try #require(lock))
         try await chat.connect()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         await chat.disconnect()
     }
 
@@ -347,7 +338,7 @@ struct SystemEventTests {
         let chat = chat(.shared(directory))
         try await chat.connect()
         await chat.driver.take(.background)
-        let process = try #require(try takeLock())
+        let process = try #require(try takeLock(of: folder))
         let error = await #expect(throws: RoostError.self) { try await chat.logOut() }
         #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
         #expect(FileManager.default.fileExists(atPath: folder.appending(component: "outbox.sqlite").path))
@@ -364,7 +355,7 @@ struct SystemEventTests {
         await chat.driver.take(.background)
         try FileManager.default.removeItem(at: directory)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        close(try #require(try takeLock()))
+        close(try #require(try takeLock(of: folder)))
         await chat.driver.take(.foreground)
         guard case .failed(let error) = chat.driver.statuses.current else { throw RoostError(.internalError, "It isn't told.") }
         #expect(error.code == .unavailable && error.message.contains("has deleted"))
@@ -374,7 +365,7 @@ struct SystemEventTests {
 
         let next = self.chat(.shared(directory))
         try await next.connect()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         try await next.channel("general").sendConfirmed("kept")
         await next.disconnect()
     }
@@ -389,7 +380,7 @@ struct SystemEventTests {
             try files.resume()
             await suspending.value
             let isWritten = (try? await files.outbox.apply([])) != nil
-            let lock = try takeLock()
+            let lock = try takeLock(of: folder)
             if let lock { close(lock) }
             #expect(isWritten == (lock == nil))
             try files.resume()
@@ -422,7 +413,7 @@ struct SystemEventTests {
         try await own.connect()
         await own.driver.take(.background)
         #expect(own.driver.statuses.current == .online)
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         await own.driver.take(.foreground)
         await own.disconnect()
         await own.driver.take(.foreground)

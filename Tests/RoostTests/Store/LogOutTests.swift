@@ -20,15 +20,6 @@ struct LogOutTests {
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
 
-    /// Opens the lock as another process would. Returns nil if it isn't free.
-    private func takeLock() throws -> Int32? {
-        let descriptor = open(folder.appending(component: "lock").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        try #require(descriptor >= 0)
-        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
-        close(descriptor)
-        return nil
-    }
-
     @Test(
         "Logging out deletes the files and empties what is shown; the chat is over, and another begins with nothing",
         arguments: [true, false])
@@ -123,7 +114,7 @@ struct LogOutTests {
         #expect(!isThere)
 
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let process = try #require(try takeLock())
+        let process = try #require(try takeLock(of: folder))
         for erase in [{ try await Chat.erase("ann", at: url, in: .directory(directory)) }, { try await self.chat().logOut() }] {
             let error = await #expect(throws: RoostError.self) { try await erase() }
             #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
@@ -166,7 +157,7 @@ struct LogOutTests {
         #expect(!isThere)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let second = try FolderLock(folder)
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         // What has gone already holds nothing.
         try await first.deleteFolder()
         #expect(isThere && !second.isShared)
@@ -180,16 +171,16 @@ struct LogOutTests {
         var second: FolderLock? = try FolderLock(folder)
         first.giveWay()
         first.giveWay()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         second?.giveWay()
-        close(try #require(try takeLock()))
+        close(try #require(try takeLock(of: folder)))
         try second?.takeBack()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         // What is gone needs it no more.
         second = nil
-        close(try #require(try takeLock()))
+        close(try #require(try takeLock(of: folder)))
         try first.takeBack()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
     }
 
     @Test("A folder that another process made where one was deleted isn't taken for it, nor deleted with it")
@@ -203,12 +194,12 @@ struct LogOutTests {
         try FileManager.default.removeItem(at: folder)
         #expect(throws: RoostError.self) { try first.takeBack() }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        close(try #require(try takeLock()))
+        close(try #require(try takeLock(of: folder)))
         let error = #expect(throws: RoostError.self) { try first.takeBack() }
         #expect(error?.code == .unavailable && error?.message.contains("has deleted") == true)
 
         let second = try FolderLock(folder)
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         #expect(!first.isShared && !second.isShared)
         try await first.deleteFolder()
         #expect(isThere)

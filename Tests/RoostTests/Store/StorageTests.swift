@@ -19,15 +19,6 @@ struct StorageTests {
 
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
-    /// Opens the lock as another process would. Returns nil if it isn't free.
-    private func takeLock() throws -> Int32? {
-        let descriptor = open(folder.appending(component: "lock").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        try #require(descriptor >= 0)
-        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
-        close(descriptor)
-        return nil
-    }
-
     @Test("The standard place is one of the app's own; another has to be named, and so has none at all")
     func places() throws {
         let standard = try #require(try Chat.Storage.standard.directory)
@@ -41,13 +32,13 @@ struct StorageTests {
     func locked() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let other = try #require(try takeLock())
+        let other = try #require(try takeLock(of: folder))
         let chat = chat()
         let error = await #expect(throws: RoostError.self) { try await chat.connect() }
         #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
         close(other)
         try await chat.connect()
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         await chat.disconnect()
     }
 
@@ -71,13 +62,13 @@ struct StorageTests {
         await first?.disconnect()
         first = nil
         try await second?.channel("general").sendConfirmed("hi")
-        #expect(try takeLock() == nil)
+        #expect(try takeLock(of: folder) == nil)
         await second?.disconnect()
         second = nil
         // The last references go with tasks that are ending.
         var free: Int32?
         try await until {
-            free = try takeLock()
+            free = try takeLock(of: folder)
             return free != nil
         }
         if let free { close(free) }
