@@ -34,7 +34,7 @@ extension SyncDriver {
     /// Opens the files, and has the machine connect.
     private func beginConnecting(_ token: CallToken, since stops: Int) async {
         var isSubmitted = false
-        defer { if !isSubmitted { startsUnderWay -= 1 } }
+        defer { if !isSubmitted { giveUpStarting() } }
         do {
             guard try await prepareToConnect(since: stops) else {
                 throw RoostError(.notConnected, "\(disconnected) while it began to connect.")
@@ -66,10 +66,15 @@ extension SyncDriver {
     func start(since stops: Int) async throws {
         startsUnderWay += 1
         var isSubmitted = false
-        defer { if !isSubmitted { startsUnderWay -= 1 } }
+        defer { if !isSubmitted { giveUpStarting() } }
         guard try await prepareToConnect(since: stops) else { return }
         isSubmitted = true
         await post(.start)
+    }
+
+    private func giveUpStarting() {
+        startsUnderWay -= 1
+        releaseFilesSoon()
     }
 
     /// Has the machine look at once whether there is a connection.
@@ -159,16 +164,20 @@ extension SyncDriver {
 
     private func stopReading(_ channel: ChannelID, _ turn: CallOrder.Turn) async throws {
         await turn.comesInAnyCase()
-        let told = await toldReadSeq(of: channel)
-        _ = try await answer(turn) {
-            .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now(), told: told)
+        try await whileWriting {
+            let told = await toldReadSeq(of: channel)
+            _ = try await answer(turn) {
+                .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now(), told: told)
+            }
         }
     }
 
     /// Changes something of an operation in the outbox.
     func request(_ input: Sync.Input) async {
-        _ = try? await prepare()
-        await post(input)
+        await whileWriting {
+            _ = try? await prepare()
+            await post(input)
+        }
     }
 
     private func answer(
@@ -232,6 +241,10 @@ extension SyncDriver {
     private func enqueue(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
         // What the user sends is kept even if its screen is gone before its turn.
         await turn.comesInAnyCase()
+        try await whileWriting { try await keep(operation, turn) }
+    }
+
+    private func keep(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
         defer { turn.pass() }
         _ = try await prepare()
         let told = await toldReadSeq(for: operation)

@@ -26,25 +26,67 @@ extension SyncDriver {
         // What the machine is made of is read by then. A connection that was just asked for may not have come to that.
         if startsUnderWay > 0 { _ = try? await prepare() } else { _ = try? await preparation?.value }
         let isUnderWay = statuses.current.triesByItself || startsUnderWay > 0 && machine != nil
-        suspended = Suspended(files: files, isUnderWay: isUnderWay, stopCount: stopCount + 1)
+        suspended = Suspended(files: files, isUnderWay: isUnderWay, stopCount: stopCount + 1, takesBackToWrite: false)
         await stop()
         await rest()
         // An app that connects in the background has taken them back.
         if suspended != nil { await files.suspend() }
     }
 
-    /// Lets go again of files that were opened or taken back while the app is in the background, for a connection there: nobody else would before the system suspends
-    /// the app.
-    func releaseFilesInBackground() async {
+    /// Whether the app is in the background, and no connection needs the files that it shares, nor one that is asked for.
+    private var isUnconnectedInBackground: Bool {
+        guard isInBackground, environment.storage.isShared, opening != nil else { return false }
         // Who logs out deletes them.
-        guard isInBackground, environment.storage.isShared, !isLoggingOut, suspended == nil, opening != nil,
-            let files = try? await files()
-        else { return }
+        guard !isLoggingOut, !isCheckingLogOut, startsUnderWay == 0 else { return false }
+        return machine.map { $0.phase == .idle } ?? true
+    }
+
+    /// Lets go of files that were opened or taken back while the app is in the background, or before it was known to be, once nothing needs them: nobody else
+    /// would before the system suspends the app. Returns when they are let go of, or at once if there is a connection.
+    func releaseFilesInBackground() async {
+        guard isUnconnectedInBackground, let files = try? await files() else { return }
+        // What the machine is made of is read by then, and what follows from that written.
+        _ = try? await preparation?.value
+        while writesUnderWay > 0 { await withCheckedContinuation { waitingForWrites.append($0) } }
         await rest()
-        // A connection may have been asked for meanwhile, or the app may be back.
-        guard isInBackground, suspended == nil, startsUnderWay == 0, !statuses.current.triesByItself else { return }
-        suspended = Suspended(files: files, isUnderWay: false, stopCount: stopCount)
+        // Something may have begun meanwhile, or the app may be back. A write that has lets go of them itself.
+        guard isUnconnectedInBackground, writesUnderWay == 0 else { return }
+        if suspended == nil {
+            suspended = Suspended(files: files, isUnderWay: false, stopCount: stopCount, takesBackToWrite: true)
+        }
+        // Also if another call has come first: that one may still wait for a write to end.
         await files.suspend()
+    }
+
+    /// The same where nobody waits for it: whatever may have been the last to need the files has ended.
+    func releaseFilesSoon() {
+        guard suspended == nil, writesUnderWay == 0, isUnconnectedInBackground else { return }
+        Task { await releaseFilesInBackground() }
+    }
+
+    /// Does what the user has asked for and may have to be written. In the background the files are taken back for it if they rested, and have been let go of when
+    /// this returns, since the app may be suspended then.
+    func whileWriting<Value: Sendable>(_ write: () async throws -> Value) async rethrows -> Value {
+        writesUnderWay += 1
+        // If another process has them, nothing can be written, and the write says so.
+        if suspended?.takesBackToWrite == true { try? takeFilesBack() }
+        do {
+            let value = try await write()
+            await endWriting()
+            return value
+        } catch {
+            await endWriting()
+            throw error
+        }
+    }
+
+    private func endWriting() async {
+        writesUnderWay -= 1
+        // Several at a time take them back once: the last one lets go of them.
+        guard writesUnderWay == 0 else { return }
+        for waiting in waitingForWrites { waiting.resume() }
+        waitingForWrites = []
+        await releaseFilesInBackground()
     }
 
     /// Why there is no connection, as the beginning of a sentence.
@@ -77,5 +119,7 @@ extension SyncDriver {
         try suspended.files.resume()
         self.suspended = nil
         isReopened = true
+        // Live objects are told once the machine has read the files. If there is none, nobody else tells them.
+        if machine == nil { suspended.files.store.signals.signal(.everything) }
     }
 }

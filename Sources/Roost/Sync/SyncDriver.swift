@@ -43,6 +43,10 @@ actor SyncDriver {
     var stopsUnderWay = 0
     /// How often the app has asked for a connection which it hasn't begun to make: the files are being opened, say.
     var startsUnderWay = 0
+    /// How many of the app's requests are under way that may write to the files.
+    var writesUnderWay = 0
+    /// Those that wait until none is.
+    var waitingForWrites: [CheckedContinuation<Void, Never>] = []
     private nonisolated let stops = NIOLockedValueBox(0)
     /// When the server was last heard of, by this device's clock.
     private(set) var lastHeard: Timestamp?
@@ -61,9 +65,11 @@ actor SyncDriver {
         var isUnderWay: Bool
         /// What ``stopCount`` is after the stop for the background. The app has disconnected since if it is another.
         var stopCount: Int
+        /// Whether a write takes the files back for as long as it lasts: they were let go of since nothing needed them, not since the app went to the background.
+        var takesBackToWrite: Bool
     }
     var suspended: Suspended?
-    /// Whether the app is in the background, as the system has said last.
+    /// Whether the app is in the background, as the system has said last, or was found to be when the chat was made.
     var isInBackground = false
     /// Removals, and servers that were met, that the outbox file has refused so far, for a full disk, say.
     var owedWrites: [OutboxWrite] = []
@@ -122,8 +128,7 @@ actor SyncDriver {
 
     /// Opens the files, once. Live objects need nothing else to show what is in them.
     func files() async throws -> SyncFiles {
-        let task = opening ?? Task { [environment] in try await SyncFiles.open(environment) }
-        opening = task
+        let task = opening ?? beginOpening()
         do {
             return try await task.value
         } catch {
@@ -132,6 +137,19 @@ actor SyncDriver {
             if let error = error as? RoostError { throw error }
             throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
         }
+    }
+
+    private func beginOpening() -> Task<SyncFiles, any Error> {
+        let task = Task { [environment] in try await SyncFiles.open(environment) }
+        opening = task
+        // Nobody else lets go of what is opened in the background and only read.
+        if environment.storage.isShared {
+            Task { [weak self] in
+                _ = try? await task.value
+                await self?.releaseFilesInBackground()
+            }
+        }
+        return task
     }
 
     /// Opens the files and makes the machine, once.
@@ -146,8 +164,8 @@ actor SyncDriver {
                     user: environment.user, client: Self.client, device: environment.device?.description(files.device),
                     settings: environment.settings, saved: saved,
                     outbox: try await files.outbox.saved(), random: environment.random)
-                // The process may have ended between the two files.
-                if overlays != machine.overlays, let failure = await store(machine.overlayWrites) {
+                // The process may have ended between the two files. What is let go of is written when it is taken back.
+                if overlays != machine.overlays, suspended == nil, let failure = await store(machine.overlayWrites) {
                     await storeFailed(files.store, "\(failure)")
                 }
                 // The user may have logged out meanwhile: a machine that nobody gives anything to would never answer.
@@ -332,6 +350,7 @@ actor SyncDriver {
         isDraining = false
         for waiting in waitingForRest { waiting.resume() }
         waitingForRest = []
+        releaseFilesSoon()
     }
 
     /// Returns when no batch is under way.
@@ -368,6 +387,7 @@ actor SyncDriver {
                 try files.requireFree()
             } catch {
                 endCheck(isLoggingOut: false)
+                await releaseFilesInBackground()
                 throw error
             }
             endCheck(isLoggingOut: true)
