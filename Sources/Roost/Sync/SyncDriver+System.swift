@@ -1,22 +1,41 @@
+import Foundation
 import RoostAPI
 
 /// What happens to the app.
+///
+/// An app that goes to the background is suspended soon: the connection ends, the files are let go of, and nothing is written until the app is back or connects.
+/// An app that is in the background already, when its chat is made or once it has connected there, is running for a purpose: nothing that it asks for is ended or
+/// refused. It has the files as long as it needs them, and lets go of them each time that they rest.
 extension SyncDriver {
     /// Follows the app and the network, until the token is released.
-    nonisolated func followSystem() -> ObservationToken {
-        SystemEvents.follow { [weak self] event in await self?.take(event) }
+    ///
+    /// - Parameter question: Asks whether the app is in the background already.
+    nonisolated func followSystem(
+        _ center: NotificationCenter = .default, asking question: @escaping SystemEvents.Question = SystemEvents.isInBackground
+    ) -> ObservationToken {
+        // Files that aren't shared are kept in the background.
+        SystemEvents.follow(center, asking: environment.storage.isShared ? question : nil) { [weak self] event in
+            await self?.take(event)
+        }
     }
 
     func take(_ event: SystemEvents.Event) async {
         switch event {
-        case .background: isInBackground = true
-        case .foreground: isInBackground = false
-        case .otherNetwork: break
-        }
-        switch event {
+        case .foreground:
+            isInBackground = false
+            if suspended == nil { nudge() } else { await resume() }
+        case .active:
+            // Apps with scenes say that they are in the background while they are launched to the foreground, so this may be the first sign of that. But it also
+            // follows each look at the control center and each call that was declined. Nothing has changed by these: a nudge would ping the server,
+            // or try to connect before the wait is over.
+            if isInBackground { await take(.foreground) }
+        case .background:
+            isInBackground = true
+            if environment.storage.isShared { await suspend() }
+        case .alreadyInBackground:
+            isInBackground = true
+            await releaseFilesInBackground()
         case .otherNetwork: nudge()
-        case .foreground: if suspended == nil { nudge() } else { await resume() }
-        case .background: if environment.storage.isShared { await suspend() }
         }
     }
 

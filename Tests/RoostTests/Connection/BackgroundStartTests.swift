@@ -1,0 +1,277 @@
+import Foundation
+import Logging
+import RoostAPI
+import Synchronization
+import Testing
+
+@testable import Roost
+
+/// Chats of an app that was launched in the background, by a push for instance, or that makes another chat there: no notification says so.
+@MainActor @Suite("Connection: a chat that is made in the background", .timeLimit(.minutes(5)))
+struct BackgroundStartTests {
+    private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+    private let url = URL(filePath: "/")
+    private let center = NotificationCenter()
+    private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
+
+    /// A chat that follows nothing by itself.
+    private func chat(_ storage: Chat.Storage? = nil) -> Chat {
+        let configuration = Chat.Configuration(
+            storage: storage ?? .shared(directory), followsSystem: false,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())
+        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+    }
+
+    /// A chat that knows that its app is in the background, until the token is released.
+    private func chatInBackground() async throws -> (Chat, ObservationToken) {
+        let chat = chat()
+        let following = chat.driver.followSystem(center) { true }
+        try await until { await chat.driver.isInBackground }
+        return (chat, following)
+    }
+
+    /// Has the files hold a channel with a message.
+    private func fill() async throws {
+        let chat = chat()
+        try await chat.connect()
+        await chat.disconnect()
+    }
+
+    private func post(_ name: String) { center.post(name: Notification.Name(name), object: nil) }
+
+    /// Whether another process can have the files.
+    private func isFree() throws -> Bool {
+        guard let lock = try takeLock(of: folder) else { return false }
+        close(lock)
+        return true
+    }
+
+    // MARK: The question
+
+    @Test(
+        "The system is asked once; if the app is in the background, it is asked to wait until that is dealt with",
+        arguments: [true, false, nil] as [Bool?])
+    func asks(answer: Bool?) async throws {
+        let seen = Mutex<[String]>([])
+        @Sendable func note(_ text: String) { seen.withLock { $0.append(text) } }
+        let hold: SystemEvents.Hold = {
+            note("hold")
+            return { note("release") }
+        }
+        let question: SystemEvents.Question = {
+            note("question")
+            return answer
+        }
+        let following = SystemEvents.follow(center, holding: hold, asking: question) { note("\($0)") }
+        defer { following.invalidate() }
+        let expected = ["question"] + (answer == true ? ["hold", "alreadyInBackground", "release"] : [])
+        try await until { seen.withLock { $0.count } >= expected.count }
+        await letOthersRun()
+        #expect(seen.withLock { $0 } == expected)
+        // Nothing here can be asked.
+        #expect(await SystemEvents.isInBackground() == nil)
+    }
+
+    @Test("A notification that comes before the answer wins over it")
+    func overtaken() async throws {
+        let seen = Mutex<[SystemEvents.Event]>([])
+        let isAnswered = Mutex(false)
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let question: SystemEvents.Question = {
+            for await _ in answers {}
+            isAnswered.withLock { $0 = true }
+            return true
+        }
+        let following = SystemEvents.follow(center, asking: question) { event in seen.withLock { $0.append(event) } }
+        defer { following.invalidate() }
+        // Following begins a moment later.
+        try await until {
+            post("UIApplicationWillEnterForegroundNotification")
+            return seen.withLock { !$0.isEmpty }
+        }
+        answer.finish()
+        try await until { isAnswered.withLock { $0 } }
+        await letOthersRun()
+        #expect(seen.withLock { !$0.contains(.alreadyInBackground) })
+    }
+
+    @Test("An app that becomes active is in the foreground; if it was there anyway, that is no reason to ask for a sign of life")
+    func active() async throws {
+        let chat = chat(.inMemory)
+        try await chat.connect()
+        await chat.driver.take(.active)
+        await letOthersRun()
+        #expect(await chat.driver.machine?.isBeingProbed == false)
+        await chat.driver.take(.alreadyInBackground)
+        await chat.driver.take(.active)
+        #expect(await !chat.driver.isInBackground)
+        try await until { await chat.driver.machine?.isBeingProbed == true }
+        await chat.disconnect()
+    }
+
+    // MARK: The files
+
+    @Test(
+        "A list opens files that are shared, and lets go of them; an app that comes to the foreground takes them back",
+        arguments: ["UIApplicationWillEnterForegroundNotification", "UIApplicationDidBecomeActiveNotification"])
+    func list(notification: String) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try await fill()
+        let (chat, following) = try await chatInBackground()
+        defer { following.invalidate() }
+        let list = chat.channel("general").messages()
+        try await until { list.items.map(\.text) == ["welcome"] }
+        try await until { try isFree() }
+        #expect(chat.driver.statuses.current == .offline)
+
+        post(notification)
+        try await until { await chat.driver.suspended == nil }
+        #expect(try !isFree())
+        try await chat.connect()
+        try await chat.channel("general").sendConfirmed("back")
+        try await until { list.items.last?.text == "back" }
+        await chat.disconnect()
+        #expect(try !isFree())
+    }
+
+    @Test("Files that were opened before it is known that the app is in the background are let go of then")
+    func openedBefore() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try await fill()
+        let chat = chat()
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let following = chat.driver.followSystem(center) {
+            for await _ in answers {}
+            return true
+        }
+        defer { following.invalidate() }
+        let list = chat.channel("general").messages()
+        try await until { list.items.map(\.text) == ["welcome"] }
+        #expect(try !isFree())
+        answer.finish()
+        try await until { try isFree() }
+    }
+
+    @Test("What others wrote meanwhile is shown when the app is back, also if it never asked for a connection")
+    func shownWhenBack() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (chat, following) = try await chatInBackground()
+        defer { following.invalidate() }
+        let list = chat.channels()
+        _ = try await chat.driver.files()
+        try await until { try isFree() }
+        // A chat of this process stands for another's.
+        try await fill()
+        post("UIApplicationWillEnterForegroundNotification")
+        try await until { !list.items.isEmpty }
+        #expect(chat.driver.statuses.current == .offline)
+    }
+
+    @Test("A chat whose files aren't shared doesn't ask, and keeps them")
+    func kept() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.directory(directory))
+        let isAsked = Mutex(false)
+        let following = chat.driver.followSystem(center) {
+            isAsked.withLock { $0 = true }
+            return true
+        }
+        defer { following.invalidate() }
+        try await until {
+            post("UIApplicationDidEnterBackgroundNotification")
+            return await chat.driver.isInBackground
+        }
+        await chat.driver.take(.alreadyInBackground)
+        try await chat.channel("general").send("kept")
+        await letOthersRun()
+        #expect(isAsked.withLock { !$0 })
+        #expect(try !isFree())
+    }
+
+    // MARK: What the app does there
+
+    @Test(
+        "A connection is made in the background and lasts, also if the answer comes meanwhile; its end lets go of the files",
+        arguments: [true, false])
+    func connected(isAnsweredFirst: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let following = chat.driver.followSystem(center) {
+            for await _ in answers {}
+            return true
+        }
+        defer { following.invalidate() }
+        if isAnsweredFirst {
+            answer.finish()
+            try await until { await chat.driver.isInBackground }
+        }
+        try await chat.connect()
+        answer.finish()
+        try await until { await chat.driver.isInBackground }
+        try await chat.channel("general").sendConfirmed("in the background")
+        await letOthersRun()
+        #expect(chat.driver.statuses.current == .online)
+        #expect(try !isFree())
+        await chat.disconnect()
+        #expect(try isFree())
+
+        // The app has disconnected.
+        post("UIApplicationWillEnterForegroundNotification")
+        try await until { await chat.driver.suspended == nil }
+        #expect(chat.driver.statuses.current == .offline)
+        #expect(try !isFree())
+    }
+
+    @Test("An attempt to connect that the app gives up in the background lets go of the files")
+    func givenUp() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (chat, following) = try await chatInBackground()
+        defer { following.invalidate() }
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        try await chat.driver.openFiles(after: opened)
+        let connecting = Task { try await chat.connect() }
+        try await until { await chat.driver.preparation != nil }
+        await chat.disconnect()
+        open.finish()
+        await #expect(throws: RoostError.self) { try await connecting.value }
+        try await until { try isFree() }
+    }
+
+    @Test("What is sent in the background without a connection is kept, each time; the files are free when that is done")
+    func written() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (chat, following) = try await chatInBackground()
+        defer { following.invalidate() }
+        let channel = chat.channel("general")
+        for text in ["first", "second"] {
+            try await channel.send(text)
+            #expect(try isFree())
+        }
+        let process = try #require(try takeLock(of: folder))
+        let refusal = await #expect(throws: RoostError.self) { try await channel.send("lost?") }
+        #expect(refusal?.code == .unavailable)
+        close(process)
+        try await channel.send("third")
+        #expect(try await chat.driver.files().outbox.count() == 3)
+        #expect(try isFree())
+
+        post("UIApplicationWillEnterForegroundNotification")
+        try await until { await chat.driver.suspended == nil }
+        try await chat.connect()
+        try await until { try await chat.driver.files().outbox.count() == 0 }
+        await chat.disconnect()
+    }
+
+    @Test("A user who can't log out in the background, for what isn't sent, leaves the files free; one who can deletes them")
+    func logOut() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (chat, following) = try await chatInBackground()
+        defer { following.invalidate() }
+        try await chat.channel("general").send("unsent")
+        await #expect(throws: UnsentOperations.self) { try await chat.logOut() }
+        #expect(try isFree())
+        try await chat.logOut(discardingUnsent: true)
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
+    }
+}
