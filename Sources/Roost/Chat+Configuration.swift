@@ -12,9 +12,12 @@ extension Chat {
         /// ``StoredChat``.
         case directory(URL)
         /// The same, for a directory that an app shares with its extensions, such as an App Group's. iOS terminates an app that holds a lock there in
-        /// the background (`0xdead10cc`), so the client releases the files: until the app is back, the client is offline, other processes may
-        /// take the files, and sending throws `unavailable`. An app that connects in the background has the files again, and releases them with
-        /// ``Chat/disconnect()``.
+        /// the background (`0xdead10cc`), so the client releases the files when the app goes there: until the app is back, the client is offline, other
+        /// processes may take the files, and sending throws `unavailable`. An app that connects in the background has the files again, and releases
+        /// them with ``Chat/disconnect()``.
+        ///
+        /// A chat that is made in the background, in an app that a push has launched for instance, has the files only while it is connected, or
+        /// while it opens or writes them: what is sent without a connection is kept, unless another process has the files.
         case shared(URL)
         /// Nothing is written: queued messages are lost with the process, and each start fetches everything.
         case inMemory
@@ -56,7 +59,7 @@ extension Chat {
         /// aside. If nil, problems are only logged.
         public var onStorageProblem: (@Sendable (StorageProblem) -> Void)?
         /// Whether the client checks its connection by itself when the app comes to the foreground or the network changes, on systems that
-        /// report this. An app that turns it off calls ``Chat/nudge()``.
+        /// report this. An app that turns it off calls ``Chat/nudge()``; files of ``Storage/shared(_:)`` aren't released in the background then.
         public var followsSystem: Bool = true
         /// The log for failures. It never contains tokens or messages.
         public var logger: Logger = Logger(label: "roost")
