@@ -65,7 +65,6 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
-        .systemLibrary(name: "CEpoll"),
         .target(name: "RoostAPI", swiftSettings: optimised),
         .target(
             name: "RoostCore", dependencies: ["RoostAPI", server("Crypto", "swift-crypto")], swiftSettings: optimised),
@@ -124,6 +123,7 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .target(name: "CEpoll"),
         .target(
             name: "RoostBench",
             dependencies: [

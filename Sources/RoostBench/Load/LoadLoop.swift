@@ -46,24 +46,26 @@ final class LoadLoop {
         let deadline = Clock.now() + UInt64(seconds * 1e9)
         while !isDone() {
             guard now < deadline else { throw BenchFailure("the server didn't answer within \(seconds) s") }
-            try turn(waitMilliseconds: 20)
+            try turn(waitNanoseconds: Self.longestWait)
         }
     }
 
     /// Serves the sockets for a time.
     func run(for seconds: Double) throws { try run(until: Clock.now() + UInt64(seconds * 1e9)) }
 
-    /// Serves the sockets up to a moment of the ``Clock``, which is missed by a millisecond at most when all is quiet.
+    /// Serves the sockets up to a moment of the ``Clock``.
     func run(until end: UInt64) throws {
         while true {
             let now = Clock.now()
             guard now < end else { return }
-            try turn(waitMilliseconds: Int32(clamping: min(20, (end - now) / 1_000_000 + 1)))
+            try turn(waitNanoseconds: min(Self.longestWait, end - now))
         }
     }
 
-    private func turn(waitMilliseconds: Int32) throws {
-        let ready = readiness.wait(milliseconds: waitMilliseconds)
+    private static let longestWait: UInt64 = 20_000_000
+
+    private func turn(waitNanoseconds: UInt64) throws {
+        let ready = readiness.wait(nanoseconds: waitNanoseconds)
         now = Clock.now()
         for number in ready where number < sockets.count {
             let socket = sockets[number]

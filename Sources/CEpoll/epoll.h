@@ -1,2 +1,0 @@
-/// Linux tells with this which of many sockets have something to read.
-#include <sys/epoll.h>
