@@ -92,7 +92,7 @@ private final class StatementRecorder: Transaction {
             let recorder = StatementRecorder(transaction, dialect ?? transaction.dialect)
             let caller = Caller(user: user)
             let send = SendMessage(channel: channel, clientId: "1", text: SampleText.message)
-            var ids = IDGenerator()
+            let ids = IDGenerator()
             if let lock = recorder.dialect.accessLock {
                 lock.shared.forEach(recorder.note)
                 _ = try recorder.accessRevisionAndEpoch()
@@ -104,10 +104,7 @@ private final class StatementRecorder: Transaction {
             var context = Context(
                 transaction: recorder, caller: caller, now: try transaction.now(), ids: ids, scope: send.scope(for: caller))
             _ = try send.handle(in: &context)
-            ids = context.ids
             for sql in try recorder.batchMemory?.takeDue(isInside: false) ?? [] { try recorder.perform(sql) }
-            // SQLite's floor leaves out what is written once for a batch.
-            if dialect != nil { try ids.save(in: recorder) }
             return recorder.statements
         }
     }

@@ -94,7 +94,7 @@ public final class CoreWorld {
             response = try write { transaction in
                 try scope.lock(in: transaction)
                 let response = try transaction.attempt { try run(transaction) }
-                try ids.save(in: transaction)
+                try ids.save(in: transaction, at: now)
                 return response
             }
         }
@@ -148,7 +148,7 @@ public final class CoreWorld {
             transaction.heldStreams?.holdAll()
             try transaction.readAhead(callers)
             try body()
-            try ids.save(in: transaction)
+            try ids.save(in: transaction, at: now)
         }
     }
 

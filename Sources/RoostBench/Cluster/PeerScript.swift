@@ -5,7 +5,7 @@ import Foundation
 /// rules make.
 ///
 /// It locks the heads of its channels and reads each of them once, as its sender sees it; then it inserts all messages, several to a statement, and
-/// writes each head and membership once. So it has three round trips, whatever the number of its messages.
+/// writes each head and membership once. So it has three round trips, whatever the number of its messages. What a node writes once a second isn't in it.
 ///
 /// pgbench gives a statement 255 values at most, so that it inserts 16 rows with one, where a node inserts up to 64.
 struct PeerScript {
@@ -44,10 +44,7 @@ struct PeerScript {
             let count = (batchSize - number + channelsPerConnection - 1) / channelsPerConnection
             lines += Self.counting(count, in: channel)
         }
-        lines += [
-            "INSERT INTO settings (name, value) VALUES (:c0, :n) ON CONFLICT (name) DO UPDATE SET value = excluded.value;",
-            "COMMIT;", #"\endpipeline"#,
-        ]
+        lines += ["COMMIT;", #"\endpipeline"#]
         return lines.joined(separator: "\n")
     }
 

@@ -5,11 +5,15 @@ public import RoostAPI
 /// 41 bits of milliseconds since 2024, 10 bits of node, 12 bits of counter. It never goes back: if the clock stands still or steps
 /// backwards, or if more than 4096 ids are made in one millisecond, it counts on from the last id, even after a restart. It doesn't follow
 /// a clock beyond ``times``, but counts on, so that no id is ever negative and a wrong clock doesn't use up the ids.
+///
+/// What it stores is the last id that it may make, a second ahead of the clock, so that most transactions don't have to store it. After a restart it goes on
+/// behind that one: ids are up to a second ahead of the time then, until the clock has caught up.
 public struct IDGenerator: Sendable {
     private static let epochMilliseconds: Int64 = 1_704_067_200_000
     /// The first time that ids don't carry. The rest of the 41 bits is for counting on: some trillions of ids.
     private static let ticksMax: Int64 = (1 << 41) - (1 << 31)
     private static let lastMax: Int64 = (1 << 53) - 1
+    private static let reservedMilliseconds: Int64 = 1000
 
     /// The times that ids can carry: from 2024 to August 2093.
     public static let times =
@@ -17,14 +21,14 @@ public struct IDGenerator: Sendable {
     private let node: Int64
     /// Milliseconds and counter of the last id, without the node.
     private var last: Int64
-    /// The value of ``last`` in the database.
-    private var saved: Int64
+    /// The value in the database: no later run makes an id up to it.
+    private var reserved: Int64
 
     /// - Parameter node: 0 to 1023, different for each node of a cluster.
     public init(node: Int64 = 0) {
         self.node = node & 1023
         last = 0
-        saved = 0
+        reserved = 0
     }
 
     /// Continues after the ids of earlier runs, whatever the clock says now.
@@ -33,9 +37,9 @@ public struct IDGenerator: Sendable {
         last =
             try transaction.first("SELECT value FROM settings WHERE name = \(Self.settingName(node))") { Int64($0.string()) ?? 0 }
             ?? 0
-        saved = last
         // Before 0.2 a clock beyond the end made negative ids. There is room below them.
         if last > Self.lastMax || last < 0 { last = Self.ticksMax << 12 }
+        reserved = last
     }
 
     /// Whether its ids are those of a node's number.
@@ -46,7 +50,7 @@ public struct IDGenerator: Sendable {
         MessageID(rawValue: ticks(time) << 22)
     }
 
-    /// Returns the time of the newest ids, over all generators of a database. Nil before the first.
+    /// Returns the time up to which ids may have been made, over all generators of a database. Nil before the first.
     public static func newestTime(in transaction: any Transaction) throws -> Timestamp? {
         let all = try transaction.rows("SELECT value FROM settings WHERE name = 'ids' OR name LIKE 'ids.%'") {
             Int64($0.string()) ?? 0
@@ -54,15 +58,19 @@ public struct IDGenerator: Sendable {
         return all.max().map { Timestamp(milliseconds: epochMilliseconds + ($0 >> 12)) }
     }
 
-    /// Stores the newest id, at the end of each transaction that may have taken some.
-    public mutating func save(in transaction: any Transaction) throws {
-        guard last != saved else { return }
+    /// Stores which ids are taken, at the end of each transaction that may have made some: a row once a second.
+    ///
+    /// Ids that are ahead of the clock already are stored one by one, so that runs that fail don't take them further ahead.
+    public mutating func save(in transaction: any Transaction, at now: Timestamp) throws {
+        guard last > reserved else { return }
+        let ahead = (Self.ticks(now) + Self.reservedMilliseconds) << 12
+        let taken = min(max(last, ahead), Self.lastMax)
         try transaction.perform(
             """
-            INSERT INTO settings (name, value) VALUES (\(Self.settingName(node)), \(String(last)))
+            INSERT INTO settings (name, value) VALUES (\(Self.settingName(node)), \(String(taken)))
             ON CONFLICT (name) DO UPDATE SET value = excluded.value
             """)
-        saved = last
+        reserved = taken
     }
 
     /// Each generator has a row of its own, so that no two writers wait for one another at it.

@@ -168,7 +168,7 @@ enum WriteBatch {
                     for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
                     return outcome
                 }
-                try ids.save(in: transaction)
+                try ids.save(in: transaction, at: now)
                 return (outcomes, ids, noted)
             }
             ids = generator

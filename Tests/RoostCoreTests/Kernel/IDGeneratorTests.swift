@@ -105,6 +105,36 @@ struct IDGeneratorTests {
         #expect(after.messageId > before.messageId)
     }
 
+    @Test("I20 ids that are stored ahead of the clock are left behind by a restart, and stored once a second")
+    func reserves() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let stored = { try world.database.read { try $0.first("SELECT value FROM settings WHERE name = 'ids'") { $0.string() } } }
+        var last = try world.send("first", to: "general", as: "ann").messageId
+        let first = try stored()
+        for _ in 0..<9 {
+            world.advance(milliseconds: 100)
+            last = try world.send("hello", to: "general", as: "ann").messageId
+        }
+        #expect(try stored() == first)
+        world.advance(milliseconds: 200)
+        last = try world.send("hello", to: "general", as: "ann").messageId
+        #expect(try stored() != first)
+
+        // Without a time in between, as after a crash: ids go on behind those that may have been made, a second ahead and no further.
+        for _ in 0..<20 {
+            try world.restart()
+            let next = try world.send("again", to: "general", as: "ann").messageId
+            #expect(next > last)
+            last = next
+        }
+        let ahead = (last.rawValue >> 22) + 1_704_067_200_000 - world.now.milliseconds
+        #expect(ahead == 1000)
+        #expect(
+            try world.database.read { try IDGenerator.newestTime(in: $0) } == Timestamp(milliseconds: world.now.milliseconds + 1000)
+        )
+    }
+
     @Test("AM-13 a channel id that the server makes is valid and unique")
     func channelIDs() throws {
         var ids = IDGenerator()
