@@ -7,9 +7,10 @@
 
 enum { kind_other, kind_database, kind_log };
 
-/// What `roost_has_checksums` asks a file, and what `roost_sync_database` tells one.
+/// What `roost_has_checksums` asks a file, and what `roost_sync_database` and `roost_sync_in_steps` tell one.
 static const int control_has_checksums = 0x526f6f73;
 static const int control_sync = 0x526f6f74;
+static const int control_sync_in_steps = 0x526f6f75;
 
 static const sqlite3_int64 everything_is_committed = INT64_MAX;
 
@@ -23,6 +24,9 @@ typedef struct File {
     int kind;
     /// Database: whether its pages carry checksums, which is so if its first page says that it reserves 8 bytes for them.
     int has_checksums;
+    /// Database: after how many pages what was written is synced, 0 for only where SQLite asks for it; and how many there are since.
+    int step_pages;
+    int unsynced_pages;
     /// Log: whether its checksums are over big-endian words; -1 while it isn't known.
     int is_big_endian;
     /// Log: where frames begin that this connection has written and not committed yet. Their checksums can still change.
@@ -152,6 +156,14 @@ static int read_database(sqlite3_file *file, void *buffer, int count, sqlite3_in
     return result;
 }
 
+/// Ends a step of pages that are synced together, if they are enough.
+static int note_page(File *own) {
+    if (own->step_pages == 0 || ++own->unsynced_pages < own->step_pages) return SQLITE_OK;
+    own->unsynced_pages = 0;
+    sqlite3_file *real = below(&own->base);
+    return real->pMethods->xSync(real, SQLITE_SYNC_NORMAL);
+}
+
 static int write_database(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
     File *own = (File *)file;
     if (count != ROOST_PAGE_SIZE || offset % ROOST_PAGE_SIZE != 0) return write_below(file, buffer, count, offset);
@@ -162,7 +174,8 @@ static int write_database(sqlite3_file *file, const void *buffer, int count, sql
     memcpy(page, buffer, ROOST_PAGE_SIZE - ROOST_RESERVED_BYTES);
     uint64_t sum = page_checksum(page, (uint32_t)(offset / ROOST_PAGE_SIZE) + 1);
     for (int index = 0; index < 8; index++) page[ROOST_PAGE_SIZE - ROOST_RESERVED_BYTES + index] = (unsigned char)(sum >> 8 * index);
-    return write_below(file, page, ROOST_PAGE_SIZE, offset);
+    int result = write_below(file, page, ROOST_PAGE_SIZE, offset);
+    return result != SQLITE_OK ? result : note_page(own);
 }
 
 // MARK: Frames of the log
@@ -287,6 +300,10 @@ static int file_check_lock(sqlite3_file *file, int *result) {
 static int file_control(sqlite3_file *file, int operation, void *argument) {
     if (operation == control_has_checksums) {
         *(int *)argument = ((File *)file)->has_checksums;
+        return SQLITE_OK;
+    }
+    if (operation == control_sync_in_steps) {
+        ((File *)file)->step_pages = *(int *)argument;
         return SQLITE_OK;
     }
     if (operation == control_sync) return file_sync(file, SQLITE_SYNC_NORMAL);
@@ -414,6 +431,10 @@ int roost_uses_vfs(sqlite3 *connection) {
 }
 
 int roost_sync_database(sqlite3 *connection) { return sqlite3_file_control(connection, "main", control_sync, NULL); }
+
+int roost_sync_in_steps(sqlite3 *connection, int pages) {
+    return sqlite3_file_control(connection, "main", control_sync_in_steps, &pages);
+}
 
 int roost_sync_log(sqlite3 *connection) {
     sqlite3_file *log = NULL;

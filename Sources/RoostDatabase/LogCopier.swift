@@ -25,6 +25,9 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         case stopped
     }
 
+    /// Pages of the file that are synced together: 256 KiB. A commit that comes meanwhile waits for these, and not for thousands.
+    private static let stepPages: Int32 = 64
+
     private var pin: OpaquePointer?
     private var copier: OpaquePointer?
     private let work = Mutex(Work.none)
@@ -43,9 +46,12 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
     func open(_ uri: String) throws {
         pin = try Self.connection(uri)
         copier = try Self.connection(uri)
+        guard roost_sync_in_steps(copier, Self.stepPages) == SQLITE_OK else { throw SQLiteDatabase.failure(copier) }
         thread.enter()
         Thread.detachNewThread { [self] in
             ThreadName.set("roost-copier")
+            // Nobody waits for it, and it takes a core for as long as it copies.
+            roost_lower_priority()
             run()
             thread.leave()
         }

@@ -61,6 +61,24 @@ struct LogCopierTests {
         }
     }
 
+    @Test("I1 the copy of a log is on disk in steps of 64 pages, and one that fails ends the database")
+    func steps() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            for number in 0..<20 { try insert("before \(number)", into: database) }
+            // With SQLITE_IOERR_FSYNC. SQLite asks for one fsync at the end of a copy, and the copier for another. There are more than these before them.
+            let fault = fault_begin(
+                "\(directory.lastPathComponent)/roost.sqlite", Int32(fault_sync.rawValue), 1034, 2, 0)
+            #expect(try database.maintain(lane: 0, isIdle: false) == nil)
+            database.waitForCopy()
+            #expect(fault_end(fault) > 0)
+            let failure = #expect(throws: DatabaseFailure.self) { try database.maintain(lane: 0, isIdle: false) }
+            #expect(failure?.kind == .fatal)
+            let killed = try SQLiteDatabase(directory: KilledFiles.copy(of: directory))
+            #expect(try killed.losses == [] && rows(of: killed).count == 20)
+        }
+    }
+
     @Test("I1 what a reader kept from being copied is copied beside the lane once the reader is gone")
     func readerInTheWay() throws {
         try inDirectory { directory in
