@@ -37,7 +37,7 @@ import Testing
     @Test(
         "each part of the benchmark runs to its end and tells its figures",
         arguments: [
-            ("fanout", 11, 3), ("send", 11, 4), ("latency", 7, 0), ("spread", 8, 4), ("mixed", 12, 0), ("storm", 5, 0),
+            ("fanout", 11, 3), ("send", 11, 4), ("latency", 7, 4), ("spread", 8, 4), ("mixed", 12, 0), ("storm", 5, 0),
             ("idle", 6, 0), ("start", 3, 0),
             ("history", 9, 2), ("messages", 11, 6), ("live", 18, 7), ("resume", 5, 0),
             ("channels", 17, 4), ("sdk", 16, 2), ("effects", 10, 3), ("hostile", 36, 0), ("backup", 7, 2),

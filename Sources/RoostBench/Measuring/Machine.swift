@@ -48,18 +48,54 @@ enum Disk {
     /// Writes 4 KiB in place and calls fdatasync: what a commit does once SQLite's log has its size. On some file systems this takes a
     /// tenth of an append, whose new size is to be kept as well.
     static func rewrites(in directory: URL, seconds: Double = 1) throws -> Histogram {
-        try times(in: directory, seconds: seconds) { file, block, number in
-            let position = off_t(number % 16 * block.count)
-            guard pwrite(file, block, block.count, position) == block.count else { return false }
-            #if os(Linux)
-            return fdatasync(file) == 0
-            #else
-            return fsync(file) == 0
-            #endif
+        try times(in: directory, seconds: seconds, rewrite)
+    }
+
+    /// The same at a steady pace, each time from when it was due: how late this machine is by itself, whose processors and disk others may share.
+    static func pacedRewrites(in directory: URL, perSecond: Int, seconds: Double) throws -> Histogram {
+        try withProbe(in: directory) { file in
+            var times = Histogram()
+            let start = Clock.now()
+            for number in 0..<Int(seconds * Double(perSecond)) {
+                let due = start + UInt64(number) * 1_000_000_000 / UInt64(perSecond)
+                let now = Clock.now()
+                if now < due { Thread.sleep(forTimeInterval: Double(due - now) / 1e9) }
+                guard rewrite(file, block, number) else { throw failure }
+                times.record(Clock.now() - due)
+            }
+            return times
         }
     }
 
+    private static func rewrite(_ file: Int32, _ block: [UInt8], _ number: Int) -> Bool {
+        let position = off_t(number % blockCount * block.count)
+        guard pwrite(file, block, block.count, position) == block.count else { return false }
+        #if os(Linux)
+        return fdatasync(file) == 0
+        #else
+        return fsync(file) == 0
+        #endif
+    }
+
+    private static let block = [UInt8](repeating: 7, count: 4096)
+    private static let blockCount = 16
+    private static var failure: BenchFailure { BenchFailure("can't write to the disk: \(String(cString: strerror(errno)))") }
+
     private static func times(in directory: URL, seconds: Double, _ body: (Int32, [UInt8], Int) -> Bool) throws -> Histogram {
+        try withProbe(in: directory) { file in
+            var times = Histogram()
+            let end = Clock.now() + UInt64(seconds * 1e9)
+            while times.count < 1000, Clock.now() < end || times.count < 20 {
+                let start = Clock.now()
+                guard body(file, block, times.count) else { throw failure }
+                times.record(Clock.now() - start)
+            }
+            return times
+        }
+    }
+
+    /// A file of some blocks that are on disk, for as long as the body takes.
+    private static func withProbe(in directory: URL, _ body: (Int32) throws -> Histogram) throws -> Histogram {
         let path = directory.appending(path: "fsync-probe").path
         let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw BenchFailure("can't write \(path)") }
@@ -67,19 +103,9 @@ enum Disk {
             close(file)
             unlink(path)
         }
-        let block = [UInt8](repeating: 7, count: 4096)
-        for _ in 0..<16 { _ = write(file, block, block.count) }
+        for _ in 0..<blockCount { _ = write(file, block, block.count) }
         fsync(file)
-        var times = Histogram()
-        let end = Clock.now() + UInt64(seconds * 1e9)
-        while times.count < 1000, Clock.now() < end || times.count < 20 {
-            let start = Clock.now()
-            guard body(file, block, times.count) else {
-                throw BenchFailure("can't write \(path): \(String(cString: strerror(errno)))")
-            }
-            times.record(Clock.now() - start)
-        }
-        return times
+        return try body(file)
     }
 }
 
