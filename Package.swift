@@ -172,6 +172,7 @@ let package = Package(
         ),
         .target(
             name: "RoostClientModel", dependencies: ["RoostAPI", "Roost"], path: "Tests/RoostClientModel", swiftSettings: optimised),
+        .target(name: "TaskSteps", path: "Tests/TaskSteps", swiftSettings: settings),
         .target(
             name: "RoostFuzzing",
             dependencies: [
@@ -210,7 +211,7 @@ let package = Package(
         .testTarget(
             name: "RoostTests",
             dependencies: [
-                "RoostAPI", "Roost", "CFaultVFS",
+                "RoostAPI", "Roost", "CFaultVFS", "TaskSteps",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -219,7 +220,8 @@ let package = Package(
         .testTarget(
             name: "RoostTestingTests",
             dependencies: [
-                "RoostAPI", "Roost", "RoostTesting", "RoostTestSupport", .product(name: "Logging", package: "swift-log"),
+                "RoostAPI", "Roost", "RoostTesting", "RoostTestSupport", "TaskSteps",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings),
         .testTarget(

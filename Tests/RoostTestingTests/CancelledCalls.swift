@@ -402,21 +402,21 @@ final class CancelledCalls {
     }
 
     private func addChats(_ own: Message) {
-        let (server, directory) = (server, directory)
+        let (ann, server, directory) = (ann, server, directory)
         add("Chat.connect, disconnect") {
             let chat = server.chat(as: "cat")
             try await chat.connect()
             await chat.disconnect()
         }
-        add("Chat.connect, logOut: with a timeout") {
-            let chat = server.chat(as: "cat")
-            try await chat.connect(timeout: .seconds(20))
-            try await chat.logOut()
-        }
-        add("Chat.connect, logOut, erase") {
+        add("Chat.connect: with a timeout") { try await server.chat(as: "cat").connect(timeout: .seconds(20)) }
+        add("Chat.logOut, erase", hasPreparation: true) { [unowned self] in
             let folder = directory.appending(component: UUID().uuidString)
             let chat = server.chat(as: "cat", storage: .directory(folder))
-            try await chat.connect()
+            try await prepare {
+                // Fails at once while the server is away. The new chat would wait for it.
+                _ = try await ann.me()
+                try await chat.connect()
+            }
             try await chat.logOut(discardingUnsent: true)
             try await Chat.erase("cat", at: server.url, in: .directory(folder))
         }

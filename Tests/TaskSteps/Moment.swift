@@ -1,0 +1,33 @@
+/// When something is done to a task that runs on a ``StepExecutor``. Steps are counted from 1.
+package enum Moment: Hashable, Sendable {
+    /// Right before a step: what the task waited for is there.
+    case before(Int)
+    /// Right after a step: the task waits, or goes on elsewhere, on the main actor mostly.
+    case after(Int)
+    /// Once the main actor has done what it was given up to the end of a step, and has had so many turns more. Step 0 is before the first one.
+    case later(Int, turns: Int)
+
+    /// The most steps that ``withEach(turnsMax:_:)`` goes through.
+    package static let stepsMax = 500
+
+    /// Runs a task again and again, with something done to it at another moment each time, until it comes to its end before that: at each of its steps, and
+    /// after each turn of the main actor until the next one.
+    ///
+    /// - Parameters:
+    ///   - turnsMax: If the next step hasn't come after so many turns, the task waits for something else.
+    ///   - attempt: Runs the task. Returns what ``StepExecutor/end()`` does.
+    /// - Returns: How many steps it went through.
+    @MainActor package static func withEach(
+        turnsMax: Int = 2, _ attempt: @MainActor (Moment) async throws -> Int?
+    ) async rethrows -> Int {
+        for step in 1...stepsMax {
+            guard try await attempt(.before(step)) != nil else { return step - 1 }
+            _ = try await attempt(.after(step))
+            for turns in 0...turnsMax {
+                // After the next step, that one is looked at.
+                guard try await attempt(.later(step, turns: turns)) == step else { break }
+            }
+        }
+        return stepsMax
+    }
+}
