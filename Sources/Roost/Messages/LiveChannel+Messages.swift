@@ -25,6 +25,8 @@ extension LiveChannel {
         let cached = try? await files?.store.read { try $0.message(message, in: id) }
         let found = if let cached { cached } else { try await chat.call(GetMessage(channel: id, message: message)) }
         let overlay = try? await files?.store.read { try $0.overlay(of: id) }
+        // For a task that is cancelled nothing is read: then nobody knows whether the message is concealed.
+        try Task.checkCancellation()
         if let concealed = overlay?.concealedSeq, found.seq <= concealed {
             throw RoostError(.notFound, "There is no such message.", field: "message")
         }

@@ -1,5 +1,6 @@
 import Logging
 import RoostAPI
+import TaskSteps
 import Testing
 
 @testable import Roost
@@ -77,6 +78,27 @@ struct OwnChangeTests {
             let error = await #expect(throws: RoostError.self) { try await general.message(MessageID(rawValue: id)) }
             #expect(error?.code == .notFound)
         }
+        await chat.disconnect()
+    }
+
+    @Test("R08 SB-60 a message that the user has concealed isn't returned to a call that is cancelled, at whichever of its waits")
+    func cancelledMessage() async throws {
+        let chat = try await connected(ScriptedServer { _ in .nothing })
+        let general = chat.channel(channelId)
+        try await general.resetHistory()
+        let stepCount = await Moment.withEach { moment in
+            let steps = StepExecutor()
+            let call = Task(executorPreference: steps) { try await general.message(MessageID(rawValue: 2)).text }
+            steps.run({ call.cancel() }, at: moment)
+            let ended = await result(of: call)
+            switch ended {
+            case .failure(is CancellationError)?: break
+            case .failure(let error as RoostError)? where error.code == .notFound: break
+            case .success?, .failure?, nil: Issue.record("cancelled \(moment): \(String(describing: ended))")
+            }
+            return steps.end()
+        }
+        #expect((1..<Moment.stepsMax).contains(stepCount))
         await chat.disconnect()
     }
 
