@@ -105,7 +105,10 @@ extension Chat {
                 return try await call(operation)
             } catch let error as RoostError where error.isRetryable {
                 try await environment.clock.sleep(for: Sync.wait(milliseconds: max(pause, error.retryAfterMilliseconds ?? 0)))
-                guard await driver.isOnline(within: environment.settings.callTimeout) else { throw error }
+                guard await driver.isOnline(within: environment.settings.callTimeout) else {
+                    try Task.checkCancellation()
+                    throw error
+                }
             }
         }
         return try await call(operation)

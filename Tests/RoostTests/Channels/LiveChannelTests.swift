@@ -99,6 +99,22 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
+    @Test("SB-12 A creation that is cancelled while it waits for another connection says so, and not that there is none")
+    func cancelledCreation() async throws {
+        let clock = ManualClock()
+        let server = ScriptedServer { $0.operation == "channel.create" ? .lost : .error(.notFound("operation")) }
+        let chat = try await server.connected(clock)
+        let creation = Task { _ = try await chat.createChannel(displayName: "General") }
+        try await until { await server.operations().contains("channel.create") && chat.driver.statuses.current != .online }
+        await chat.disconnect()
+        // A moment later it looks for a connection, for as long as a call lasts.
+        try await until { clock.ends.contains(.milliseconds(50)) }
+        clock.advance(by: .milliseconds(50))
+        try await until { clock.ends.contains(.milliseconds(30_050)) }
+        creation.cancel()
+        await #expect(throws: CancellationError.self) { try await creation.value }
+    }
+
     @Test("AM-25 AM-26 AM-27 AM-28 ST-03 A conversation, a join and a fetch give the channel by its own id")
     func getAndJoin() async throws {
         let view = ChannelView(
