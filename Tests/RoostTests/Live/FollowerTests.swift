@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import RoostAPI
+import TaskSteps
 import Testing
 
 @testable import Roost
@@ -36,6 +37,37 @@ struct FollowerTests {
         gate.continuation.yield()
         _ = await (first.value, second.value)
         #expect(log == ["first begins", "first ends", "second"])
+    }
+
+    @Test("AM-29 Work that is abandoned ends after however many turns, and what is asked for then doesn't wait for it")
+    func abandoned() async throws {
+        let chat = chat()
+        for turns in 1...30 {
+            let follower = Follower(chat.driver)
+            let (noEnd, never) = AsyncStream.makeStream(of: Void.self)
+            defer { never.finish() }
+            var begun: [Int] = []
+            func work(_ number: Int, _ step: @escaping @MainActor () async throws -> Void) -> Task<Bool, any Error> {
+                Task {
+                    let outcome = await follower.work {
+                        begun.append(number)
+                        try await step()
+                    }
+                    return if case .done = outcome { true } else { false }
+                }
+            }
+            let first = work(1) {
+                for await _ in noEnd {}
+                try Task.checkCancellation()
+            }
+            let second = work(2) {}
+            await letOthersRun(turns)
+            follower.abandonWork()
+            let third = work(3) {}
+            var areDone: [Bool?] = []
+            for task in [first, second, third] { areDone.append(try await result(of: task)?.get()) }
+            #expect(areDone == [false, false, true] && begun.filter { $0 > 1 } == [3], "\(turns) turns")
+        }
     }
 
     @Test("A final refusal is told; what another connection or change may bring isn't")
