@@ -29,6 +29,7 @@ actor ScriptedServer: Transport {
     private let answer: @Sendable (Call) -> Answer
     private(set) var calls: [Call] = []
     private var receive: (@Sendable (TransportEvent) async -> Void)?
+    private var connectionCount = 0
 
     /// Answers to calls other than `stream.resume`.
     ///
@@ -52,7 +53,17 @@ actor ScriptedServer: Transport {
         url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
     ) async {
         self.receive = receive
+        connectionCount += 1
+        let number = connectionCount
         await receive(.opened)
+        let end = await answerCalls(outgoing)
+        // It would keep the client.
+        if number == connectionCount { self.receive = nil }
+        await receive(end)
+    }
+
+    /// Answers calls as long as the connection lasts. Returns its end.
+    private func answerCalls(_ outgoing: AsyncStream<TransportCommand>) async -> TransportEvent {
         for await command in outgoing {
             guard case .message(let bytes) = command else { continue }
             guard let call = try? JSONDecoder().decode(Call.self, from: Data(bytes)) else {
@@ -69,10 +80,10 @@ actor ScriptedServer: Transport {
             case .result(let result): await tell(Reply(reply: call.call, result: result))
             case .error(let error): await tell(Refusal(reply: call.call, error: error))
             case .nothing, .held: break
-            case .lost: return await receive(.closed(code: 1006, reason: "lost"))
+            case .lost: return .closed(code: 1006, reason: "lost")
             }
         }
-        await receive(.closed(code: nil, reason: ""))
+        return .closed(code: nil, reason: "")
     }
 
     private func tell(_ frame: some Encodable) async {

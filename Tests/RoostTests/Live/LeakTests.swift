@@ -13,10 +13,10 @@ struct LeakTests {
         weak var object: AnyObject?
     }
 
-    private func chat() -> Chat {
+    private func chat(_ server: any Transport = TinyServer()) -> Chat {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        configuration.transport = TinyServer()
+        configuration.transport = server
         // The server doesn't answer what some lists ask; they wait so long, and are freed after it.
         configuration.callTimeout = .seconds(1)
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
@@ -97,7 +97,11 @@ struct LeakTests {
         for one in followed { one.reader.cancel() }
         for one in followed { await one.reader.value }
         #expect(followed.count == objects.count)
-        return objects.map { Watched(name: "\(type(of: $0))", object: $0) } + [
+        return watched(objects, of: chat)
+    }
+
+    private func watched(_ objects: [any AnyObject & Sendable], of chat: Chat) -> [Watched] {
+        objects.map { Watched(name: "\(type(of: $0))", object: $0) } + [
             Watched(name: "Chat", object: chat), Watched(name: "SyncDriver", object: chat.driver),
         ]
     }
@@ -106,6 +110,24 @@ struct LeakTests {
     func freed(isConnected: Bool) async throws {
         let watched = try await use(isConnected: isConnected)
         for one in watched { try await until { one.object == nil } }
+    }
+
+    /// Lets go of a chat and all of its live objects while these begin, and the chat connects.
+    private func use(forTurns turns: Int) async -> [Watched] {
+        let chat = chat(ScriptedServer { _ in .error(.notFound("channel")) })
+        chat.start()
+        let objects = liveObjects(of: chat)
+        let followed = objects.compactMap { follow($0) }
+        await letOthersRun(turns)
+        for one in followed { one.reader.cancel() }
+        return watched(objects, of: chat)
+    }
+
+    @Test("AM-29 A chat and every live object of it are freed after however many turns nobody has them any more")
+    func freedAnytime() async throws {
+        for turns in Array(0...30) + [40, 60, 100, 200] {
+            for one in await use(forTurns: turns) { try await until { one.object == nil } }
+        }
     }
 
     @Test("AM-29 An app that keeps a live object alone stays connected, unless the chat has it itself")
