@@ -82,7 +82,7 @@ public struct Maintenance: Sendable {
 public protocol WriteTransaction: Transaction {
     /// The number of the ``IDGenerator`` that nobody else uses as long as this lane's connection lasts. It can be another one with
     /// each transaction, and then has to be continued from the database, as it has after a `write` of the lane has thrown.
-    var idGenerator: Int64 { get }
+    var idGenerator: IDGenerator.Number { get }
 
     /// Returns the time after the earlier statements of the transaction, and so after its locks were granted.
     func now() throws -> Timestamp

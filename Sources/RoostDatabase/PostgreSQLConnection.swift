@@ -1,6 +1,7 @@
 #if Cluster
 import CPostgres
 import RoostCore
+import Synchronization
 
 /// One connection to a server, with its settings and, for a lane, its number.
 final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time uses it: the one that took it out of its slot.
@@ -8,7 +9,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     private let address: PostgreSQLAddress
     private let pipeline: PostgreSQLPipeline
     /// The number of an ``IDGenerator`` that is this connection's as long as it lasts; 0 for a reader, which makes no ids.
-    let generatorNumber: Int64
+    let generatorNumber: IDGenerator.Number
     /// Whether the connection can't be used any more.
     private(set) var isLost = false
 
@@ -24,7 +25,8 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
             PQsetNoticeReceiver(handle, { _, _ in }, nil)
             let pipeline = try PostgreSQLPipeline(handle)
             for setting in Self.settings + (isLane ? [Self.lockTimeout] : []) { try pipeline.send(setting, isInOperation: false) }
-            generatorNumber = isLane ? try Self.takeGeneratorNumber(pipeline) : 0
+            let session = Self.sessions.add(1, ordering: .relaxed).newValue
+            generatorNumber = IDGenerator.Number(isLane ? try Self.takeGeneratorNumber(pipeline) : 0, session: session)
             try pipeline.settle()
             self.pipeline = pipeline
         } catch {
@@ -86,6 +88,9 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         WHERE current_setting('lock_timeout') = '0' OR current_setting('lock_timeout')::INTERVAL > '500ms'::INTERVAL
         """
 
+    /// How many were made in this process: each has a number of its own.
+    private static let sessions = Atomic<Int64>(0)
+
     /// Takes the first free number by a lock that ends with the session, starting at a different place for each.
     private static func takeGeneratorNumber(_ pipeline: PostgreSQLPipeline) throws -> Int64 {
         let result = try pipeline.ask(
@@ -107,6 +112,14 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     /// Queues a statement; see ``PostgreSQLPipeline``.
     func send(_ sql: SQL, isInOperation: Bool = false, _ receive: ((PostgreSQLResult) -> Void)? = nil) throws {
         try noticing { try pipeline.send(sql, isInOperation: isInOperation, receive) }
+    }
+
+    /// Queues what begins a transaction.
+    func begin(_ sql: SQL) throws {
+        try noticing {
+            try pipeline.endUnused()
+            try pipeline.send(sql, isInOperation: false)
+        }
     }
 
     func ask(_ sql: SQL, isInOperation: Bool = false) throws -> PostgreSQLResult {

@@ -68,7 +68,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     var roundTripCount: Int { connection.roundTripCount }
 
     let dialect = Dialect.postgreSQL
-    var idGenerator: Int64 { connection.generatorNumber }
+    var idGenerator: IDGenerator.Number { connection.generatorNumber }
 
     func now() throws -> Timestamp { try clock.read(in: self) }
 
@@ -237,7 +237,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     // MARK: Beginning and end
 
     /// Begins the transaction. The `BEGIN` is sent with the first statement.
-    func begin() throws { try noting { try connection.send("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") } }
+    func begin() throws { try noting { try connection.begin("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") } }
 
     /// Commits, and waits until that is on disk.
     func commit() throws {

@@ -52,7 +52,7 @@ final class SQLiteTransaction: WriteTransaction {
     /// `WITHOUT ROWID` keeps rows in the order of the primary key, and saves a second tree.
     let dialect = Dialect(text: "TEXT", clusteredTable: "WITHOUT ROWID", rowLock: nil)
     /// There is one writer, and so one generator.
-    let idGenerator: Int64 = 0
+    let idGenerator = IDGenerator.Number(0)
 
     func now() throws -> Timestamp { clock() }
 

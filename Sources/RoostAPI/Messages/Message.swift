@@ -1,6 +1,6 @@
 /// A message of a channel.
 public struct Message: MessageCarrying, Hashable, Sendable {
-    /// The id of the message, which grows with time.
+    /// The id of the message. Ids grow with time, to within a second: the order of messages is that of their seqs.
     public var messageId: MessageID
     /// Its channel.
     public var channelId: ChannelID

@@ -6,8 +6,8 @@ public import RoostAPI
 /// backwards, or if more than 4096 ids are made in one millisecond, it counts on from the last id, even after a restart. It doesn't follow
 /// a clock beyond ``times``, but counts on, so that no id is ever negative and a wrong clock doesn't use up the ids.
 ///
-/// What it stores is the last id that it may make, a second ahead of the clock, so that most transactions don't have to store it. After a restart it goes on
-/// behind that one: ids are up to a second ahead of the time then, until the clock has caught up.
+/// What it stores is the last id that it may make, a second ahead of the clock, so that most transactions don't have to store it. A generator that is continued from
+/// there, after a restart or a failed transaction, makes ids after that one: they are up to a second ahead of the time then, until the clock has caught up.
 public struct IDGenerator: Sendable {
     private static let epochMilliseconds: Int64 = 1_704_067_200_000
     /// The first time that ids don't carry. The rest of the 41 bits is for counting on: some trillions of ids.
@@ -18,32 +18,46 @@ public struct IDGenerator: Sendable {
     /// The times that ids can carry: from 2024 to August 2093.
     public static let times =
         Timestamp(milliseconds: epochMilliseconds)..<Timestamp(milliseconds: epochMilliseconds + ticksMax)
-    private let node: Int64
+
+    /// The number that makes a generator's ids unique, and the session of the database that has it.
+    ///
+    /// Another session with the same number may have come later: in between somebody else may have had the number.
+    public struct Number: Hashable, Sendable {
+        /// 0 to 1023, different for each node of a cluster.
+        public let value: Int64
+        public let session: Int64
+
+        public init(_ value: Int64, session: Int64 = 0) {
+            self.value = value & 1023
+            self.session = session
+        }
+    }
+
+    private let number: Number
     /// Milliseconds and counter of the last id, without the node.
     private var last: Int64
     /// The value in the database: no later run makes an id up to it.
     private var reserved: Int64
 
-    /// - Parameter node: 0 to 1023, different for each node of a cluster.
-    public init(node: Int64 = 0) {
-        self.node = node & 1023
+    public init(_ number: Number = Number(0)) {
+        self.number = number
         last = 0
         reserved = 0
     }
 
     /// Continues after the ids of earlier runs, whatever the clock says now.
-    public init(node: Int64 = 0, continuing transaction: any Transaction) throws {
-        self.init(node: node)
+    public init(_ number: Number = Number(0), continuing transaction: any Transaction) throws {
+        self.init(number)
         last =
-            try transaction.first("SELECT value FROM settings WHERE name = \(Self.settingName(node))") { Int64($0.string()) ?? 0 }
+            try transaction.first("SELECT value FROM settings WHERE name = \(settingName)") { Int64($0.string()) ?? 0 }
             ?? 0
         // Before 0.2 a clock beyond the end made negative ids. There is room below them.
         if last > Self.lastMax || last < 0 { last = Self.ticksMax << 12 }
         reserved = last
     }
 
-    /// Whether its ids are those of a node's number.
-    public func isOf(node number: Int64) -> Bool { node == number & 1023 }
+    /// Whether it was begun by the session that has a number, and so knows of all ids that were made with it.
+    public func isOf(_ number: Number) -> Bool { self.number == number }
 
     /// The lowest id that is made at a time, by any generator whose clock is right.
     static func firstID(at time: Timestamp) -> MessageID {
@@ -60,25 +74,25 @@ public struct IDGenerator: Sendable {
 
     /// Stores which ids are taken, at the end of each transaction that may have made some: a row once a second.
     ///
-    /// Ids that are ahead of the clock already are stored one by one, so that runs that fail don't take them further ahead.
+    /// Ids that are a second ahead of the clock, or more, are stored one by one: so transactions that fail don't take them further ahead, however many.
     public mutating func save(in transaction: any Transaction, at now: Timestamp) throws {
         guard last > reserved else { return }
         let ahead = (Self.ticks(now) + Self.reservedMilliseconds) << 12
         let taken = min(max(last, ahead), Self.lastMax)
         try transaction.perform(
             """
-            INSERT INTO settings (name, value) VALUES (\(Self.settingName(node)), \(String(taken)))
+            INSERT INTO settings (name, value) VALUES (\(settingName), \(String(taken)))
             ON CONFLICT (name) DO UPDATE SET value = excluded.value
             """)
         reserved = taken
     }
 
     /// Each generator has a row of its own, so that no two writers wait for one another at it.
-    private static func settingName(_ node: Int64) -> String { node & 1023 == 0 ? "ids" : "ids.\(node & 1023)" }
+    private var settingName: String { number.value == 0 ? "ids" : "ids.\(number.value)" }
 
     public mutating func next(at now: Timestamp) -> MessageID {
         last = min(max(last + 1, Self.ticks(now) << 12), Self.lastMax)
-        return MessageID(rawValue: (last >> 12) << 22 | node << 12 | (last & 4095))
+        return MessageID(rawValue: (last >> 12) << 22 | number.value << 12 | (last & 4095))
     }
 
     /// Milliseconds since the generator's own epoch, in 41 bits.

@@ -142,8 +142,8 @@ enum WriteBatch {
             let (outcomes, generator, noted) = try database.write(lane: lane) { transaction in
                 // With another connection the lane may have another number, and somebody else the former one.
                 let number = transaction.idGenerator
-                let current = held.flatMap { $0.isOf(node: number) ? $0 : nil }
-                var ids = try current ?? IDGenerator(node: number, continuing: transaction)
+                let current = held.flatMap { $0.isOf(number) ? $0 : nil }
+                var ids = try current ?? IDGenerator(number, continuing: transaction)
                 hasBegun = false
                 let changes = try settings.access.begin(transaction, writing: scope)
                 if !changes.isEmpty { perform(.accessChanged(changes)) }

@@ -13,7 +13,7 @@ struct IDGeneratorTests {
     @Test("X-01 ids grow while the clock stands, goes on and goes back", arguments: Seeds.first(5))
     func grows(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
-        var ids = IDGenerator(node: 7)
+        var ids = IDGenerator(IDGenerator.Number(7))
         var clock: Int64 = 0
         var last = MessageID(rawValue: 0)
         for step in 0..<20_000 {
@@ -36,8 +36,8 @@ struct IDGeneratorTests {
 
     @Test("X-01 ids of two nodes never meet, and are positive to the end of their time")
     func nodes() {
-        var one = IDGenerator(node: 1)
-        var two = IDGenerator(node: 2)
+        var one = IDGenerator(IDGenerator.Number(1))
+        var two = IDGenerator(IDGenerator.Number(2))
         let times = [Timestamp(milliseconds: 0), noon, Timestamp(milliseconds: .max / 2), noon]
         let made = times.flatMap { time in [one.next(at: time), two.next(at: time)] }
         #expect(Set(made).count == made.count)
@@ -77,7 +77,7 @@ struct IDGeneratorTests {
 
     @Test("X-01 an id says when it was made")
     func carriesTime() {
-        var ids = IDGenerator(node: 1023)
+        var ids = IDGenerator(IDGenerator.Number(1023))
         let milliseconds = (ids.next(at: noon).rawValue >> 22) + 1_704_067_200_000
         #expect(milliseconds == noon.milliseconds)
     }

@@ -14,9 +14,9 @@ struct GeneratorNumberTests {
     /// A transaction of a connection with a number.
     private final class Numbered: WriteTransaction {
         private let base: any WriteTransaction
-        let idGenerator: Int64
+        let idGenerator: IDGenerator.Number
 
-        init(_ base: any WriteTransaction, number: Int64) { (self.base, idGenerator) = (base, number) }
+        init(_ base: any WriteTransaction, number: IDGenerator.Number) { (self.base, idGenerator) = (base, number) }
 
         var dialect: Dialect { base.dialect }
         var batchMemory: BatchMemory? { base.batchMemory }
@@ -30,42 +30,68 @@ struct GeneratorNumberTests {
     /// A database whose lane may have another connection with the next transaction, which nobody is told of.
     private final class Reconnecting: RoostDatabase.Database {
         private let base: SimulatedDatabase
-        private let number = Atomic<Int64>(0)
+        private let number = Mutex(IDGenerator.Number(0))
 
         init(directory: URL) throws { base = try SimulatedDatabase(directory: directory) }
 
-        func reconnect(as number: Int64) { self.number.store(number, ordering: .relaxed) }
+        func reconnect(as number: IDGenerator.Number) { self.number.withLock { $0 = number } }
 
         var laneCount: Int { base.laneCount }
         var readerCount: Int { base.readerCount }
         func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T {
-            try base.write(lane: lane) { try body(Numbered($0, number: number.load(ordering: .relaxed))) }
+            try base.write(lane: lane) { try body(Numbered($0, number: number.withLock { $0 })) }
         }
         func read<T>(_ body: (any Transaction) throws -> T) throws -> T { try base.read(body) }
         func now() -> Timestamp { base.now() }
     }
 
-    @Test("I3 a lane with another connection makes its ids with that one's number, and goes on behind all that were made with it")
-    func reconnected() throws {
-        let directory = TemporaryPlace.make()
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let database = try Reconnecting(directory: directory)
-        let settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
-        let made = Mutex<[Int64]>([])
-        var ids: IDGenerator?
-        for number in [3, 3, 47, 3] as [Int64] {
+    /// A database, and lanes that make ids in it.
+    private final class Lanes {
+        let database: Reconnecting
+        private let settings: BatchSettings
+        private let directory = TemporaryPlace.make()
+
+        init() throws {
+            database = try Reconnecting(directory: directory)
+            settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
+        }
+
+        deinit { try? FileManager.default.removeItem(at: directory) }
+
+        /// Makes an id over a lane's connection.
+        func makeID(_ ids: inout IDGenerator?, as number: IDGenerator.Number) throws -> Int64 {
+            let made = Mutex<Int64?>(nil)
             database.reconnect(as: number)
             let job = Job(
                 caller: Caller(user: "ann"), scope: .channel("general"),
                 run: { context in
                     let id = context.ids.next(at: Timestamp(milliseconds: 1_800_000_000_000))
-                    made.withLock { $0.append(id.rawValue) }
+                    made.withLock { $0 = id.rawValue }
                     return []
                 }, destination: .waiting { _ in })
             _ = WriteBatch.run([job], in: database, lane: 0, &ids, settings) { _ in }
+            return try #require(made.withLock { $0 })
         }
-        let found = made.withLock { $0 }
+    }
+
+    @Test("I3 a lane with another connection makes its ids with that one's number, and goes on behind all that were made with it")
+    func reconnected() throws {
+        let lanes = try Lanes()
+        var ids: IDGenerator?
+        let numbers = [(3, 1), (3, 1), (47, 2), (3, 3)] as [(Int64, Int64)]
+        let found = try numbers.map { try lanes.makeID(&ids, as: IDGenerator.Number($0.0, session: $0.1)) }
         #expect(found.map { ($0 >> 12) & 1023 } == [3, 3, 47, 3])
         #expect(Set(found).count == 4 && found[1] > found[0] && found[3] > found[1])
+    }
+
+    @Test("I3 a lane whose next connection has the same number goes on behind the ids of whoever had it in between")
+    func reconnectedAlike() throws {
+        let lanes = try Lanes()
+        var (mine, others): (IDGenerator?, IDGenerator?)
+        let before = try lanes.makeID(&mine, as: IDGenerator.Number(3, session: 1))
+        let between = try (0..<5).map { _ in try lanes.makeID(&others, as: IDGenerator.Number(3, session: 2)) }
+        let after = try (0..<5).map { _ in try lanes.makeID(&mine, as: IDGenerator.Number(3, session: 3)) }
+        let all = [before] + between + after
+        #expect(Set(all).count == all.count && all == all.sorted())
     }
 }
