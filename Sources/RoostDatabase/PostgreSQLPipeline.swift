@@ -13,7 +13,11 @@ import RoostCore
 /// does it know that it waits for the client, and ends a transaction that a stopped client has left open.
 final class PostgreSQLPipeline {
     private let handle: OpaquePointer
-    private var statements: [String: PostgreSQLStatement] = [:]
+    private var statements = RecentStatements<PostgreSQLStatement>(halfMax: Limit.preparedInHalf)
+    /// How many were made: each has a name of its own.
+    private var statementCount = 0
+    /// Those that nobody has used for long, which the server still has.
+    private var unused: [PostgreSQLStatement] = []
     private var values = PostgreSQLValues()
     /// Statements that were queued or sent and have no answer yet, in order.
     private var waiting: [Waiting] = []
@@ -26,6 +30,7 @@ final class PostgreSQLPipeline {
     private enum Waiting {
         case prepare(PostgreSQLStatement, isInOperation: Bool)
         case statement(isInOperation: Bool, receive: ((PostgreSQLResult) -> Void)?)
+        case end(PostgreSQLStatement)
         case sync
     }
 
@@ -34,8 +39,10 @@ final class PostgreSQLPipeline {
         static let waiting = 256
         /// Statements that are asked together: with those that prepare them they are fewer than may wait.
         static let together = 100
-        /// Statements that stay prepared. There are some dozens; this bounds what nobody foresaw.
-        static let prepared = 1024
+        /// Statements that stay prepared, in each of two halves. There are some two hundred without those of lists.
+        static let preparedInHalf = 512
+        /// Unused statements that are ended together.
+        static let endedTogether = 32
     }
 
     /// - Parameter handle: Of a connection that is up, and stays so longer than this.
@@ -61,16 +68,35 @@ final class PostgreSQLPipeline {
         let count = Int32(clamping: values.count)
         let isSent = values.withPointers { PQsendQueryPrepared(handle, statement.name, count, $0, nil, nil, 0) }
         guard isSent == 1 else { throw lost() }
-        if statement.name.isEmpty { statement.state = .new }
         waiting.append(.statement(isInOperation: isInOperation, receive: receive))
     }
 
     private func statement(_ text: String) -> PostgreSQLStatement {
-        if let known = statements[text] { return known }
-        let isKept = statements.count < Limit.prepared
-        let statement = PostgreSQLStatement(text, name: isKept ? "s\(statements.count)" : "")
-        if isKept { statements[text] = statement }
-        return statement
+        statements.statement(text) {
+            statementCount += 1
+            return PostgreSQLStatement(text, name: "s\(statementCount)")
+        } ending: {
+            unused += $0
+        }
+    }
+
+    /// Ends some of the statements that nobody uses any more. Outside of a transaction: one that has failed would refuse it, and what follows.
+    func endUnused() throws {
+        guard !unused.isEmpty else { return }
+        var kept: [PostgreSQLStatement] = []
+        for (number, statement) in unused.enumerated() {
+            // It may be under way, or have been refused.
+            guard number < Limit.endedTogether, statement.state != .sent else {
+                kept.append(statement)
+                continue
+            }
+            guard statement.state == .ready else { continue }
+            guard PQsendQueryParams(handle, "DEALLOCATE \(statement.name)", 0, nil, nil, nil, nil, 0) == 1 else { throw lost() }
+            waiting.append(.end(statement))
+        }
+        unused = kept
+        // A transaction that begins behind it chooses its isolation, which it may not after another statement.
+        try flush()
     }
 
     /// Sends the queued statements without waiting for the answers: the next reader of a result does.
@@ -124,8 +150,11 @@ final class PostgreSQLPipeline {
             case .sync: throw lost("the answers are in disorder")
             case .prepare(let statement, let isInOperation):
                 let isReady = result.status == PGRES_COMMAND_OK
-                if !statement.name.isEmpty { statement.state = isReady ? .ready : .new }
+                statement.state = isReady ? .ready : .new
                 failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
+            case .end(let statement):
+                // What came before it failed.
+                if result.status != PGRES_COMMAND_OK { unused.append(statement) }
             case .statement(let isInOperation, let received):
                 last = result
                 receive?(result)

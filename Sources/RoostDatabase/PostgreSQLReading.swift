@@ -48,7 +48,7 @@ final class PostgreSQLReading: Transaction {
     }
 
     private func begin(_ sql: SQL) throws -> PostgreSQLResult {
-        try connection.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try connection.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         return try connection.ask(sql)
     }
 

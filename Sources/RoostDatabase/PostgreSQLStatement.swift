@@ -7,7 +7,7 @@ final class PostgreSQLStatement {
 
     /// The text with `$1`, `$2`… where the shared dialect has `?`.
     let text: String
-    /// Its name at the server. The empty one is prepared again for each use.
+    /// Its name at the server.
     let name: String
     var state = State.new
 

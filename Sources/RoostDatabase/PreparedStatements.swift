@@ -1,10 +1,38 @@
 import GRDBSQLite
 import RoostCore
 
-/// The statements that a connection has prepared, of which it keeps those that were used last.
+/// What a connection has for the texts of statements, of which it keeps those that were used last.
 ///
 /// Most texts come again with each operation. Those of a list depend on which filters it has, in more ways than there is memory for, and clients choose them. So
 /// there are two halves: what is used moves into the recent one, and when that is full it becomes the former one, whose statements end.
+struct RecentStatements<Statement> {
+    /// The most statements of a half.
+    let halfMax: Int
+    private var recent: [String: Statement] = [:]
+    private var former: [String: Statement] = [:]
+
+    init(halfMax: Int) { self.halfMax = halfMax }
+
+    /// Returns the statement of a text, which is made if there is none.
+    ///
+    /// - Parameter ending: Gets those that nobody has used for so long that they end for it.
+    mutating func statement(
+        _ text: String, making make: () throws -> Statement, ending: (Dictionary<String, Statement>.Values) -> Void = { _ in }
+    ) rethrows -> Statement {
+        if let known = recent[text] { return known }
+        let statement = try former.removeValue(forKey: text) ?? make()
+        if recent.count >= halfMax {
+            ending(former.values)
+            (recent, former) = ([:], recent)
+        }
+        recent[text] = statement
+        return statement
+    }
+
+    mutating func removeAll() { (recent, former) = ([:], [:]) }
+}
+
+/// The statements that a connection to SQLite has prepared.
 final class PreparedStatements: @unchecked Sendable {  // Whoever has the connection uses it, one at a time.
     /// A statement, until nobody has it any more.
     final class Statement {
@@ -17,20 +45,15 @@ final class PreparedStatements: @unchecked Sendable {  // Whoever has the connec
 
     /// The most statements of a half: the server has some two hundred texts without those of lists.
     static let halfMax = 256
-    private var recent: [String: Statement] = [:]
-    private var former: [String: Statement] = [:]
+    private var statements = RecentStatements<Statement>(halfMax: halfMax)
 
     /// Returns the statement of a text, which is prepared if it isn't yet. Whoever steps through it holds it as long: it can end here meanwhile.
     func statement(_ text: String, on connection: OpaquePointer?) throws -> Statement {
-        if let known = recent[text] { return known }
-        let statement = try former.removeValue(forKey: text) ?? Self.prepare(text, on: connection)
-        if recent.count >= Self.halfMax { (recent, former) = ([:], recent) }
-        recent[text] = statement
-        return statement
+        try statements.statement(text, making: { try Self.prepare(text, on: connection) })
     }
 
     /// Ends all statements, without which a connection can't be closed.
-    func removeAll() { (recent, former) = ([:], [:]) }
+    func removeAll() { statements.removeAll() }
 
     private static func prepare(_ text: String, on connection: OpaquePointer?) throws -> Statement {
         var pointer: OpaquePointer?

@@ -155,7 +155,7 @@ struct PostgreSQLDatabaseTests {
     @Test("I3 each lane of each node has a number of its own for ids, and it is free again when the lane is gone")
     func generatorNumbers() throws {
         func numbers(_ database: PostgreSQLDatabase) throws -> [Int64] {
-            try (0..<database.laneCount).map { lane in try database.write(lane: lane) { $0.idGenerator } }
+            try (0..<database.laneCount).map { lane in try database.write(lane: lane) { $0.idGenerator.value } }
         }
         let first = try PostgreSQLDatabase(url: url, laneCount: 8)
         let others: [Int64]
@@ -173,13 +173,42 @@ struct PostgreSQLDatabaseTests {
     @Test("I3 a lane whose backend was ended has its number again or another, and never another's")
     func terminatedLane() throws {
         let database = try PostgreSQLDatabase(url: url, laneCount: 3)
-        let before = try (0..<3).map { lane in try database.write(lane: lane) { $0.idGenerator } }
+        let before = try (0..<3).map { lane in try database.write(lane: lane) { $0.idGenerator.value } }
         try endBackends(
             "AND pid = (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = \(before[1]) AND database = d.oid)")
-        let after = try (0..<3).map { lane in try database.write(lane: lane) { $0.idGenerator } }
+        let after = try (0..<3).map { lane in try database.write(lane: lane) { $0.idGenerator.value } }
         #expect([after[0], after[2]] == [before[0], before[2]])
         #expect(Set(after).count == 3)
         #expect(try locks() == after.sorted())
+    }
+
+    @Test("R21 NF-04 texts that don't come again are forgotten by the server too, and what comes again stays prepared")
+    func fewStatements() throws {
+        let database = try PostgreSQLDatabase(url: url, laneCount: 1, readerCount: 1)
+        func text(_ number: Int) -> SQL {
+            (0..<12).reduce("SELECT 0") { text, bit in number >> bit & 1 == 1 ? "\(text), 1" : "\(text), 2" }
+        }
+        func namesOfAgain() throws -> [String] {
+            try database.read {
+                try $0.rows("SELECT name FROM pg_prepared_statements WHERE statement = 'SELECT 7 AS again'") { $0.string() }
+            }
+        }
+        var first: [String] = []
+        for number in 0..<2500 {
+            try database.read { transaction in
+                var found = try transaction.rows(text(number)) { $0.int64() }
+                if number % 64 == 0 { found += try transaction.rows("SELECT 7 AS again") { $0.int64() } }
+                #expect(found == (number % 64 == 0 ? [0, 7] : [0]))
+            }
+            if number == 0 { first = try namesOfAgain() }
+            // One that can't be prepared isn't there to be ended.
+            if number == 300 {
+                #expect(throws: (any Error).self) { try database.read { try $0.rows("SELECT a FROM nowhere") { $0.int64() } } }
+            }
+        }
+        let count = try database.read { try $0.first("SELECT COUNT(*) FROM pg_prepared_statements") { $0.int64() } } ?? 0
+        #expect(count > 512 && count <= 2 * 512 + 64)
+        #expect(try first.count == 1 && namesOfAgain() == first)
     }
 
     /// The numbers that connections to this database hold.
