@@ -156,7 +156,7 @@ static int read_database(sqlite3_file *file, void *buffer, int count, sqlite3_in
     return result;
 }
 
-/// Ends a step of pages that are synced together, if they are enough.
+/// Counts a page, and syncs the file when a step is full.
 static int note_page(File *own) {
     if (own->step_pages == 0 || ++own->unsynced_pages < own->step_pages) return SQLITE_OK;
     own->unsynced_pages = 0;

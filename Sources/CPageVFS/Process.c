@@ -27,8 +27,11 @@ void roost_name_thread(const char *name) {
 
 void roost_lower_priority(void) {
 #ifdef __linux__
-    // On Linux a thread has a priority of its own.
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+    // On Linux a thread has a priority of its own. A process that gives way to others has a low one already.
+    id_t thread = (id_t)syscall(SYS_gettid);
+    errno = 0;
+    int priority = getpriority(PRIO_PROCESS, thread);
+    if (errno == 0 && priority < 10) setpriority(PRIO_PROCESS, thread, 10);
 #endif
 }
 

@@ -50,7 +50,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         thread.enter()
         Thread.detachNewThread { [self] in
             ThreadName.set("roost-copier")
-            // Nobody waits for it, and it takes a core for as long as it copies.
+            // It takes a core for as long as it copies, and whoever sends meanwhile goes first.
             roost_lower_priority()
             run()
             thread.leave()

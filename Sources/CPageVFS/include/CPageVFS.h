@@ -32,8 +32,8 @@ int roost_uses_vfs(sqlite3 *connection);
 /// Has what was written to a connection's main file on disk. Returns a code of SQLite's.
 int roost_sync_database(sqlite3 *connection);
 
-/// Has what a connection writes to its main file on disk after each so many pages, and not only where SQLite asks for it. Whoever waits for the same disk
-/// meanwhile then waits for a few pages, and not for all of them. Returns a code of SQLite's.
+/// Syncs a connection's main file after every `pages` pages with checksums, and not only where SQLite asks for it. Whoever waits for the same disk meanwhile
+/// then waits for a few pages, and not for all of them. Returns a code of SQLite's.
 int roost_sync_in_steps(sqlite3 *connection, int pages);
 
 /// Has a connection's log on disk as it is, and its length too. Returns a code of SQLite's.
