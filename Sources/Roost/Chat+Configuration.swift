@@ -16,8 +16,9 @@ extension Chat {
         /// processes may take the files, and sending throws `unavailable`. An app that connects in the background has the files again, and releases
         /// them with ``Chat/disconnect()``.
         ///
-        /// A chat that is made in the background, in an app that a push has launched for instance, has the files only while it is connected, or
-        /// while it opens or writes them: what is sent without a connection is kept, unless another process has the files.
+        /// A chat that is made in the background, in an app that a push has launched for instance, has the files only while it is connected or tries
+        /// to connect, or while it opens or writes them: what is sent without a connection is kept, unless another process has the files.
+        /// ``Chat/disconnect()`` ends an attempt to connect too.
         case shared(URL)
         /// Nothing is written: queued messages are lost with the process, and each start fetches everything.
         case inMemory

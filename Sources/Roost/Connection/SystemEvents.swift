@@ -131,7 +131,9 @@ actor SystemEvents {
                 // Before it is told: an answer that comes in between would be taken for newer.
                 isKnown.withLockedValue { $0 = true }
                 // Here and not where it is handled: a moment later the process may not run any more.
-                notices.yield(event == .background ? Notice(event: event, release: hold()) : Notice(event: event))
+                let notice = event == .background ? Notice(event: event, release: hold()) : Notice(event: event)
+                // Nobody takes it once the token is released.
+                if case .terminated = notices.yield(notice) { notice.release() }
             }
             observers.append(observer)
         }

@@ -90,7 +90,7 @@ public struct WebSocketTransport: Transport {
     /// Says why a host has no address.
     ///
     /// - Parameter code: What `getaddrinfo` returned.
-    static func reason(ofUnresolved host: String, code: Int?) -> String {
+    package static func reason(ofUnresolved host: String, code: Int?) -> String {
         guard code == Int(EAI_AGAIN) else {
             // Some systems say that a name isn't known where there is no network to ask.
             return "the host \(host) isn't known, or there is no network"

@@ -82,8 +82,14 @@ extension SyncDriver {
         if machine != nil { submit(.nudge) }
     }
 
-    /// Ends the connection, and returns when it has ended.
+    /// Ends the connection, and returns when it has ended and nothing that the app shares is held in the background.
     func stop() async {
+        await endConnection()
+        await releaseFilesInBackground()
+    }
+
+    /// Ends the connection, and returns when it has ended.
+    func endConnection() async {
         noteStop()
         // The machine knows nothing of files that couldn't be opened or taken back.
         if case .failed = statuses.current { statuses.send(.offline) }
@@ -95,7 +101,6 @@ extension SyncDriver {
             // Someone else may be at it.
             while stopsUnderWay > 0 { await rest() }
         }
-        await releaseFilesInBackground()
     }
 
     /// The chat is gone: ends the connection, and what the app is asked for.

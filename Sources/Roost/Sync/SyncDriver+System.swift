@@ -46,7 +46,8 @@ extension SyncDriver {
         if startsUnderWay > 0 { _ = try? await prepare() } else { _ = try? await preparation?.value }
         let isUnderWay = statuses.current.triesByItself || startsUnderWay > 0 && machine != nil
         suspended = Suspended(files: files, isUnderWay: isUnderWay, stopCount: stopCount + 1, takesBackToWrite: false)
-        await stop()
+        // Writes that are under way are waited for by the gate of the files, which lets no new ones begin.
+        await endConnection()
         await rest()
         // An app that connects in the background has taken them back.
         if suspended != nil { await files.suspend() }

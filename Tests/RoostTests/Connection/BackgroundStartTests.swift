@@ -263,6 +263,48 @@ struct BackgroundStartTests {
         await chat.disconnect()
     }
 
+    @Test("What several send at once in the background is kept, and can be discarded there; the files are free after each")
+    func writtenAtOnce() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (chat, following) = try await chatInBackground()
+        defer { following.invalidate() }
+        let channel = chat.channel("general")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<20 { group.addTask { _ = try await channel.send("\(number)") } }
+            try await group.waitForAll()
+        }
+        #expect(try isFree())
+        let list = channel.messages()
+        try await until { list.items.count == 20 }
+        try await until { try isFree() }
+        let first = try #require(list.items.first)
+        await list.discard(first)
+        #expect(try isFree())
+        #expect(try await chat.driver.files().outbox.count() == 19)
+    }
+
+    @Test(
+        "The end of the foreground doesn't wait for writes that begin meanwhile: they are refused, and those that had begun are kept"
+    )
+    func goneWhileWriting() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        let channel = chat.channel("general")
+        let kept = Mutex(0)
+        let writing = (0..<4).map { _ in
+            Task {
+                // Until it is refused, one write begins with the end of another.
+                while (try? await channel.send("text")) != nil { kept.withLock { $0 += 1 } }
+            }
+        }
+        try await until { kept.withLock { $0 > 8 } }
+        await chat.driver.take(.background)
+        #expect(try isFree())
+        for task in writing { await task.value }
+        await chat.driver.take(.foreground)
+        #expect(try await chat.driver.files().outbox.count() == kept.withLock { $0 })
+    }
+
     @Test("A user who can't log out in the background, for what isn't sent, leaves the files free; one who can deletes them")
     func logOut() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -146,7 +146,8 @@ struct CancelledPageTests {
                 userId: UserID("\(number)"), role: .member, state: .member, joinedAt: Timestamp(milliseconds: Int64(number)),
                 joinedSeq: Seq(number), changeSeq: Seq(number))
             return .result(Page(items: [MemberEntry(member: member, isOnline: true)], nextCursor: next))
-        case .watchers: return .result(WatcherPage(watchers: [UserSummary(userId: UserID("\(number)"))], watcherCount: 900))
+        case .watchers:
+            return .result(WatcherPage(watchers: [UserSummary(userId: UserID("\(number)"))], watcherCount: Limits.watcherOffset))
         case .channels:
             var channel = channel(counters(3, messages: 0))
             channel.channelId = ChannelID("\(number)")
@@ -155,7 +156,7 @@ struct CancelledPageTests {
     }
 
     @Test(
-        "AM-29 After however many turns its caller is cancelled, a page's row is there or isn't, and the next page has the next row",
+        "AM-29 After any number of turns its caller is cancelled, a page's row is there or isn't, and the next page has the next row",
         arguments: Kind.allCases)
     func anyTurn(kind: Kind) async throws {
         let chat = try await ScriptedServer { Self.endlessPage($0) }.connected()
@@ -163,7 +164,7 @@ struct CancelledPageTests {
         // How far a page is after so many turns isn't the same each time.
         for _ in 0..<8 {
             var turns = 0
-            while try await cancelPage(of: list, afterTurns: turns) { turns += 1 }
+            while turns < 300, try await cancelPage(of: list, afterTurns: turns) { turns += 1 }
         }
         await chat.disconnect()
     }

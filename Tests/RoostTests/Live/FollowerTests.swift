@@ -39,7 +39,7 @@ struct FollowerTests {
         #expect(log == ["first begins", "first ends", "second"])
     }
 
-    @Test("AM-29 Work that is abandoned ends after however many turns, and what is asked for then doesn't wait for it")
+    @Test("AM-29 Work that is abandoned ends after any number of turns, and what is asked for then doesn't wait for it")
     func abandoned() async throws {
         let chat = chat()
         for turns in 1...30 {

@@ -123,7 +123,7 @@ struct LeakTests {
         return watched(objects, of: chat)
     }
 
-    @Test("AM-29 A chat and every live object of it are freed after however many turns nobody has them any more")
+    @Test("AM-29 A chat and every live object of it are freed after any number of turns nobody has them any more")
     func freedAnytime() async throws {
         for turns in Array(0...30) + [40, 60, 100, 200] {
             for one in await use(forTurns: turns) { try await until { one.object == nil } }
