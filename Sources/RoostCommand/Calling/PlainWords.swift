@@ -29,7 +29,8 @@ enum PlainWords {
 
     private static func reason(of error: NIOConnectionError) -> String {
         if let first = error.connectionErrors.first { return reason(of: first.error) }
-        return "the host \(error.host) isn't known, or there is no network"
+        let unknown = (error.dnsAError ?? error.dnsAAAAError) as? SocketAddressError.UnknownHost
+        return WebSocketTransport.reason(ofUnresolved: error.host, code: unknown?.errorCode)
     }
 
     private static func reason(of error: DecodingError) -> String {
