@@ -154,7 +154,7 @@ final class PostgreSQLPipeline {
                 failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
             case .end(let statement):
                 // What came before it failed.
-                if result.status != PGRES_COMMAND_OK { unused.append(statement) }
+                if result.status == PGRES_PIPELINE_ABORTED { unused.append(statement) }
             case .statement(let isInOperation, let received):
                 last = result
                 receive?(result)
