@@ -47,6 +47,8 @@ import Testing
         #expect(figures.count == count && figures.compactMap(\.floor).count == floors)
         #expect(figures.filter { !$0.value.isFinite || $0.floor?.isFinite == false }.map(\.name) == [])
         #expect(Set(figures.map(\.name)).count == count)
+        // What was restored is what there was.
+        #expect(figures.filter { $0.name.contains("differ") }.allSatisfy { $0.value == 0 })
     }
 
     #if Cluster
