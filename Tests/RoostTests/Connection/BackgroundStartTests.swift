@@ -30,6 +30,17 @@ struct BackgroundStartTests {
         return (chat, following)
     }
 
+    /// A chat that has asked whether its app is in the background, which it is told once the continuation ends. It follows the app until the token is released.
+    private func chatThatAsks() -> (Chat, ObservationToken, AsyncStream<Void>.Continuation) {
+        let chat = chat()
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let following = chat.driver.followSystem(center) {
+            for await _ in answers {}
+            return true
+        }
+        return (chat, following, answer)
+    }
+
     /// Has the files hold a channel with a message.
     private func fill() async throws {
         let chat = chat()
@@ -138,12 +149,7 @@ struct BackgroundStartTests {
     func openedBefore() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try await fill()
-        let chat = chat()
-        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
-        let following = chat.driver.followSystem(center) {
-            for await _ in answers {}
-            return true
-        }
+        let (chat, following, answer) = chatThatAsks()
         defer { following.invalidate() }
         let list = chat.channel("general").messages()
         try await until { list.items.map(\.text) == ["welcome"] }
@@ -195,12 +201,7 @@ struct BackgroundStartTests {
         arguments: [true, false])
     func connected(isAnsweredFirst: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
-        let chat = chat()
-        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
-        let following = chat.driver.followSystem(center) {
-            for await _ in answers {}
-            return true
-        }
+        let (chat, following, answer) = chatThatAsks()
         defer { following.invalidate() }
         if isAnsweredFirst {
             answer.finish()
