@@ -1,4 +1,5 @@
 import CFaultVFS
+import CPageVFS
 import Foundation
 import RoostCore
 import RoostTestSupport
@@ -78,6 +79,23 @@ struct LogCopierTests {
             #expect(try killed.losses == [] && rows(of: killed).count == 20)
         }
     }
+
+    #if os(Linux)
+    @Test("a thread that gives way has a low priority, and one that has a lower one keeps it")
+    func priority() async {
+        let found = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                let process = __priority_which_t(PRIO_PROCESS.rawValue)
+                roost_lower_priority()
+                let first = getpriority(process, 0)
+                _ = setpriority(process, 0, 19)
+                roost_lower_priority()
+                continuation.resume(returning: [first, getpriority(process, 0)])
+            }
+        }
+        #expect(found[0] >= 10 && found[1] == 19)
+    }
+    #endif
 
     @Test("I1 what a reader kept from being copied is copied beside the lane once the reader is gone")
     func readerInTheWay() throws {
