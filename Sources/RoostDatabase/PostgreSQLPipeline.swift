@@ -59,7 +59,7 @@ final class PostgreSQLPipeline {
     func send(_ sql: SQL, isInOperation: Bool, _ receive: ((PostgreSQLResult) -> Void)? = nil) throws {
         if waiting.count >= Limit.waiting { _ = try settle() }
         try values.encode(sql.values)
-        let statement = statement(sql.text)
+        let statement = statement(sql.pieces)
         if statement.state == .new {
             guard PQsendPrepare(handle, statement.name, statement.text, 0, nil) == 1 else { throw lost() }
             statement.state = .sent
@@ -71,10 +71,10 @@ final class PostgreSQLPipeline {
         waiting.append(.statement(isInOperation: isInOperation, receive: receive))
     }
 
-    private func statement(_ text: String) -> PostgreSQLStatement {
-        statements.statement(text) {
+    private func statement(_ pieces: SQL.Pieces) -> PostgreSQLStatement {
+        statements.statement(pieces) {
             statementCount += 1
-            return PostgreSQLStatement(text, name: "s\(statementCount)")
+            return PostgreSQLStatement(pieces.text, name: "s\(statementCount)")
         } ending: {
             unused += $0
         }

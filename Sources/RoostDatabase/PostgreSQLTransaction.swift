@@ -76,7 +76,7 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
         // A statement that returns rows may also write them (RETURNING).
-        let isWriting = !sql.text.hasPrefix("SELECT")
+        let isWriting = !sql.isSelection
         let result = try run(isWriting: isWriting) { try connection.ask(sql, isInOperation: $0) }
         if isWriting { operation?.hasWritten = true }
         try result.each(body)

@@ -8,8 +8,8 @@ import RoostCore
 struct RecentStatements<Statement> {
     /// The most statements of a half.
     let halfMax: Int
-    private var recent: [String: Statement] = [:]
-    private var former: [String: Statement] = [:]
+    private var recent: [SQL.Pieces: Statement] = [:]
+    private var former: [SQL.Pieces: Statement] = [:]
 
     init(halfMax: Int) { self.halfMax = halfMax }
 
@@ -17,15 +17,16 @@ struct RecentStatements<Statement> {
     ///
     /// - Parameter ending: Gets those that nobody has used for so long that they end for it.
     mutating func statement(
-        _ text: String, making make: () throws -> Statement, ending: (Dictionary<String, Statement>.Values) -> Void = { _ in }
+        _ pieces: SQL.Pieces, making make: () throws -> Statement,
+        ending: (Dictionary<SQL.Pieces, Statement>.Values) -> Void = { _ in }
     ) rethrows -> Statement {
-        if let known = recent[text] { return known }
-        let statement = try former.removeValue(forKey: text) ?? make()
+        if let known = recent[pieces] { return known }
+        let statement = try former.removeValue(forKey: pieces) ?? make()
         if recent.count >= halfMax {
             ending(former.values)
             (recent, former) = ([:], recent)
         }
-        recent[text] = statement
+        recent[pieces] = statement
         return statement
     }
 
@@ -46,10 +47,11 @@ final class PreparedStatements: @unchecked Sendable {  // Whoever has the connec
     /// The most statements of a half: the server has some two hundred texts without those of lists.
     static let halfMax = 256
     private var statements = RecentStatements<Statement>(halfMax: halfMax)
+    let texts = BoundTexts()
 
     /// Returns the statement of a text, which is prepared if it isn't yet. Whoever steps through it holds it as long: it can end here meanwhile.
-    func statement(_ text: String, on connection: OpaquePointer?) throws -> Statement {
-        try statements.statement(text, making: { try Self.prepare(text, on: connection) })
+    func statement(_ pieces: RoostCore.SQL.Pieces, on connection: OpaquePointer?) throws -> Statement {
+        try statements.statement(pieces, making: { try Self.prepare(pieces.text, on: connection) })
     }
 
     /// Ends all statements, without which a connection can't be closed.

@@ -119,7 +119,7 @@ final class SQLiteTransaction: WriteTransaction {
 
     func each(_ sql: RoostCore.SQL, _ body: (inout RowReader) throws -> Void) throws {
         // A statement that returns rows may also write (RETURNING).
-        let isWriting = !sql.text.hasPrefix("SELECT")
+        let isWriting = !sql.isSelection
         try prepare(writing: isWriting)
         if isWriting { operation?.hasWritten = true }
         _ = try run(sql, body)
@@ -158,11 +158,13 @@ final class SQLiteTransaction: WriteTransaction {
 
     /// Binds, steps through all rows, and leaves the statement ready for the next use.
     private func run(_ sql: RoostCore.SQL, _ body: (inout RowReader) throws -> Void) throws -> Int {
-        let prepared = try statements.statement(sql.text, on: database.sqliteConnection)
+        let prepared = try statements.statement(sql.pieces, on: database.sqliteConnection)
         let statement = prepared.pointer
+        let textsBefore = statements.texts.end
         defer {
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)
+            statements.texts.removeAll(from: textsBefore)
             withExtendedLifetime(prepared) {}
         }
         for (index, value) in sql.values.enumerated() {
@@ -189,10 +191,14 @@ final class SQLiteTransaction: WriteTransaction {
         case .null: return sqlite3_bind_null(statement, index)
         case .integer(let value): return sqlite3_bind_int64(statement, index, value)
         case .text(var value):
-            // SQLite makes its own copy (SQLITE_TRANSIENT), so that the pointer need not outlive the call.
-            let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
             return value.withUTF8 { bytes in
-                bytes.withMemoryRebound(to: CChar.self) { characters in
+                // SQLite looks at it until it is bound to nothing (SQLITE_STATIC).
+                if let kept = statements.texts.keep(bytes) {
+                    return sqlite3_bind_text(statement, index, kept, Int32(bytes.count), nil)
+                }
+                // SQLite makes its own copy (SQLITE_TRANSIENT), so that the pointer need not outlive the call.
+                let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+                return bytes.withMemoryRebound(to: CChar.self) { characters in
                     guard let start = characters.baseAddress else { return sqlite3_bind_text(statement, index, "", 0, transient) }
                     return sqlite3_bind_text(statement, index, start, Int32(clamping: characters.count), transient)
                 }

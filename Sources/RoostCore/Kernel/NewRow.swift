@@ -26,11 +26,13 @@ public struct NewRow: Sendable {
         fileprivate let columnCount: Int
         /// The statement for one row, with values that are nothing.
         private let single: SQL
+        private let tableText: String
 
         public init(into table: SQL, _ ending: SQL) {
             self.table = table
             self.ending = ending
-            columnCount = table.text.utf8.count { $0 == UInt8(ascii: ",") } + 1
+            tableText = table.text
+            columnCount = tableText.utf8.count { $0 == UInt8(ascii: ",") } + 1
             let nothing = Array(repeating: SQLValue.null, count: columnCount)
             single = "INSERT INTO \(table) VALUES \(rows: [nothing]) \(ending)"
         }
@@ -41,7 +43,7 @@ public struct NewRow: Sendable {
         public convenience init(into table: SQL, unlessTaken key: SQL) { self.init(into: table, "ON CONFLICT (\(key)) DO NOTHING") }
 
         /// Whether rows of both go to one table.
-        public func sharesTable(with other: Kind) -> Bool { table.text == other.table.text }
+        public func sharesTable(with other: Kind) -> Bool { tableText == other.tableText }
 
         fileprivate func inserting(_ values: [SQLValue]) -> SQL { single.with(values) }
     }

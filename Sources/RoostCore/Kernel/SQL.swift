@@ -8,17 +8,24 @@ public import RoostAPI
 ///
 /// No initialiser takes a string that isn't a literal, so that no value can become part of the text.
 public struct SQL: ExpressibleByStringInterpolation, Sendable {
-    /// The text, with `?` for each value.
-    public private(set) var text: String
+    /// What the text is put together from, by which a prepared statement is found.
+    public private(set) var pieces: Pieces
     public private(set) var values: [SQLValue]
 
     public init(stringLiteral value: StaticString) {
-        text = value.description
+        pieces = Pieces()
+        pieces.append(value)
         values = []
     }
 
+    /// The text, with `?` for each value.
+    public var text: String { pieces.text }
+
+    /// Whether the statement only reads. One that writes can return rows, too.
+    public var isSelection: Bool { pieces.begin(with: "SELECT") }
+
     public init(stringInterpolation interpolation: Interpolation) {
-        text = interpolation.text
+        pieces = interpolation.pieces
         values = interpolation.values
     }
 
@@ -30,21 +37,19 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     }
 
     public struct Interpolation: StringInterpolationProtocol {
-        fileprivate var text = ""
+        fileprivate var pieces: Pieces
         fileprivate var values: [SQLValue] = []
 
         public init(literalCapacity: Int, interpolationCount: Int) {
-            text.reserveCapacity(literalCapacity + interpolationCount)
+            pieces = Pieces(capacity: 2 * interpolationCount + 1)
             values.reserveCapacity(interpolationCount)
         }
 
-        public mutating func appendLiteral(_ literal: StaticString) {
-            text += literal.description
-        }
+        public mutating func appendLiteral(_ literal: StaticString) { pieces.append(literal) }
 
         /// A piece of SQL that was itself built from literals: a list of columns, a shared condition.
         public mutating func appendInterpolation(_ fragment: SQL) {
-            text += fragment.text
+            pieces.append(fragment.pieces)
             values += fragment.values
         }
         public mutating func appendInterpolation(_ value: Int64?) { append(value.map(SQLValue.integer)) }
@@ -70,19 +75,19 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
             while count < values.count { count *= 2 }
             var last: SQLValue?
             var iterator = values.makeIterator()
-            for index in 0..<count {
+            for _ in 0..<count {
                 last = iterator.next() ?? last
-                if index > 0 { text += ", " }
-                append(last)
+                self.values.append(last ?? .null)
             }
+            pieces.appendValues(count)
         }
 
         /// The values of several rows, each in parentheses.
         mutating func appendInterpolation(rows: [[SQLValue]]) {
             for (index, row) in rows.enumerated() {
-                text += index == 0 ? "(" : ", ("
+                pieces.append(index == 0 ? "(" : ", (")
                 append(row)
-                text += ")"
+                pieces.append(")")
             }
         }
 
@@ -94,13 +99,74 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         }
 
         private mutating func append(_ values: [SQLValue]) {
-            for index in values.indices { text += index == 0 ? "?" : ", ?" }
+            pieces.appendValues(values.count)
             self.values += values
         }
 
         private mutating func append(_ value: SQLValue?) {
-            text += "?"
+            pieces.appendValues(1)
             values.append(value ?? .null)
+        }
+    }
+
+    /// The literals that the text of a statement is put together from. Their characters are copied together only for a statement that isn't prepared yet: that, and
+    /// hashing them, took as long as some of the statements.
+    ///
+    /// Two are equal that have the same literals, by where these lie in the program. Others can have the same text.
+    public struct Pieces: Hashable, Sendable {
+        private var pieces: [Piece] = []
+        /// A mix of where the literals lie and how many values there are: hashing each piece would take longer.
+        private var mix: UInt = 0
+
+        fileprivate init(capacity: Int = 1) { pieces.reserveCapacity(capacity) }
+
+        fileprivate mutating func append(_ literal: StaticString) {
+            guard literal.utf8CodeUnitCount > 0 else { return }
+            pieces.append(.literal(literal))
+            mix(UInt(bitPattern: literal.utf8Start))
+        }
+        fileprivate mutating func append(_ other: Pieces) {
+            pieces += other.pieces
+            mix(other.mix)
+        }
+        fileprivate mutating func appendValues(_ count: Int) {
+            pieces.append(.values(count))
+            mix(UInt(count))
+        }
+        private mutating func mix(_ part: UInt) { mix = (mix << 7 | mix >> (UInt.bitWidth - 7)) &+ part }
+
+        public static func == (one: Pieces, other: Pieces) -> Bool { one.mix == other.mix && one.pieces == other.pieces }
+
+        public func hash(into hasher: inout Hasher) { hasher.combine(mix) }
+
+        /// The text, with `?` for each value.
+        public var text: String {
+            pieces.reduce(into: "") { text, piece in
+                switch piece {
+                case .literal(let literal): text += literal.description
+                case .values(let count): text += repeatElement("?", count: count).joined(separator: ", ")
+                }
+            }
+        }
+
+        fileprivate func begin(with word: StaticString) -> Bool {
+            guard case .literal(let first)? = pieces.first, first.utf8CodeUnitCount >= word.utf8CodeUnitCount else { return false }
+            return first.withUTF8Buffer { first in word.withUTF8Buffer { first.starts(with: $0) } }
+        }
+
+        private enum Piece: Equatable, Sendable {
+            case literal(StaticString)
+            /// So many values, with commas between.
+            case values(Int)
+
+            static func == (one: Piece, other: Piece) -> Bool {
+                switch (one, other) {
+                case (.literal(let one), .literal(let other)):
+                    one.utf8Start == other.utf8Start && one.utf8CodeUnitCount == other.utf8CodeUnitCount
+                case (.values(let one), .values(let other)): one == other
+                default: false
+                }
+            }
         }
     }
 }

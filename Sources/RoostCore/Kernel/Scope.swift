@@ -64,7 +64,7 @@ public struct Scope: Hashable, Sendable {
     /// without a channel.
     ///
     /// Operations with the same name here run one after another, in the order of arrival.
-    public var orderingChannel: ChannelID? { channels.lazy.map(\.withoutTypes).min() }
+    public var orderingChannel: ChannelID? { channels.lazy.map { $0.withoutTypes }.min() }
 
     public mutating func formUnion(_ other: Scope) {
         channels.formUnion(other.channels)
