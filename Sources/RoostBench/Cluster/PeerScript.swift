@@ -56,7 +56,7 @@ struct PeerScript {
         m.role, m.state, m.joined_at, m.joined_seq, m.read_seq, m.read_count + \
         CASE WHEN h.purged_seq > m.read_seq AND m.state = 'member' THEN (\(purged()) - \(purged(by: "m.user_id"))) ELSE 0 END, \
         m.last_read_at, m.history_floor, m.hidden, m.hidden_count, m.mention_seq, m.mention_message, m.muted_until, m.banned_until, \
-        m.notifications_muted_until, m.user_seq, m.last_sent_seq, m.change_seq FROM channels c JOIN channel_heads h ON h.channel_id = c.channel_id \
+        m.notifications_muted_until, m.user_seq, m.last_sent_seq, m.receipt_seq, m.change_seq FROM channels c JOIN channel_heads h ON h.channel_id = c.channel_id \
         LEFT JOIN members m ON m.channel_id = c.channel_id AND m.user_id = :\(channel) WHERE c.channel_id = :\(channel);
         """
     }

@@ -27,11 +27,13 @@ public struct ChannelCaller: Hashable, Sendable {
 /// The engines' transactions have one each, and call it. It is used by one thread at a time, and ends with the transaction.
 public final class BatchMemory {
     /// A channel as its members have it in common, and those that were looked up.
-    private struct Known {
+    private final class Known {
         var access: ChannelAccess
         var members: [UserID: ChannelAccess.OwnMember] = [:]
 
-        mutating func addMessage(of sender: UserID, count: Int, _ counters: ChannelCounters) {
+        init(_ access: ChannelAccess) { self.access = access }
+
+        func addMessage(of sender: UserID, count: Int, _ counters: ChannelCounters) {
             access.counters = counters
             members[sender]?.addMessage(at: counters.seq, count: count)
         }
@@ -143,8 +145,8 @@ public final class BatchMemory {
     /// Whether a member's row isn't as the database has it.
     fileprivate func isDue(_ user: UserID, in channel: ChannelID) -> Bool { due[channel]?.senders[user] != nil }
 
-    /// Whether what a channel's members have in common needn't be read.
-    fileprivate func isKnown(_ channel: ChannelID) -> Bool { known[channel] != nil }
+    /// Whether messages of a channel were deleted for good; nil if what its members have in common has to be read.
+    fileprivate func hasPurges(_ channel: ChannelID) -> Bool? { known[channel].map { $0.access.purgedSeq > 0 } }
 
     /// A member's channel as it is now; nil if it has to be read.
     fileprivate func access(to channel: ChannelID, of user: UserID) -> ChannelAccess? {
@@ -166,7 +168,7 @@ public final class BatchMemory {
         if known[access.channelId] == nil {
             var common = access
             common.own = nil
-            known[access.channelId] = Known(access: common)
+            known[access.channelId] = Known(common)
         }
         known[access.channelId]?.members[user] = own
     }
@@ -205,12 +207,12 @@ extension Transaction {
     /// - Parameter readMember: Reads the row of one more member of a channel that is known; nil for anybody else.
     func remembered(
         _ channel: ChannelID, of user: UserID, reading read: () throws -> ChannelAccess?,
-        member readMember: () throws -> ChannelAccess.OwnMember?
+        member readMember: (_ hasPurges: Bool) throws -> ChannelAccess.OwnMember?
     ) rethrows -> ChannelAccess? {
         guard let batchMemory else { return try read() }
         if let access = batchMemory.access(to: channel, of: user) { return access }
-        if batchMemory.isKnown(channel), !batchMemory.isDue(user, in: channel),
-            let own = try besideBatchMemory(readMember)
+        if let hasPurges = batchMemory.hasPurges(channel), !batchMemory.isDue(user, in: channel),
+            let own = try besideBatchMemory({ try readMember(hasPurges) })
         {
             batchMemory.keep(own, of: user, in: channel)
             return batchMemory.access(to: channel, of: user)

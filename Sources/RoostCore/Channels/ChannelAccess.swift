@@ -32,6 +32,7 @@ struct ChannelAccess {
     struct StoredMember {
         let row: Membership
         let lastSentSeq: Seq
+        let receiptSeq: Seq
         let changeSeq: Seq
     }
 
@@ -41,6 +42,8 @@ struct ChannelAccess {
         var row: Membership
         /// The seq of the caller's newest own message in the channel; 0 for none.
         var lastSentSeq: Seq
+        /// How far the caller had read for others before they marked something as unread; 0 if they never did.
+        var receiptSeq: Seq
         /// What the role may do.
         var definition: RoleDefinition
         /// The channel's seq at which the visible part of the row last changed.
@@ -111,17 +114,18 @@ extension Transaction {
     private func accessByID(_ channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
         try remembered(channel, of: user) {
             try readAccess(to: channel, of: user)
-        } member: {
-            try readMember(user, of: channel)
+        } member: { hasPurges in
+            try readMember(user, of: channel, hasPurges: hasPurges)
         }
     }
 
     /// Returns a member's row of a channel; nil for anybody else.
-    private func readMember(_ user: UserID, of channel: ChannelID) throws -> ChannelAccess.OwnMember? {
-        let sql: SQL = """
-            SELECT \(ChannelAccess.StoredMember.columns) FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
-            WHERE m.channel_id = \(channel) AND m.user_id = \(user)
-            """
+    ///
+    /// - Parameter hasPurges: Whether messages of the channel were deleted for good. Only with these a read count isn't the member's row alone.
+    private func readMember(_ user: UserID, of channel: ChannelID, hasPurges: Bool) throws -> ChannelAccess.OwnMember? {
+        let columns = hasPurges ? ChannelAccess.StoredMember.columns : ChannelAccess.StoredMember.unpurgedColumns
+        let head: SQL = hasPurges ? "JOIN channel_heads h ON h.channel_id = m.channel_id" : ""
+        let sql: SQL = "SELECT \(columns) FROM members m \(head) WHERE m.channel_id = \(channel) AND m.user_id = \(user)"
         // The memory has the channel's position.
         let found = try first(sql) { try ChannelAccess.StoredMember(of: channel, at: 0, readingIfThere: &$0) }
         guard let stored = found ?? nil, stored.row.state == .member else { return nil }
@@ -287,11 +291,18 @@ extension ChannelAccess.Row {
 extension ChannelAccess.StoredMember {
     /// The columns of ``init(of:at:readingIfThere:)``, which come last in a statement: of `members` as `m`, beside the channel's row of
     /// `channel_heads` as `h`.
-    static let columns: SQL = "\(Membership.columns(of: "m", purgedSeq: "h.purged_seq")), m.last_sent_seq, m.change_seq"
+    static let columns: SQL =
+        "\(Membership.columns(of: "m", purgedSeq: "h.purged_seq")), m.last_sent_seq, m.receipt_seq, m.change_seq"
+
+    /// The same columns of a channel in which no message was deleted for good.
+    static let unpurgedColumns: SQL = """
+        \(Membership.columns(of: "m", readCount: "m.read_count")), m.last_sent_seq, m.receipt_seq, m.change_seq
+        """
 
     /// The same columns where a statement writes the row at the channel's newest seq, after which no message was deleted.
     static let writtenColumns: SQL = """
-        \(Membership.columns(of: "members", readCount: "members.read_count")), members.last_sent_seq, members.change_seq
+        \(Membership.columns(of: "members", readCount: "members.read_count")), members.last_sent_seq, members.receipt_seq,
+        members.change_seq
         """
 
     /// Nil where there is no row.
@@ -299,14 +310,16 @@ extension ChannelAccess.StoredMember {
     /// - Parameter seq: The newest seq of the channel.
     init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
         guard let membership = try Membership(of: channel, at: seq, readingIfThere: &row) else { return nil }
-        self.init(row: membership, lastSentSeq: row.int64(), changeSeq: row.int64())
+        self.init(row: membership, lastSentSeq: row.int64(), receiptSeq: row.int64(), changeSeq: row.int64())
     }
 }
 
 extension ChannelAccess.OwnMember {
     /// A member's row with the definition of its role.
     init(_ stored: ChannelAccess.StoredMember, as definition: RoleDefinition) {
-        self.init(row: stored.row, lastSentSeq: stored.lastSentSeq, definition: definition, changeSeq: stored.changeSeq)
+        self.init(
+            row: stored.row, lastSentSeq: stored.lastSentSeq, receiptSeq: stored.receiptSeq, definition: definition,
+            changeSeq: stored.changeSeq)
     }
 }
 

@@ -12,21 +12,13 @@ extension Transaction {
     /// Writes how far a member has read.
     ///
     /// - Parameter count: The column `read_count`, which isn't the count in the row where messages were deleted for good.
-    /// - Returns: How far they had read for others before they marked something as unread; 0 if they never did. And when they last read something new: what
-    ///   they had read before moves no time that others see.
-    func writeReading(
-        _ row: Membership, count: Int, of user: UserID, in channel: ChannelID
-    ) throws -> (receiptSeq: Seq, lastReadAt: Timestamp?) {
-        try writing(toMember: user, of: channel) {
-            let sql: SQL = """
-                UPDATE members
-                SET read_seq = \(row.readSeq), read_count = \(count), user_seq = \(row.userSeq),
-                    last_read_at = CASE WHEN receipt_seq >= \(row.readSeq) THEN last_read_at ELSE \(row.lastReadAt) END
-                WHERE channel_id = \(channel) AND user_id = \(user)
-                RETURNING receipt_seq, last_read_at
-                """
-            return try first(sql) { ($0.int64(), $0.optionalTimestamp()) } ?? (0, row.lastReadAt)
-        }
+    func writeReading(_ row: Membership, count: Int, of user: UserID, in channel: ChannelID) throws {
+        try write(
+            """
+            UPDATE members
+            SET read_seq = \(row.readSeq), read_count = \(count), user_seq = \(row.userSeq), last_read_at = \(row.lastReadAt)
+            WHERE channel_id = \(channel) AND user_id = \(user)
+            """, toMember: user, of: channel)
     }
 
     /// Writes how far messages have reached a member's devices.

@@ -146,21 +146,22 @@ extension Context {
         var own = try access.requireOwn()
         let userSeq = try advanceStream(of: caller.user)
         let counts = try transaction.readCounts(upTo: target, of: caller.user, in: access)
+        let readBefore = own.row.readSeq
         own.row.readCount = counts.now
         own.row.readSeq = target
-        own.row.lastReadAt = time
         own.row.userSeq = userSeq
         if kind == .readingUnmarked {
             try transaction.keepReceipt(of: caller.user, in: access.channelId)
+            own.receiptSeq = max(own.receiptSeq, readBefore)
             try renewMention(of: &own.row)
             try transaction.writeMention(own, of: caller.user, in: access.channelId)
         }
-        let receiptSeq: Seq
-        (receiptSeq, own.row.lastReadAt) = try transaction.writeReading(
-            own.row, count: counts.stored, of: caller.user, in: access.channelId)
+        // What they had read before moves no time that others see.
+        if target > own.receiptSeq { own.row.lastReadAt = time }
+        try transaction.writeReading(own.row, count: counts.stored, of: caller.user, in: access.channelId)
         access.own = own
         tell(kind, user: caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
-        return (access, receiptSeq)
+        return (access, own.receiptSeq)
     }
 
     /// Returns what the caller, a member, hasn't read.
