@@ -54,6 +54,8 @@ void roost_drop_cache(int descriptor) {
 #endif
 }
 
+void roost_leave_sqlite_uncounted(void) { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 void roost_return_memory(void) {
 #ifdef __GLIBC__
     // glibc raises both by itself once a large block was freed, up to 32 and 64 MB, and then keeps what the next ones might need.

@@ -1,4 +1,5 @@
 import Foundation
+import RoostDatabase
 import RoostServer
 
 /// One call of `roost bench`: where and how long it measures, and where it reports progress.
@@ -16,6 +17,8 @@ package struct BenchRun {
     package init(in directory: String, scale: BenchScale, progress: @escaping (String) -> Void) {
         parent = URL(filePath: directory)
         self.scale = scale
+        // As in a server: the floors are made from the same SQLite.
+        ProcessMemory.leaveSQLiteUncounted()
         self.progress = progress
     }
 

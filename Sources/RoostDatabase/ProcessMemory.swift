@@ -6,6 +6,10 @@ public enum ProcessMemory {
     /// From now on large blocks go back to the system when they are freed, instead of being kept for the next one by each thread.
     public static func returnEarly() { roost_return_memory() }
 
+    /// From now on SQLite doesn't count the memory that it uses, for which it takes a lock that all connections share, twice for each piece. In all of the
+    /// process: `sqlite3_memory_used` is 0 then, and a limit on its memory does nothing. Has no effect once SQLite was used.
+    public static func leaveSQLiteUncounted() { roost_leave_sqlite_uncounted() }
+
     /// Returns free memory to the system now, small blocks too. Takes milliseconds if there is much.
     public static func returnUnused() { roost_trim_memory() }
 

@@ -126,6 +126,9 @@ int roost_write_behind(int descriptor);
 /// nothing.
 void roost_drop_cache(int descriptor);
 
+/// Has SQLite count its memory no more, in all of the process. Does nothing once SQLite was used.
+void roost_leave_sqlite_uncounted(void);
+
 /// Gives large blocks back to the system when they are freed.
 void roost_return_memory(void);
 

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import NIOCore
 import RoostAPI
+import RoostDatabase
 import RoostServer
 import ServiceLifecycle
 import UnixSignals
@@ -24,6 +25,8 @@ struct ServerRun {
         }
         let metrics = PrometheusRegistry()
         MetricsSystem.bootstrap(metrics)
+        // Nobody else uses SQLite in this process, or asks it how much memory it takes.
+        ProcessMemory.leaveSQLiteUncounted()
         let logger = Logger(label: "roost")
         for warning in settings.warnings { logger.warning("\(warning)") }
         let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)

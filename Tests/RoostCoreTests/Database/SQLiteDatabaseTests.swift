@@ -1,3 +1,4 @@
+import CPageVFS
 import Foundation
 import RoostAPI
 import RoostCore
@@ -115,6 +116,49 @@ struct SQLiteDatabaseTests {
             }
             let stored = try database.read { try $0.rows("SELECT value FROM settings ORDER BY name") { $0.string() } }
             #expect(stored == texts)
+        }
+    }
+
+    @Test("X-01 a statement keeps its texts while others run between its rows, and has them whatever their size")
+    func nestedTexts() throws {
+        try inDirectory { directory in
+            let database = try SQLiteDatabase(directory: directory)
+            // Some are longer than all the room that a connection has for texts.
+            let names = (0..<40).map { "row \($0)" + String(repeating: "x", count: $0 * 1000) } + [""]
+            var seen: [String] = []
+            try database.write(lane: 0) { transaction in
+                for name in names { try transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), \(name))") }
+                let (least, value) = ("row", "before")
+                let rows: SQL = "SELECT name, \(value) FROM settings WHERE name >= \(least) AND value = name ORDER BY name"
+                try transaction.each(rows) { row in
+                    let (name, shown) = (row.string(), row.string())
+                    seen.append(name)
+                    #expect(shown == value)
+                    let other = String(repeating: "y", count: seen.count)
+                    let found = try transaction.rows("SELECT value FROM settings WHERE name = \(name) AND \(other) <> \(value)") {
+                        $0.string()
+                    }
+                    #expect(found == [name])
+                }
+                #expect(try transaction.rows("SELECT \("") FROM settings WHERE name = \("")") { $0.string() } == [""])
+            }
+            #expect(seen == names.dropLast().sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
+        }
+    }
+
+    @Test(
+        "A process that has SQLite count no memory before it uses it has none counted, and one that calls later has it counted on")
+    func uncounted() async {
+        for isFirst in [true, false] {
+            await #expect(processExitsWith: .exitCode(isFirst ? 70 : 71)) { [isFirst = isFirst as Bool] in
+                if !isFirst { _ = sqlite3_initialize() }
+                ProcessMemory.leaveSQLiteUncounted()
+                let directory = TemporaryPlace.make()
+                defer { try? FileManager.default.removeItem(at: directory) }
+                let database = try SQLiteDatabase(directory: directory)
+                guard try database.write(lane: 0, { try $0.epoch(orNew: "one") }) == "one" else { exit(1) }
+                exit(sqlite3_memory_used() == 0 ? 70 : 71)
+            }
         }
     }
 
