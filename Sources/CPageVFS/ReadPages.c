@@ -1,24 +1,43 @@
 #include "CPageVFS.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
+#include <unistd.h>
 
-int roost_read_pages(const char *path, int64_t *pages, int64_t *damaged, uint64_t *checksum) {
-    *pages = *damaged = 0;
-    *checksum = 0;
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL) return errno;
-    unsigned char page[ROOST_PAGE_SIZE];
-    size_t count;
-    while ((count = fread(page, 1, sizeof page, file)) > 0) {
-        int64_t number = ++*pages;
-        *checksum = roost_checksum(page, count, *checksum);
+/// Reads as much as there is room for, or what is left of the file. Returns its bytes, or a negative error number.
+static ssize_t read_whole(int descriptor, unsigned char *bytes, size_t room) {
+    size_t count = 0;
+    while (count < room) {
+        ssize_t result = read(descriptor, bytes + count, room - count);
+        if (result == 0) break;
+        if (result > 0) count += (size_t)result;
+        else if (errno != EINTR) return -errno;
+    }
+    return (ssize_t)count;
+}
+
+int roost_read_pages(int descriptor, roost_page_report *report) {
+    unsigned char bytes[ROOST_PAGES_AT_ONCE * ROOST_PAGE_SIZE];
+    ssize_t count = read_whole(descriptor, bytes, sizeof bytes);
+    if (count < 0) return (int)count;
+    for (ssize_t start = 0; start < count; start += ROOST_PAGE_SIZE) {
+        int64_t number = ++report->pages;
+        size_t size = (size_t)(count - start < ROOST_PAGE_SIZE ? count - start : ROOST_PAGE_SIZE);
+        report->checksum = roost_checksum(bytes + start, size, report->checksum);
         // SQLite keeps its locks at this place, and never writes the page there.
         int is_lock_page = (number - 1) == 0x40000000 / ROOST_PAGE_SIZE;
-        int is_intact = count == sizeof page && (is_lock_page || roost_page_is_intact(page, (uint32_t)number));
-        if (!is_intact && *damaged == 0) *damaged = number;
+        int is_intact = size == ROOST_PAGE_SIZE && (is_lock_page || roost_page_is_intact(bytes + start, (uint32_t)number));
+        if (!is_intact && report->first_damaged == 0) report->first_damaged = number;
     }
-    int result = ferror(file) ? EIO : 0;
-    fclose(file);
-    return result;
+    return count == sizeof bytes;
+}
+
+void roost_read_nothing_ahead(int descriptor) {
+#ifdef __linux__
+    posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM);
+#elif defined(F_RDAHEAD)
+    fcntl(descriptor, F_RDAHEAD, 0);
+#else
+    (void)descriptor;
+#endif
 }

@@ -100,13 +100,20 @@ extension SQLiteDatabase {
         if let failure { throw failure }
     }
 
+    /// Leaves the disk to the server's commits for longer than 32 KiB of a copy take to be read: 64 MB a second are read at most.
+    public static func pauseInReading() { Thread.sleep(forTimeInterval: 0.0005) }
+
     /// Reads a copy back, from the disk: every page's checksum, every table and index, and the counters against a recount.
     ///
+    /// - Parameter pause: Called after every 32 KiB that were read: where a server uses the same disk, ``pauseInReading()``. Nil for reading at once.
     /// - Throws: ``DamagedFiles`` if anything doesn't match.
-    public static func verify(copy path: String) throws -> DatabaseCopy {
+    public static func verify(copy path: String, pause: (() -> Void)? = nil) throws -> DatabaseCopy {
         try SQLiteStart.register(base: nil)
         dropCache(of: path)
-        let (pages, checksum) = try readPages(of: path)
+        let found = try PageReading(of: path, pause: pause)
+        if let page = found.firstDamaged {
+            throw DamagedFiles("Page \(page) of \(path) doesn't match its checksum.", canBeAccepted: false)
+        }
         var configuration = Configuration()
         configuration.label = "roost.copy"
         do {
@@ -117,7 +124,7 @@ extension SQLiteDatabase {
                 guard found == "ok" else { throw DamagedFiles("\(path) contradicts itself: \(found ?? "").", canBeAccepted: false) }
                 return try countRows(database, path)
             }
-            return DatabaseCopy(pages: pages, checksum: checksum, rows: rows)
+            return DatabaseCopy(pages: found.pages, checksum: found.checksum, rows: rows)
         } catch let error as DatabaseError {
             throw DamagedFiles("\(path) can't be read: \(error.message ?? "no reason given").", canBeAccepted: false)
         }
@@ -143,18 +150,6 @@ extension SQLiteDatabase {
         Foundation.close(descriptor)
     }
 
-    private static func readPages(of path: String) throws -> (pages: Int64, checksum: String) {
-        var (pages, damaged, sum): (Int64, Int64, UInt64) = (0, 0, 0)
-        let code = roost_read_pages(path, &pages, &damaged, &sum)
-        guard code == 0 else {
-            throw DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal)
-        }
-        guard damaged == 0 else {
-            throw DamagedFiles("Page \(damaged) of \(path) doesn't match its checksum.", canBeAccepted: false)
-        }
-        return (pages, String(sum, radix: 16))
-    }
-
     private static func countRows(_ database: GRDB.Database, _ path: String) throws -> [String: Int64] {
         let tables = try String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         var rows: [String: Int64] = [:]
@@ -169,12 +164,8 @@ extension SQLiteDatabase {
     ///
     /// - Returns: How many there are, and the first damaged one.
     public static func examinePages(of path: String) throws -> (pages: Int64, damaged: Int64?) {
-        var (pages, damaged, sum): (Int64, Int64, UInt64) = (0, 0, 0)
-        let code = roost_read_pages(path, &pages, &damaged, &sum)
-        guard code == 0 else {
-            throw DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal)
-        }
-        return (pages, damaged == 0 ? nil : damaged)
+        let found = try PageReading(of: path)
+        return (found.pages, found.firstDamaged)
     }
 }
 

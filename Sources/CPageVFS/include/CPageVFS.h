@@ -92,10 +92,25 @@ typedef struct {
 /// - Returns: 0, or an error number.
 int roost_examine_log(const char *path, roost_log_report *report);
 
-/// Reads a database file past SQLite: how many pages it has, the first that doesn't match its checksum or 0, and a checksum over all.
+/// What a database file holds, read past SQLite.
+typedef struct {
+    int64_t pages;
+    /// The first that doesn't match its checksum; 0 for none.
+    int64_t first_damaged;
+    /// Over all of them.
+    uint64_t checksum;
+} roost_page_report;
+
+/// How many pages are read at once: 32 KiB.
+#define ROOST_PAGES_AT_ONCE 8
+
+/// Reads the next pages of a database file.
 ///
-/// - Returns: 0, or an error number.
-int roost_read_pages(const char *path, int64_t *pages, int64_t *damaged, uint64_t *checksum);
+/// - Returns: 1, 0 at the end of the file, or a negative error number.
+int roost_read_pages(int descriptor, roost_page_report *report);
+
+/// Has the system read of a file what is asked for, and nothing that may be asked for next.
+void roost_read_nothing_ahead(int descriptor);
 
 /// A counting semaphore, which begins at 0, and whose times don't follow the machine's clock when that is set.
 typedef struct roost_semaphore roost_semaphore;

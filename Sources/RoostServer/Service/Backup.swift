@@ -113,7 +113,8 @@ public struct Backup: Codable, Sendable {
             let file = partial.appending(path: databaseName).path
             try database.copy(to: file)
             try SQLiteDatabase.seal(copy: file)
-            let copy = try verify(copy: file, "The copy is removed: look at the disk, and make another.")
+            let copy = try verify(
+                copy: file, "The copy is removed: look at the disk, and make another.", pause: SQLiteDatabase.pauseInReading)
             var keys = KeyRing.none
             if manager.fileExists(atPath: data.appending(path: keysName).path) { keys = withSecret ? .included : .separate }
             let hasSettings = manager.fileExists(atPath: data.appending(path: settingsName).path)
@@ -150,10 +151,12 @@ public struct Backup: Codable, Sendable {
 
     /// Reads a copy of the database back.
     ///
-    /// - Parameter advice: What to do if it isn't intact, as sentences.
-    private static func verify(copy path: String, _ advice: String) throws -> DatabaseCopy {
+    /// - Parameters:
+    ///   - advice: What to do if it isn't intact, as sentences.
+    ///   - pause: Called now and then, see ``SQLiteDatabase/verify(copy:pause:)``.
+    private static func verify(copy path: String, _ advice: String, pause: (() -> Void)? = nil) throws -> DatabaseCopy {
         do {
-            return try SQLiteDatabase.verify(copy: path)
+            return try SQLiteDatabase.verify(copy: path, pause: pause)
         } catch let damaged as DamagedFiles {
             throw Unusable("\(damaged.found) \(advice)")
         }

@@ -33,4 +33,30 @@ struct CopyTests {
         // The server goes on.
         try insert("after")
     }
+
+    @Test("I24 a copy is read back with a pause after every 32 KiB, and says the same as one that is read at once")
+    func pauses() throws {
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let database = try SQLiteDatabase(directory: directory)
+        let value = String(repeating: "x", count: 500_000)
+        try database.write(lane: 0) { _ = try $0.execute("INSERT INTO settings (name, value) VALUES ('large', \(value))") }
+        let path = directory.appending(path: "copy").path
+        try database.copy(to: path)
+        try SQLiteDatabase.seal(copy: path)
+        var pauses: Int64 = 0
+        let copy = try SQLiteDatabase.verify(copy: path) { pauses += 1 }
+        #expect(copy.pages > 120 && pauses == copy.pages / 8)
+        #expect(try SQLiteDatabase.verify(copy: path) == copy)
+        // Whatever the last read is of.
+        let size = try #require(FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64)
+        #expect(size == copy.pages * 4096)
+        for cut in [1, 4096, 40_000] as [Int64] {
+            let cutPath = directory.appending(path: "cut").path
+            try Data(contentsOf: URL(filePath: path)).prefix(Int(size - cut)).write(to: URL(filePath: cutPath))
+            let found = try SQLiteDatabase.examinePages(of: cutPath)
+            #expect(found.pages == (size - cut + 4095) / 4096)
+            #expect((found.damaged == nil) == (cut == 4096), "\(cut)")
+        }
+    }
 }

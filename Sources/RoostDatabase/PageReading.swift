@@ -1,0 +1,32 @@
+import CPageVFS
+import Foundation
+
+/// All pages of a database file, read past SQLite and compared with their checksums.
+struct PageReading {
+    let pages: Int64
+    let firstDamaged: Int64?
+    /// 64 bits over all pages, in hexadecimal.
+    let checksum: String
+
+    /// - Parameter pause: Called after every 32 KiB. With it nothing is read ahead, so that whoever waits for the same disk waits for that much at most.
+    /// - Throws: ``DatabaseFailure`` if the file can't be read.
+    init(of path: String, pause: (() -> Void)? = nil) throws {
+        func failure(_ code: Int32) -> DatabaseFailure {
+            DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal)
+        }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure(errno) }
+        defer { close(descriptor) }
+        if pause != nil { roost_read_nothing_ahead(descriptor) }
+        var report = roost_page_report()
+        var result: Int32
+        repeat {
+            result = roost_read_pages(descriptor, &report)
+            if result == 1 { pause?() }
+        } while result == 1
+        guard result == 0 else { throw failure(-result) }
+        pages = report.pages
+        firstDamaged = report.first_damaged == 0 ? nil : report.first_damaged
+        checksum = String(report.checksum, radix: 16)
+    }
+}
