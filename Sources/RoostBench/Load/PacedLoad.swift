@@ -11,7 +11,7 @@ struct PacedLoad {
 
     /// A channel for each of the loop's sockets, to which it sends and whose newest page it reads.
     let channels: [String]
-    let sendsPerSecond: Int
+    var sendsPerSecond: Int
     let pagesPerSecond: Int
     /// Whether calls may be refused, and are counted. Otherwise one ends the benchmark: a server that refuses has less to do, and answers the rest sooner.
     var takesRefusals = false
