@@ -138,7 +138,7 @@ let package = Package(
         .executableTarget(
             name: "RoostCommand",
             dependencies: [
-                "RoostAPI", "RoostDatabase", "RoostServer", "RoostBench", "Roost",
+                "RoostAPI", "RoostServer", "RoostBench", "Roost",
                 server("ArgumentParser", "swift-argument-parser"),
                 server("Configuration", "swift-configuration"),
                 server("CoreMetrics", "swift-metrics"),

@@ -2,7 +2,7 @@
 ///
 /// Statements end in the reverse order of their beginnings, and so do their texts. A text for which there is no room is SQLite's to copy.
 final class BoundTexts {
-    /// Room for those of a batch's largest statements but for messages of several thousand bytes.
+    /// Enough for the texts of a statement, unless a message has many thousand bytes.
     private static let capacity = 16 << 10
     private let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 1)
     private(set) var end = 0

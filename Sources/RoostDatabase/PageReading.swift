@@ -8,9 +8,10 @@ struct PageReading {
     /// 64 bits over all pages, in hexadecimal.
     let checksum: String
 
-    /// - Parameter pause: Called after every 32 KiB. With it nothing is read ahead, so that whoever waits for the same disk waits for that much at most.
+    /// - Parameter pause: Called after every 32 KiB, with the time that these took. With it nothing is read ahead, so that whoever waits for the same disk waits
+    ///   for that much at most.
     /// - Throws: ``DatabaseFailure`` if the file can't be read.
-    init(of path: String, pause: (() -> Void)? = nil) throws {
+    init(of path: String, pause: ((Duration) -> Void)? = nil) throws {
         func failure(_ code: Int32) -> DatabaseFailure {
             DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal)
         }
@@ -19,10 +20,10 @@ struct PageReading {
         defer { close(descriptor) }
         if pause != nil { roost_read_nothing_ahead(descriptor) }
         var report = roost_page_report()
-        var result: Int32
+        var result: Int32 = 0
         repeat {
-            result = roost_read_pages(descriptor, &report)
-            if result == 1 { pause?() }
+            let time = ContinuousClock().measure { result = roost_read_pages(descriptor, &report) }
+            if result == 1 { pause?(time) }
         } while result == 1
         guard result == 0 else { throw failure(-result) }
         pages = report.pages

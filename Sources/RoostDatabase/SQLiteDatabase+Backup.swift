@@ -100,14 +100,20 @@ extension SQLiteDatabase {
         if let failure { throw failure }
     }
 
-    /// Leaves the disk to the server's commits for longer than 32 KiB of a copy take to be read: 64 MB a second are read at most.
-    public static func pauseInReading() { Thread.sleep(forTimeInterval: 0.0005) }
+    /// Leaves the disk to the server's commits after a part of a copy was read: for half a millisecond, with which 64 MB a second are read at most, and for as long
+    /// as the reading took.
+    public static func pauseInReading(after reading: Duration) {
+        Thread.sleep(forTimeInterval: max(0.0005, reading / .seconds(1)))
+    }
 
     /// Reads a copy back, from the disk: every page's checksum, every table and index, and the counters against a recount.
     ///
-    /// - Parameter pause: Called after every 32 KiB that were read: where a server uses the same disk, ``pauseInReading()``. Nil for reading at once.
+    /// Pages that the system hasn't in memory any more once all were read are read again, for the tables and indexes, without pauses.
+    ///
+    /// - Parameter pause: Called after every 32 KiB that were read, with the time it took: where a server uses the same disk, ``pauseInReading(after:)``. Nil for
+    ///   reading at once.
     /// - Throws: ``DamagedFiles`` if anything doesn't match.
-    public static func verify(copy path: String, pause: (() -> Void)? = nil) throws -> DatabaseCopy {
+    public static func verify(copy path: String, pause: ((Duration) -> Void)? = nil) throws -> DatabaseCopy {
         try SQLiteStart.register(base: nil)
         dropCache(of: path)
         let found = try PageReading(of: path, pause: pause)

@@ -100,6 +100,9 @@ struct HostileBenchmark: Benchmark {
         filling.sendsPerSecond = scale.pick(2000, quick: 2000, smoke: 100)
         var warm = PacedLoad.Result()
         try filling.run(loop, into: &warm, seconds: scale.pick(8, quick: 8, smoke: 0.2))
+        guard warm.refused == 0 else {
+            throw BenchFailure("the page cache isn't full: \(warm.refused) calls were refused before the attack")
+        }
 
         var result = Attacked()
         try load.run(loop, into: &result.without, seconds: scale.pick(20, quick: 5, smoke: 0.3))

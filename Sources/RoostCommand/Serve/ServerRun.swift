@@ -3,7 +3,6 @@ import Foundation
 import Logging
 import NIOCore
 import RoostAPI
-import RoostDatabase
 import RoostServer
 import ServiceLifecycle
 import UnixSignals
@@ -25,8 +24,8 @@ struct ServerRun {
         }
         let metrics = PrometheusRegistry()
         MetricsSystem.bootstrap(metrics)
-        // Nobody else uses SQLite in this process, or asks it how much memory it takes.
-        ProcessMemory.leaveSQLiteUncounted()
+        // Nobody asks SQLite how much memory it takes in this process.
+        RoostServer.leaveSQLiteUncounted()
         let logger = Logger(label: "roost")
         for warning in settings.warnings { logger.warning("\(warning)") }
         let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)

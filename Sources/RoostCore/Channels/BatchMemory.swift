@@ -224,17 +224,12 @@ extension Transaction {
 
     /// Writes a member's own row, which is read anew when it is needed again.
     func write(_ sql: SQL, toMember user: UserID, of channel: ChannelID) throws {
-        try writing(toMember: user, of: channel) { try perform(sql) }
-    }
-
-    /// Writes a member's own row by a body that returns something of it.
-    func writing<Result>(toMember user: UserID, of channel: ChannelID, _ body: () throws -> Result) rethrows -> Result {
-        guard let batchMemory else { return try body() }
+        guard let batchMemory else { return try perform(sql) }
         defer { batchMemory.keep(nil, of: user, in: channel) }
-        guard batchMemory.isDue(user, in: channel) else { return try besideBatchMemory(body) }
+        guard batchMemory.isDue(user, in: channel) else { return try besideBatchMemory { try perform(sql) } }
         batchMemory.isKeeping = true
         defer { batchMemory.isKeeping = false }
-        return try body()
+        try perform(sql)
     }
 
     /// Writes columns of a member's row that sending doesn't move.

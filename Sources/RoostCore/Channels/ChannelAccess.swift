@@ -121,7 +121,7 @@ extension Transaction {
 
     /// Returns a member's row of a channel; nil for anybody else.
     ///
-    /// - Parameter hasPurges: Whether messages of the channel were deleted for good. Only with these a read count isn't the member's row alone.
+    /// - Parameter hasPurges: Whether messages of the channel were deleted for good. Only then does a read count depend on more than the member's row.
     private func readMember(_ user: UserID, of channel: ChannelID, hasPurges: Bool) throws -> ChannelAccess.OwnMember? {
         let columns = hasPurges ? ChannelAccess.StoredMember.columns : ChannelAccess.StoredMember.unpurgedColumns
         let head: SQL = hasPurges ? "JOIN channel_heads h ON h.channel_id = m.channel_id" : ""

@@ -51,7 +51,7 @@ extension Context {
             (own.row.readSeq, own.row.readCount) = (target, counts.now)
             storedCount = counts.stored
             // What was read, and marked as unread since, is nothing new to the others.
-            isNews = try target > transaction.receiptSeq(of: caller.user, in: access.channelId)
+            isNews = target > own.receiptSeq
             if isNews { own.row.lastReadAt = now }
         }
         try renewMention(of: &own.row)

@@ -112,7 +112,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     /// The literals that the text of a statement is put together from. Their characters are copied together only for a statement that isn't prepared yet: that, and
     /// hashing them, took as long as some of the statements.
     ///
-    /// Two are equal that have the same literals, by where these lie in the program. Others can have the same text.
+    /// Equal ones have the same text. Two that have it can differ: by where their literals lie in the program, or by how they were put together.
     public struct Pieces: Hashable, Sendable {
         private var pieces: [Piece] = []
         /// A mix of where the literals lie and how many values there are: hashing each piece would take longer.

@@ -44,13 +44,6 @@ extension Transaction {
             """, toMember: user, of: channel)
     }
 
-    /// Returns how far a member had read for others before they marked something as unread; 0 if they never did.
-    func receiptSeq(of user: UserID, in channel: ChannelID) throws -> Seq {
-        try besideBatchMemory {
-            try first("SELECT receipt_seq FROM members WHERE channel_id = \(channel) AND user_id = \(user)") { $0.int64() } ?? 0
-        }
-    }
-
     /// Returns up to where messages were hidden from a member when they joined; nil if that was before it was kept.
     func joinedFloor(of user: UserID, in channel: ChannelID) throws -> Seq? {
         try besideBatchMemory {

@@ -21,21 +21,13 @@ extension MarkRead {
     ///   have reached this node.
     package func handleWhileReading(in context: inout Context) throws {
         let access = try context.require(.readingMark, in: channel)
-        guard try !context.transaction.hasMarkedUnread(context.caller.user, in: access.channelId) else {
+        let own = try access.requireOwn()
+        // Whoever begins to read has read everything: only a mark as unread leaves the position below where it was.
+        guard own.receiptSeq <= own.row.readSeq else {
             throw RoostError(
                 .notPermitted, "Messages of this channel were marked as unread: nobody reads it any more.", field: "channel")
         }
         _ = try handle(in: &context)
-    }
-}
-
-extension Transaction {
-    /// Whether a member's position is below where it was: whoever begins to read has read everything.
-    fileprivate func hasMarkedUnread(_ user: UserID, in channel: ChannelID) throws -> Bool {
-        let sql: SQL = """
-            SELECT 1 FROM members WHERE channel_id = \(channel) AND user_id = \(user) AND receipt_seq > read_seq
-            """
-        return try besideBatchMemory { try first(sql) { _ in true } } ?? false
     }
 }
 

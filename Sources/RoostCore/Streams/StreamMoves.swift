@@ -12,9 +12,9 @@ extension Context {
     package func advanceStream(of user: UserID) throws -> Seq {
         guard scope.findsUsers || scope.users.contains(user) else { throw OutsideScope(stream: .user(user)) }
         return try transaction.besideBatchMemory {
-            guard let held = transaction.heldStreams else { return try transaction.advanceOnlyWriter(of: user) }
+            guard transaction.dialect.rowLock != nil else { return try transaction.advanceAsOnlyWriter(of: user) }
             let seq = try transaction.advanceAmongWriters(of: user)
-            if !held.contains(.user(user)) {
+            if let held = transaction.heldStreams, !held.contains(.user(user)) {
                 // The first seq is that of a head which this transaction makes.
                 if seq > 1, scope.users.contains(user) { throw StreamMadeMeanwhile(stream: .user(user)) }
                 held.insert(.user(user))
@@ -111,7 +111,7 @@ extension Context {
 extension Transaction {
     /// Takes the next seq of a user's own stream, where nobody else writes meanwhile. Two statements cost less than one that returns something: SQLite makes a
     /// table for what a statement returns.
-    fileprivate func advanceOnlyWriter(of user: UserID) throws -> Seq {
+    fileprivate func advanceAsOnlyWriter(of user: UserID) throws -> Seq {
         let seq = try streamHead(of: user) + 1
         try perform(
             """

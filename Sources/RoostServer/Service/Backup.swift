@@ -154,7 +154,7 @@ public struct Backup: Codable, Sendable {
     /// - Parameters:
     ///   - advice: What to do if it isn't intact, as sentences.
     ///   - pause: Called now and then, see ``SQLiteDatabase/verify(copy:pause:)``.
-    private static func verify(copy path: String, _ advice: String, pause: (() -> Void)? = nil) throws -> DatabaseCopy {
+    private static func verify(copy path: String, _ advice: String, pause: ((Duration) -> Void)? = nil) throws -> DatabaseCopy {
         do {
             return try SQLiteDatabase.verify(copy: path, pause: pause)
         } catch let damaged as DamagedFiles {

@@ -207,6 +207,9 @@ public struct RoostServer: Service {
             services: services, logger: logger)
     }
 
+    /// Has SQLite count its memory no more, in all of the process (``ProcessMemory/leaveSQLiteUncounted()``): for the program, before it makes a server.
+    package static func leaveSQLiteUncounted() { ProcessMemory.leaveSQLiteUncounted() }
+
     /// How long the disk may take during shutdown, to finish accepted operations and write the log into the database.
     static let closingTimeMax = Duration.seconds(5)
     /// How much of it is kept for the log.

@@ -45,7 +45,7 @@ struct CopyTests {
         try database.copy(to: path)
         try SQLiteDatabase.seal(copy: path)
         var pauses: Int64 = 0
-        let copy = try SQLiteDatabase.verify(copy: path) { pauses += 1 }
+        let copy = try SQLiteDatabase.verify(copy: path) { _ in pauses += 1 }
         #expect(copy.pages > 120 && pauses == copy.pages / 8)
         #expect(try SQLiteDatabase.verify(copy: path) == copy)
         // Whatever the last read is of.

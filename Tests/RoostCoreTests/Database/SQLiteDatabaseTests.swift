@@ -146,6 +146,30 @@ struct SQLiteDatabaseTests {
         }
     }
 
+    @Test("A statement goes on that more others have followed between its rows than a connection keeps")
+    func displacedStatement() throws {
+        try inDirectory { directory in
+            let database = try SQLiteDatabase(directory: directory)
+            let names = ["a", "b", "c"]
+            var seen: [String] = []
+            try database.write(lane: 0) { transaction in
+                for name in names { try transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), 'row')") }
+                try transaction.each("SELECT name FROM settings WHERE value = \("row") ORDER BY name") { row in
+                    seen.append(row.string())
+                    // Each has another text.
+                    for number in 0..<1024 {
+                        let text = (0..<10).reduce("SELECT 1 FROM settings WHERE 1 = 1") { (text: SQL, bit) -> SQL in
+                            number >> bit & 1 == 1 ? "\(text) AND 1 = 1" : "\(text) AND 2 = 2"
+                        }
+                        let found = try transaction.first("\(text) LIMIT 1") { $0.int() }
+                        #expect(found == 1)
+                    }
+                }
+            }
+            #expect(seen == names)
+        }
+    }
+
     @Test(
         "A process that has SQLite count no memory before it uses it has none counted, and one that calls later has it counted on")
     func uncounted() async {
