@@ -34,7 +34,7 @@ import Testing
         var received = ByteBuffer()
         var isSocket = false
         var frames: [ServerFrame] = []
-        while var bytes = await connection.receive() {
+        while var bytes = await connection.receive(within: .seconds(60)) {
             received.writeBuffer(&bytes)
             if !isSocket {
                 guard let end = Data(received.readableBytesView).range(of: Data("\r\n\r\n".utf8)) else { continue }
