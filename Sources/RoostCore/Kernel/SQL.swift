@@ -22,7 +22,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     public var text: String { pieces.text }
 
     /// Whether the statement only reads. One that writes can return rows, too.
-    public var isSelection: Bool { pieces.begin(with: "SELECT") }
+    public var isSelection: Bool { pieces.begins(with: "SELECT") }
 
     public init(stringInterpolation interpolation: Interpolation) {
         pieces = interpolation.pieces
@@ -149,7 +149,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
             }
         }
 
-        fileprivate func begin(with word: StaticString) -> Bool {
+        fileprivate func begins(with word: StaticString) -> Bool {
             guard case .literal(let first)? = pieces.first, first.utf8CodeUnitCount >= word.utf8CodeUnitCount else { return false }
             return first.withUTF8Buffer { first in word.withUTF8Buffer { first.starts(with: $0) } }
         }
