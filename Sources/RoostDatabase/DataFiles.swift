@@ -178,7 +178,7 @@ struct DatabaseHeader: Equatable {
     let pageCount: Int64
     /// `user_version`: completed checkpoints.
     let generation: UInt32
-    /// `application_id`: the server whose file it is, 0 for one of version 0.1.
+    /// `application_id`: the server whose file it is, 0 for one that was made before pages had checksums.
     let applicationID: Int32
 
     /// Nil if the file is shorter than a header.

@@ -57,7 +57,7 @@ struct FileChecks {
         case true?: damage()
         case false?:
             Finding(
-                "page checksums", .warn, "the database has none, as those of version 0.1: damage in it would be served",
+                "page checksums", .warn, "the database was made before pages had them: damage in it would be served",
                 advice: "Start the server: it adds them")
         }
     }

@@ -2,7 +2,8 @@ import ArgumentParser
 
 /// The flags of every setting. They are read as text: whatever a value's source, it is checked in one place.
 struct SettingFlags: ParsableArguments {
-    @Option(help: "A JSON file with settings; DATA/roost.json when it is there.") var config: String?
+    @Option(help: "A JSON file with settings. Default: DATA/roost.json if it is there. Environment: ROOST_CONFIG.")
+    var config: String?
     @Option(help: Setting.data.flagHelp) var data: String?
     @Option(help: Setting.database.flagHelp) var database: String?
     @Option(help: Setting.bus.flagHelp) var bus: String?

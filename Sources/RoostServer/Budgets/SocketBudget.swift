@@ -38,7 +38,8 @@ struct SocketBudget {
     private(set) var unwrittenEventBytes = 0
     /// Whether the client leaves what was sent unread.
     private(set) var isUnread = false
-    /// Signals that wait for the client to read. They are few, and never close a socket.
+    /// Signals that wait for the client to read. They are few. If the words for those that were lost become too many, the socket is closed:
+    /// ``SignalQueue/isOverfull``.
     private var signalBytes = 0
     private var publishedBytes = 0
 
