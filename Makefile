@@ -18,7 +18,7 @@ lint:
 	swift format lint --strict -r Sources Tests Examples Package.swift
 
 format:
-	swift format --in-place -r Sources Tests Package.swift
+	swift format --in-place -r Sources Tests Examples Package.swift
 
 # Each figure stands beside the floor that this machine sets. docs/performance.md says how they are measured, and gets the table.
 # PARTS="send fanout" measures these only; RUNS=1 takes a third of the time.
