@@ -27,6 +27,15 @@ struct ProtocolTableTests {
         cell.matches(of: /[0-9][0-9,]*/).compactMap { Int($0.0.filter { $0 != "," }) }
     }
 
+    /// Returns a sentence for each name that a document leaves out, has made up, or has twice.
+    private static func differences(of documented: [String], from names: some Sequence<String>) -> [String] {
+        let (found, names) = (Set(documented), Set(names))
+        let missing = names.subtracting(found).sorted().map { "\($0) is missing" }
+        let unknown = found.subtracting(names).sorted().map { "\($0) doesn't exist" }
+        let twice = found.filter { name in documented.count { $0 == name } > 1 }.sorted().map { "\($0) is there twice" }
+        return missing + unknown + twice
+    }
+
     // MARK: Limits
 
     /// The numbers of rows that have no name in `config.get`, or one of its options.
@@ -133,9 +142,11 @@ struct ProtocolTableTests {
 
     // MARK: The log
 
-    @Test("each line of the log that docs/operations/monitoring.md lists is one that the server writes")
-    func log() throws {
-        let rows = try Self.rows(of: "docs/operations/monitoring.md", in: "The log", headed: "| line | level |")
+    @Test(
+        "each line of the log that a page lists is one that the server writes",
+        arguments: [("docs/operations/monitoring.md", "The log"), ("docs/operations/cluster.md", "What to watch")])
+    func log(page: String, section: String) throws {
+        let rows = try Self.rows(of: page, in: section, headed: "| line | level |")
         let sources = SourceFile.sources.filter { ["RoostServer", "RoostCommand"].contains($0.target) }.map(\.text)
         let missing = rows.flatMap { Self.words(in: $0[0]) }.filter { line in
             // Dots stand for what differs, and a line can have a number before its end.
@@ -143,5 +154,44 @@ struct ProtocolTableTests {
             return parts.contains { part in !part.isEmpty && !sources.contains { $0.contains(part) } }
         }
         #expect(missing == [])
+    }
+
+    // MARK: roost doctor
+
+    @Test("docs/operations/monitoring.md has a row for every check of roost doctor that can find something wrong")
+    func checks() throws {
+        let rows = try Self.rows(of: "docs/operations/monitoring.md", in: "roost doctor", headed: "| check |")
+        let text = SourceFile.sources.filter { $0.path.hasPrefix("Sources/RoostCommand/Doctor/") }.map(\.text).joined()
+        let named = text.matches(of: /Finding\(\s*"([^"]+)",\s*\.(?:warn|fail)/).map { String($0.1) }
+        // The name of a check with several findings may stand before them.
+        let constants = text.matches(of: /let check = "([^"]+)"/).map { String($0.1) }
+        #expect(named.count > 20 && !constants.isEmpty)
+        #expect(Self.differences(of: rows.flatMap { Self.words(in: $0[0]) }, from: named + constants) == [])
+    }
+
+    // MARK: Tables and folders
+
+    @Test(
+        "the tables of ARCHITECTURE.md, and those that docs/operations/cluster.md divides, are all that there are",
+        arguments: [
+            ("ARCHITECTURE.md", "The tables", "| table |"),
+            ("docs/operations/cluster.md", "Spreading the tables further", "| tables |"),
+        ])
+    func tables(page: String, section: String, head: String) throws {
+        let rows = try Self.rows(of: page, in: section, headed: head)
+        #expect(Self.differences(of: rows.flatMap { Self.words(in: $0[0]) }, from: MapTests.server.owners.keys) == [])
+    }
+
+    @Test("ARCHITECTURE.md has a row for every folder of a feature, and names every folder of the server")
+    func folders() throws {
+        let page = "ARCHITECTURE.md"
+        let rows = try Self.rows(of: page, in: "The map", headed: "| feature folder |")
+        let features = SourceFile.sources.compactMap(\.folders.first).filter { MapTests.features.contains($0) }
+        #expect(Self.differences(of: rows.flatMap { Self.words(in: $0[0]) }, from: features) == [])
+
+        let text = try String(contentsOf: SourceFile.root.appending(path: page), encoding: .utf8)
+        let paragraph = try #require(text.components(separatedBy: "\n\n").first { $0.hasPrefix("`RoostServer` has folders") })
+        let jobs = Set(SourceFile.sources.filter { $0.target == "RoostServer" }.compactMap(\.folders.first))
+        #expect(jobs.filter { !paragraph.contains("`\($0)`") }.sorted() == [])
     }
 }

@@ -45,4 +45,13 @@ import Testing
         let changed = fields(of: given.server).filter { standard[$0.key] != $0.value }
         #expect(changed.count == 1, "\(changed.keys.sorted())")
     }
+
+    @Test("every setting is named in a page, as its flag")
+    func isInPages() {
+        // The benchmark has options of its own.
+        let pages = DocumentPage.all.filter { $0.path != "docs/performance.md" }
+        let words = Set(pages.flatMap { page in page.text.split { $0 != "-" && !$0.isLetter }.map(String.init) })
+        #expect(words.count > 1000)
+        #expect(Setting.all.map(\.name).filter { !words.contains("--\($0)") } == [])
+    }
 }
