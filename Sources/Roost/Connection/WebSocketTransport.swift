@@ -80,7 +80,8 @@ public struct WebSocketTransport: Transport {
         // A proxy that hasn't got a server to pass a connection on to, say.
         case NIOSSLError.uncleanShutdown:
             return reason(ofEnd: error)
-        case is NIOSSLError, is BoringSSLError:
+        // The extra ones are of the same library: a certificate for another host is one of them.
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             return WaitingReason(.certificate, "no secure connection to \(host) can be made: \(error)")
         default:
             return WaitingReason(.network, "\(error)")
