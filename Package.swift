@@ -166,6 +166,7 @@ let package = Package(
                 "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer",
                 server("ServiceLifecycle", "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ] + sockets,
             path: "Tests/RoostTestSupport",
             swiftSettings: optimised
@@ -227,7 +228,8 @@ let package = Package(
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
-                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "RoostTestSupport", "RoostFuzzing",
+                "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "RoostCommand", "Roost", "RoostTestSupport",
+                "RoostFuzzing",
                 server("CoreMetrics", "swift-metrics"),
                 server("Crypto", "swift-crypto"), server("JWTKit", "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),

@@ -78,6 +78,17 @@ import Testing
             "can be made: it doesn't speak TLS", from: "roost",
             ["chat", "team", "--as", "ann", "--plain", "--token", "t", "--url", "https://127.0.0.1:\(server.port)"])
         #expect(chat)
+
+        let proxy = try await TLSProxy.start(.localhost, target: server.port)
+        let address = "https://localhost:\(proxy.port)"
+        let untrusted = try await CommandRun.roost(arguments: ["messages", "list", "team", "--token", "t", "--url", address])
+        let reason = "its certificate isn't one that this machine trusts"
+        #expect(untrusted.errors == "Error: No secure connection to \(address) can be made: \(reason).\n")
+        let untrustedChat = try await CommandRun.hasError(
+            reason, from: "roost", ["chat", "team", "--as", "ann", "--plain", "--token", "t", "--url", address])
+        #expect(untrustedChat)
+        #expect(try await proxy.receivedSizeBytes() == 0)
+        await proxy.stop()
         try await server.stop()
     }
 }

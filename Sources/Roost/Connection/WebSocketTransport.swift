@@ -25,9 +25,18 @@ public struct WebSocketTransport: Transport {
     }
 
     private let configuration: Configuration
+    private let trustedCertificates: [NIOSSLCertificate]
 
     /// A transport with these limits.
-    public init(configuration: Configuration = Configuration()) { self.configuration = configuration }
+    public init(configuration: Configuration = Configuration()) { self.init(configuration: configuration, trusting: []) }
+
+    /// A transport for tests with a server of their own. Every check stays.
+    ///
+    /// - Parameter certificates: Trusted in addition to the machine's.
+    init(configuration: Configuration = Configuration(), trusting certificates: [NIOSSLCertificate]) {
+        self.configuration = configuration
+        trustedCertificates = certificates
+    }
 
     public func run(
         url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
@@ -104,7 +113,7 @@ public struct WebSocketTransport: Transport {
     private typealias FrameChannel = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
 
     private func connect(to address: Address) async throws -> FrameChannel {
-        let context = address.isSecure ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
+        let context = address.isSecure ? try NIOSSLContext(configuration: tlsConfiguration) : nil
         let timeout = TimeAmount(configuration.connectTimeout)
         let frameSizeMax = configuration.messageSizeBytesMax
         let made = NIOLockedValueBox<(any NIOCore.Channel)?>(nil)
@@ -134,6 +143,13 @@ public struct WebSocketTransport: Transport {
             made.withLockedValue { $0 }?.close(promise: nil)
             throw error
         }
+    }
+
+    /// The usual one of a client, which checks that the certificate is trusted and is for the host.
+    private var tlsConfiguration: TLSConfiguration {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        if !trustedCertificates.isEmpty { configuration.additionalTrustRoots = [.certificates(trustedCertificates)] }
+        return configuration
     }
 
     private static func upgrade(

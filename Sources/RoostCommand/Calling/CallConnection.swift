@@ -26,8 +26,12 @@ final class CallConnection {
     private static let timeout = Duration.seconds(30)
 
     /// Connects, and closes the connection after the body.
-    static func run(_ server: CallServer, _ body: (CallConnection) async throws -> Void) async throws {
-        let channel = try await connect(to: server)
+    ///
+    /// - Parameter certificates: Trusted in addition to the machine's, for tests with a server of their own. Every check stays.
+    static func run(
+        _ server: CallServer, trusting certificates: [NIOSSLCertificate] = [], _ body: (CallConnection) async throws -> Void
+    ) async throws {
+        let channel = try await connect(to: server, trusting: certificates)
         try await channel.executeThenClose { incoming, outgoing in
             try await body(
                 CallConnection(server: server, channel: channel.channel, incoming: incoming.makeAsyncIterator(), outgoing: outgoing)
@@ -107,9 +111,12 @@ final class CallConnection {
     }
 
     private static func connect(
-        to server: CallServer
+        to server: CallServer, trusting certificates: [NIOSSLCertificate]
     ) async throws -> NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart> {
-        let tls = server.isSecure ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
+        // The usual one of a client, which checks that the certificate is trusted and is for the host.
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        if !certificates.isEmpty { configuration.additionalTrustRoots = [.certificates(certificates)] }
+        let tls = server.isSecure ? try NIOSSLContext(configuration: configuration) : nil
         do {
             return try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup).connectTimeout(.seconds(10))
                 .connect(host: server.host, port: server.port) { channel in

@@ -1,0 +1,52 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+@testable import RoostCommand
+
+/// The calls of the command line over TLS, as `roost call` makes them: what ``SecureConnectionTests`` shows of the SDK.
+@Suite struct SecureCallTests {
+    @Test(
+        "a call sends nothing to a server whose certificate isn't trusted or is for another host, and says which of the two it is",
+        arguments: UntrustedServer.all)
+    func untrusted(server: UntrustedServer) async throws {
+        let real = try await TestServer.shared()
+        let proxy = try await TLSProxy.start(server.certificate, target: real.port)
+        let called = try await callServer(server.host, proxy, at: real)
+        let certificates = try server.trusted.map { try $0.parsed }
+        let failure = await #expect(throws: Failure.self) {
+            try await CallConnection.run(called, trusting: certificates) { connection in
+                _ = try await connection.call(GetMe())
+            }
+        }
+        let reason =
+            switch server.fault {
+            case .signature: "its certificate isn't one that this machine trusts"
+            case .host: "its certificate is for another host"
+            }
+        #expect(failure?.description == "No secure connection to \(called.address) can be made: \(reason).")
+        #expect(try await proxy.receivedSizeBytes() == 0)
+        await proxy.stop()
+    }
+
+    @Test("a call is answered by a server whose certificate is trusted and for the host", arguments: TrustedServer.all)
+    func trusted(server: TrustedServer) async throws {
+        let real = try await TestServer.shared()
+        let proxy = try await TLSProxy.start(server.certificate, target: real.port)
+        let called = try await callServer(server.host, proxy, at: real)
+        let certificates = [try server.certificate.parsed]
+        var user: UserID?
+        try await CallConnection.run(called, trusting: certificates) { connection in
+            user = try await connection.call(GetMe()).userId
+        }
+        #expect(user == "ann")
+        #expect(try await proxy.receivedSizeBytes() > 0)
+        await proxy.stop()
+    }
+
+    private func callServer(_ host: String, _ proxy: TLSProxy, at server: TestServer) async throws -> CallServer {
+        let url = try #require(URL(string: "https://\(host):\(proxy.port)"))
+        return CallServer(url, token: try await server.token("ann"), actsAs: nil)
+    }
+}

@@ -1,0 +1,54 @@
+import Foundation
+import RoostAPI
+import RoostTestSupport
+import Testing
+
+@testable import Roost
+
+/// The SDK's connections over TLS. Whoever is between a client and its server can answer with a certificate of their own, and is sent nothing.
+@Suite struct SecureConnectionTests {
+    @Test(
+        "a client sends nothing to a server whose certificate isn't trusted or is for another host, and says which of the two it is",
+        arguments: UntrustedServer.all)
+    func untrusted(server: UntrustedServer) async throws {
+        let proxy = try await TLSProxy.start(server.certificate, target: try await TestServer.shared().port)
+        let transport = WebSocketTransport(trusting: try server.trusted.map { try $0.parsed })
+        let url = try #require(URL(string: "https://\(server.host):\(proxy.port)"))
+        // It would go out, and the connection would end, if there were one.
+        let (commands, outgoing) = AsyncStream.makeStream(of: TransportCommand.self)
+        outgoing.yield(.message(Array("a token".utf8)))
+        outgoing.finish()
+        let told = Mailbox<TransportEvent>()
+        await transport.run(url: url, outgoing: commands) { told.put($0) }
+        told.close()
+
+        let (first, second) = (await told.next(), await told.next())
+        let name = server.fault == .signature ? "CERTIFICATE_VERIFY_FAILED" : "failedToValidateHostname"
+        if case .closed(nil, let reason, .certificate)? = first {
+            let start = "no secure connection to \(server.host) can be made: "
+            #expect(reason.hasPrefix(start) && reason.contains(name), "\(reason)")
+        } else {
+            Issue.record("The connection wasn't refused for its certificate: \(first.map { "\($0)" } ?? "nothing was told")")
+        }
+        #expect(second == nil)
+        #expect(try await proxy.receivedSizeBytes() == 0)
+        await proxy.stop()
+    }
+
+    @Test(
+        "a client connects to a server whose certificate is trusted and for the host, and its token arrives",
+        arguments: TrustedServer.all)
+    @MainActor func trusted(server: TrustedServer) async throws {
+        let real = try await TestServer.shared()
+        let proxy = try await TLSProxy.start(server.certificate, target: real.port)
+        var configuration = Chat.Configuration.tested()
+        configuration.transport = WebSocketTransport(trusting: [try server.certificate.parsed])
+        let url = try #require(URL(string: "https://\(server.host):\(proxy.port)"))
+        let ann = Chat(url: url, user: "ann", configuration: configuration) { try await real.token("ann") }
+        try await ann.connect()
+        #expect(try await ann.call(GetMe()).userId == "ann")
+        await ann.disconnect()
+        #expect(try await proxy.receivedSizeBytes() > 0)
+        await proxy.stop()
+    }
+}

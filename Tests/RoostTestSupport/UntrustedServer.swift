@@ -1,0 +1,42 @@
+/// A server that can't prove that it is the one in a client's address: one of somebody in between.
+public struct UntrustedServer: Sendable {
+    /// What is wrong with its certificate.
+    public enum Fault: Sendable {
+        /// The client trusts nobody who signed it.
+        case signature
+        /// The client trusts it, for another host.
+        case host
+    }
+
+    /// What it shows.
+    public let certificate: TestCertificate
+    /// The host in the client's address.
+    public let host: String
+    /// What the client trusts in addition to the machine's.
+    public let trusted: [TestCertificate]
+    public let fault: Fault
+
+    /// One of each kind, by name and by number.
+    public static let all = [
+        UntrustedServer(certificate: .localhost, host: "localhost", trusted: [], fault: .signature),
+        UntrustedServer(certificate: .localhost, host: "localhost", trusted: [.other], fault: .signature),
+        UntrustedServer(certificate: .loopback, host: "127.0.0.1", trusted: [], fault: .signature),
+        UntrustedServer(certificate: .other, host: "localhost", trusted: [.other], fault: .host),
+        UntrustedServer(certificate: .other, host: "127.0.0.1", trusted: [.other], fault: .host),
+        UntrustedServer(certificate: .localhost, host: "127.0.0.1", trusted: [.localhost], fault: .host),
+    ]
+}
+
+/// A server that proves that it is the one in a client's address.
+public struct TrustedServer: Sendable {
+    /// What it shows, and the client trusts.
+    public let certificate: TestCertificate
+    /// The host in the client's address, which the certificate is for.
+    public let host: String
+
+    /// By name and by number.
+    public static let all = [
+        TrustedServer(certificate: .localhost, host: "localhost"),
+        TrustedServer(certificate: .loopback, host: "127.0.0.1"),
+    ]
+}
