@@ -153,7 +153,11 @@ struct NATSConnection: ~Copyable {
 
     private static func setServers(_ address: NATSAddress, of options: OpaquePointer?) -> natsStatus {
         if address.isSecure {
-            let status = natsOptions_SetSecure(options, true)
+            // The library checks that the certificate is trusted, and that it is for the host of the address.
+            var status = natsOptions_SetSecure(options, true)
+            // A server names others of its cluster before it has shown a certificate. The library would connect to them, and compare their
+            // certificates with names that they were given there: anybody in between could name a server of their own, and get the password.
+            if status == NATS_OK { status = natsOptions_SetIgnoreDiscoveredServers(options, true) }
             guard status == NATS_OK else { return status }
         }
         let status =
