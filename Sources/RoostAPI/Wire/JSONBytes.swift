@@ -7,7 +7,7 @@ public struct JSONBytes: Sendable {
     /// Whether a value has been written since the innermost object or array was opened, and a comma is due before the next.
     var needsComma = false
     /// Whether a value couldn't be expressed in JSON.
-    private(set) var isUnwritable = false
+    package private(set) var isUnwritable = false
 
     /// An empty text, with room for some bytes.
     public init(capacity: Int = 256) { bytes.reserveCapacity(capacity) }
@@ -301,10 +301,15 @@ extension JSONBytes {
         if let value { string(value) } else { null() }
     }
 
-    /// Lists of texts by their names, in the order of the names.
+    /// A member that is an object of lists of texts.
     public mutating func member(_ name: StaticString, _ values: [String: [String]]?) {
         guard let values else { return }
         key(name)
+        object(values)
+    }
+
+    /// Lists of texts by their names, in the order of the names.
+    public mutating func object(_ values: [String: [String]]) {
         beginObject()
         for (name, list) in values.sorted(by: { $0.key < $1.key }) {
             key(name)

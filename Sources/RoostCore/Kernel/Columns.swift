@@ -89,32 +89,54 @@ extension PushOption: ColumnValue {}
 
 // MARK: JSON
 
-/// A value stored in its column as JSON.
-protocol JSONColumn: ColumnValue, Codable {}
-
-extension JSONColumn {
-    init(reading row: inout RowReader) throws { self = try StoredJSON.decode(Self.self, from: row.string()) }
-    func column() throws -> SQLValue { .text(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self)) }
+/// A value stored in its column as JSON, which writes and reads itself: `Codable` takes microseconds for each.
+protocol JSONColumn: ColumnValue, Decodable {
+    /// Reads what comes next; nil if Foundation has to.
+    static func read(plainly json: inout PlainJSON) -> Self?
+    func write(to json: inout JSONBytes)
 }
 
-extension JSONValue: JSONColumn {}
-extension PolicyChanges: JSONColumn {}
+extension JSONColumn {
+    init(reading row: inout RowReader) throws { self = try StoredJSON.decode(row.string(), plainly: Self.read) }
+    func column() throws -> SQLValue { .text(try StoredJSON.text(write)) }
+}
+
+extension JSONValue: JSONColumn {
+    static func read(plainly json: inout PlainJSON) -> JSONValue? { json.value(depthMax: Limits.metadataDepth) }
+}
+
+extension PolicyChanges: JSONColumn {
+    /// Few channels have changes to their type's policy.
+    static func read(plainly json: inout PlainJSON) -> PolicyChanges? { nil }
+}
+
+extension [String: [String]]: ColumnValue, JSONColumn {
+    static func read(plainly json: inout PlainJSON) -> [String: [String]]? { json.lists() }
+    func write(to json: inout JSONBytes) { json.object(self) }
+}
 
 /// A value that lists of are stored in a column, as JSON.
-protocol ListedInColumn: Codable {}
+protocol ListedInColumn: Decodable {
+    static func readList(plainly json: inout PlainJSON) -> [Self]?
+    static func write(_ list: [Self], to json: inout JSONBytes)
+}
 
-extension String: ListedInColumn {}
-extension Mentionee: ListedInColumn {}
+extension String: ListedInColumn {
+    static func readList(plainly json: inout PlainJSON) -> [String]? { json.list { $0.string() } }
+    static func write(_ list: [String], to json: inout JSONBytes) { json.array(list) }
+}
+
+extension Mentionee: ListedInColumn {
+    static func readList(plainly json: inout PlainJSON) -> [Mentionee]? { json.list { Mentionee(plainly: &$0) } }
+    static func write(_ list: [Mentionee], to json: inout JSONBytes) { json.array(list) }
+}
 
 /// A list. None is an empty one.
 extension Array: ColumnValue where Element: ListedInColumn {
-    init(reading row: inout RowReader) throws { self = try row.optionalJSON() ?? [] }
-    func column() throws -> SQLValue { .text(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self)) }
-}
-
-extension [String: [String]]: ColumnValue {
-    init(reading row: inout RowReader) throws { self = try StoredJSON.decode(Self.self, from: row.string()) }
-    func column() throws -> SQLValue { .text(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self)) }
+    init(reading row: inout RowReader) throws {
+        self = try row.optionalString().map { try StoredJSON.decode($0, plainly: Element.readList) } ?? []
+    }
+    func column() throws -> SQLValue { .text(try StoredJSON.text { Element.write(self, to: &$0) }) }
 }
 
 // MARK: Nothing

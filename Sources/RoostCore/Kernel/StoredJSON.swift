@@ -3,6 +3,23 @@ import RoostAPI
 
 /// JSON in a column: tags and metadata, which the database never parses.
 enum StoredJSON {
+    /// Returns what a body writes, for a value that is written and read without `Codable`.
+    static func text(_ write: (inout JSONBytes) -> Void) throws -> String {
+        var json = JSONBytes()
+        write(&json)
+        guard !json.isUnwritable else {
+            throw EncodingError.invalidValue(json.bytes, .init(codingPath: [], debugDescription: "JSON has no such number."))
+        }
+        return String(decoding: json.bytes, as: UTF8.self)
+    }
+
+    /// Returns what a body reads where the text is written plainly, as `text(_:)` writes nearly all of it. The rest is Foundation's.
+    static func decode<T: Decodable>(_ text: String, plainly read: (inout PlainJSON) -> T?) throws -> T {
+        var json = PlainJSON(Array(text.utf8))
+        if let value = read(&json), json.isAtEnd { return value }
+        return try decode(T.self, from: text)
+    }
+
     static func encode(_ value: (some Encodable)?) throws -> String? {
         guard let value else { return nil }
         return String(decoding: try JSONWriter.bytes(of: value), as: UTF8.self)
