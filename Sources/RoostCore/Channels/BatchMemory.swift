@@ -18,7 +18,7 @@ public struct ChannelCaller: Hashable, Sendable {
 /// A transaction runs a batch of operations, and most of them are messages to the same few channels, or changes of these. Each needs the channel's head
 /// and its sender's membership, and a new message moves both; read once and written once in a batch, they cost a message nothing. It is exact:
 /// 1. Only a message adds to it, new (``Context/moveStream(to:byMessageThatCounts:)``) or changed (``Context/moveStream(byChangeIn:)``), and only to a
-///    channel that the transaction has locked.
+///    channel that the transaction has locked; and whom it mentions, with the user's own stream, once the transaction has locked that.
 /// 2. Before any other statement reads or writes, what is due is written. One that writes has everything read anew.
 /// 3. Statements that touch neither heads nor memberships say so (``Transaction/besideBatchMemory(_:)``), and so do those that read or write one
 ///    member's row (``Transaction/write(_:toMember:of:)``): what is due of other members, and of the channel, isn't theirs.
@@ -30,6 +30,8 @@ public final class BatchMemory {
     private final class Known {
         var access: ChannelAccess
         var members: [UserID: ChannelAccess.OwnMember] = [:]
+        /// The client ids of members' messages that were deleted for good.
+        var purgedIDs: [UserID: Set<ClientID>] = [:]
 
         init(_ access: ChannelAccess) { self.access = access }
 
@@ -39,15 +41,18 @@ public final class BatchMemory {
         }
     }
 
-    /// What has to be written of a channel.
+    /// What has to be written of a channel: nothing of its head without counters.
     private struct Due {
-        var counters: ChannelCounters
+        var counters: ChannelCounters?
         var senders: [UserID: Sent] = [:]
+        var mentioned: [UserID: NewestMention] = [:]
+
+        var isNothing: Bool { counters == nil && senders.isEmpty && mentioned.isEmpty }
 
         /// Adds a member's message, and returns what the member had sent before.
-        mutating func addMessage(of sender: UserID, count: Int) -> Sent? {
+        mutating func addMessage(of sender: UserID, count: Int, at seq: Seq) -> Sent? {
             let before = senders[sender]
-            senders[sender] = Sent(count: (before?.count ?? 0) + count, lastSeq: counters.seq)
+            senders[sender] = Sent(count: (before?.count ?? 0) + count, lastSeq: seq)
             return before
         }
     }
@@ -58,29 +63,40 @@ public final class BatchMemory {
         var lastSeq: Seq = 0
     }
 
-    /// What was due before a message was added or changed: nothing without counters.
-    private struct Before {
-        let channel: ChannelID
-        let counters: ChannelCounters?
-        /// Who sent the message; nil for a change.
-        var sender: UserID?
-        var sent: Sent?
+    /// What was due before the operation under way changed it; nil where nothing was.
+    private enum Before {
+        /// A message was added or changed. Nothing was due of the channel without counters.
+        case message(ChannelID, ChannelCounters?, sender: UserID?, Sent?)
+        case mention(ChannelID, UserID, NewestMention?)
+        case head(UserID, Seq?)
 
-        /// What is due without the message.
-        func takenBack(from due: Due?) -> Due? {
-            guard let counters, var due else { return nil }
-            due.counters = counters
-            if let sender { due.senders[sender] = sent }
-            return due
+        /// What is due of a channel without the change.
+        func takenBack(from due: Due?, of channel: ChannelID) -> Due? {
+            switch self {
+            case .message(channel, let counters, let sender, let sent):
+                guard var due else { return nil }
+                due.counters = counters
+                if let sender { due.senders[sender] = sent }
+                return due.isNothing ? nil : due
+            case .mention(channel, let user, let mention):
+                guard var due else { return nil }
+                due.mentioned[user] = mention
+                return due.isNothing ? nil : due
+            default: return due
+            }
         }
     }
 
     private var known: [ChannelID: Known] = [:]
     private var due: [ChannelID: Due] = [:]
-    /// The messages that the operation under way has added or changed.
+    /// The positions of users' own streams, of those that this transaction has locked.
+    private var heads: [UserID: Seq] = [:]
+    private var dueHeads: [UserID: Seq] = [:]
+    /// What the operation under way has changed here.
     private var added: [Before] = []
     /// What was due before the operation and was written during it, inside of its savepoint.
     private var writtenInside: [ChannelID: Due] = [:]
+    private var headsWrittenInside: [UserID: Seq] = [:]
     fileprivate var isBeside = false
     fileprivate var isKeeping = false
     let readsAhead: Bool
@@ -101,6 +117,7 @@ public final class BatchMemory {
     public func beginOperation() {
         if !added.isEmpty { added.removeAll(keepingCapacity: true) }
         if !writtenInside.isEmpty { writtenInside.removeAll(keepingCapacity: true) }
+        if !headsWrittenInside.isEmpty { headsWrittenInside.removeAll(keepingCapacity: true) }
     }
 
     /// Takes back what the operation did.
@@ -109,8 +126,19 @@ public final class BatchMemory {
     public func undoOperation(isRolledBack: Bool) {
         guard isRolledBack || !added.isEmpty else { return }
         known.removeAll(keepingCapacity: true)
-        for before in added.reversed() { due[before.channel] = before.takenBack(from: due[before.channel]) }
-        if isRolledBack { due.merge(writtenInside) { $1 } }
+        for before in added.reversed() {
+            switch before {
+            case .message(let channel, _, _, _), .mention(let channel, _, _):
+                due[channel] = before.takenBack(from: due[channel], of: channel)
+            case .head(let user, let seq): dueHeads[user] = seq
+            }
+        }
+        if isRolledBack {
+            due.merge(writtenInside) { $1 }
+            dueHeads.merge(headsWrittenInside) { $1 }
+        }
+        // What the operation alone has locked isn't locked any more.
+        heads = dueHeads
         beginOperation()
     }
 
@@ -118,35 +146,63 @@ public final class BatchMemory {
     ///
     /// - Parameter isInside: Whether they are undone with the operation under way.
     public func takeDue(isInside: Bool) throws -> [SQL] {
-        guard !due.isEmpty else { return [] }
+        guard !due.isEmpty || !dueHeads.isEmpty else { return [] }
+        if isInside { keepWritten() }
         var statements: [SQL] = []
-        statements.reserveCapacity(due.count * 2)
+        statements.reserveCapacity(due.count * 2 + dueHeads.count)
         for (channel, due) in due.sorted(by: { $0.key.rawValue.utf8.lexicographicallyPrecedes($1.key.rawValue.utf8) }) {
-            if isInside, writtenInside[channel] == nil {
-                writtenInside[channel] = added.reversed().reduce(due) { $1.channel == channel ? $1.takenBack(from: $0) : $0 }
-            }
-            statements.append(try .movingStream(of: channel, to: due.counters))
+            if let counters = due.counters { statements.append(try .movingStream(of: channel, to: counters)) }
             for (sender, sent) in due.senders {
                 statements.append(.sent(upTo: sent.lastSeq, count: sent.count, by: sender, in: channel))
             }
+            for (user, mention) in due.mentioned { statements.append(.mentioned(mention, user, in: channel)) }
         }
+        for (user, seq) in dueHeads { statements.append(.movingStream(of: user, to: seq)) }
         due.removeAll(keepingCapacity: true)
+        dueHeads.removeAll(keepingCapacity: true)
         return statements
     }
 
+    /// Keeps what is about to be written inside of the operation's savepoint and was due before it.
+    private func keepWritten() {
+        for (channel, due) in due where writtenInside[channel] == nil {
+            writtenInside[channel] = added.reversed().reduce(due as Due?) { $1.takenBack(from: $0, of: channel) }
+        }
+        for (user, seq) in dueHeads where headsWrittenInside[user] == nil {
+            var before: Seq? = seq
+            for case .head(user, let seq) in added.reversed() { before = seq }
+            headsWrittenInside[user] = before
+        }
+    }
+
     /// Has everything read anew, since something was written that may have changed it.
-    public func forget() { if !isKeeping { known.removeAll(keepingCapacity: true) } }
+    public func forget() {
+        guard !isKeeping else { return }
+        known.removeAll(keepingCapacity: true)
+        heads.removeAll(keepingCapacity: true)
+    }
 
     // MARK: For rules
+
+    /// The most client ids of one sender that are kept.
+    static let purgedIDsMax = 256
+
+    /// The client ids of a sender's messages that were deleted for good; nil if they have to be asked for.
+    func purgedIDs(of sender: UserID, in channel: ChannelID) -> Set<ClientID>? { known[channel]?.purgedIDs[sender] }
+
+    /// Keeps them, of a channel that is known.
+    func learn(purged ids: Set<ClientID>, of sender: UserID, in channel: ChannelID) { known[channel]?.purgedIDs[sender] = ids }
 
     /// Whether the rows of a channel aren't as the database has them.
     fileprivate func isDue(_ channel: ChannelID) -> Bool { due[channel] != nil }
 
     /// Whether a member's row isn't as the database has it.
-    fileprivate func isDue(_ user: UserID, in channel: ChannelID) -> Bool { due[channel]?.senders[user] != nil }
+    fileprivate func isDue(_ user: UserID, in channel: ChannelID) -> Bool {
+        due[channel].map { $0.senders[user] != nil || $0.mentioned[user] != nil } ?? false
+    }
 
     /// Whether messages of a channel were deleted for good; nil if what its members have in common has to be read.
-    fileprivate func hasPurges(_ channel: ChannelID) -> Bool? { known[channel].map { $0.access.purgedSeq > 0 } }
+    func hasPurges(_ channel: ChannelID) -> Bool? { known[channel].map { $0.access.purgedSeq > 0 } }
 
     /// A member's channel as it is now; nil if it has to be read.
     fileprivate func access(to channel: ChannelID, of user: UserID) -> ChannelAccess? {
@@ -175,22 +231,54 @@ public final class BatchMemory {
 
     fileprivate func addChange(in access: ChannelAccess) {
         let channel = access.channelId
-        added.append(Before(channel: channel, counters: due[channel]?.counters))
-        due[channel, default: Due(counters: access.counters)].counters = access.counters
+        added.append(.message(channel, due[channel]?.counters, sender: nil, nil))
+        due[channel, default: Due()].counters = access.counters
         known[channel]?.access.counters = access.counters
     }
 
     fileprivate func addMessage(of sender: UserID, count: Int, in access: ChannelAccess) {
         let channel = access.channelId
         let counters = due[channel]?.counters
-        due[channel, default: Due(counters: access.counters)].counters = access.counters
+        due[channel, default: Due()].counters = access.counters
         let sent =
             access.isMember
-            ? due[channel]?.addMessage(of: sender, count: count) ?? nil
+            ? due[channel]?.addMessage(of: sender, count: count, at: access.counters.seq) ?? nil
             : due[channel]?.senders[sender]
-        added.append(Before(channel: channel, counters: counters, sender: sender, sent: sent))
+        added.append(.message(channel, counters, sender: sender, sent))
         known[channel]?.addMessage(of: sender, count: count, access.counters)
     }
+
+    fileprivate func addMention(of own: ChannelAccess.OwnMember, _ user: UserID, in channel: ChannelID) {
+        added.append(.mention(channel, user, due[channel]?.mentioned[user]))
+        due[channel, default: Due()].mentioned[user] = NewestMention(of: own.row)
+        keep(own, of: user, in: channel)
+    }
+
+    /// Takes the next seq of a user's own stream that is known; nil if it has to be read.
+    func advanceHead(of user: UserID) -> Seq? {
+        guard let seq = heads[user] else { return nil }
+        moveHead(of: user, to: seq + 1)
+        return seq + 1
+    }
+
+    /// Moves a user's own stream, whose head this transaction has locked. Written at the end of the batch, or before anything reads it.
+    func moveHead(of user: UserID, to seq: Seq) {
+        added.append(.head(user, dueHeads[user]))
+        dueHeads[user] = seq
+        heads[user] = seq
+    }
+
+    /// Keeps the position of a user's own stream that this transaction has locked and written.
+    func learn(head seq: Seq, of user: UserID) { heads[user] = seq }
+}
+
+/// A member's newest mention by name, and where their own stream tells it.
+struct NewestMention {
+    let seq: Seq
+    let message: MessageID?
+    let userSeq: Seq
+
+    init(of row: Membership) { (seq, message, userSeq) = (row.mentionSeq, row.mentionMessage, row.userSeq) }
 }
 
 extension Transaction {
@@ -232,12 +320,12 @@ extension Transaction {
         try perform(sql)
     }
 
-    /// Writes columns of a member's row that sending doesn't move.
+    /// Writes a member's newest mention, and the position in their own stream that tells it: once for all messages of the batch.
     ///
-    /// - Parameter own: The whole row after it.
-    func write(_ sql: SQL, toMember user: UserID, of channel: ChannelID, as own: ChannelAccess.OwnMember) throws {
-        try besideBatchMemory { try perform(sql) }
-        batchMemory?.keep(own, of: user, in: channel)
+    /// - Parameter own: The member's whole row, with it.
+    func writeMention(_ own: ChannelAccess.OwnMember, of user: UserID, in channel: ChannelID) throws {
+        guard let batchMemory else { throw ImpossibleState("A transaction that only reads was given a mention.") }
+        batchMemory.addMention(of: own, user, in: channel)
     }
 
     /// Counts a new message in its channel's head and its sender's membership, which are written once for all messages of the batch.

@@ -159,6 +159,8 @@ extension Transaction {
             for (channel, user, row, own) in found where own.row.state == .member {
                 try leavingDamage { batchMemory.learn(try access(to: channel, row, of: user, own), of: user) }
             }
+            // Only where messages were deleted for good.
+            try readPurgedIDs(of: callers.filter { batchMemory.hasPurges($0.channel) ?? false }, into: batchMemory)
         }
     }
 

@@ -52,19 +52,6 @@ extension Transaction {
         }
     }
 
-    /// Writes the newest mention of a member.
-    ///
-    /// - Parameter own: The member's whole row, with it.
-    func writeMention(_ own: ChannelAccess.OwnMember, of user: UserID, in channel: ChannelID) throws {
-        let row = own.row
-        try write(
-            """
-            UPDATE members
-            SET mention_seq = \(row.mentionSeq), mention_message = \(row.mentionMessage), user_seq = \(row.userSeq)
-            WHERE channel_id = \(channel) AND user_id = \(user)
-            """, toMember: user, of: channel, as: own)
-    }
-
     /// Writes whether a member has hidden the channel or muted it, up to where its history is, and what mentions them after that.
     func writeHiding(_ row: Membership, readCount: Int, of user: UserID, in channel: ChannelID, userSeq: Seq) throws {
         try write(
@@ -87,6 +74,15 @@ extension SQL {
     static func sent(upTo seq: Seq, count: Int, by user: UserID, in channel: ChannelID) -> SQL {
         """
         UPDATE members SET read_count = read_count + \(count), receipt_count = receipt_count + \(count), last_sent_seq = \(seq)
+        WHERE channel_id = \(channel) AND user_id = \(user)
+        """
+    }
+
+    /// Writes the newest mention of a member.
+    static func mentioned(_ mention: NewestMention, _ user: UserID, in channel: ChannelID) -> SQL {
+        """
+        UPDATE members
+        SET mention_seq = \(mention.seq), mention_message = \(mention.message), user_seq = \(mention.userSeq)
         WHERE channel_id = \(channel) AND user_id = \(user)
         """
     }

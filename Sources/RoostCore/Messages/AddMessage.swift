@@ -18,7 +18,7 @@ extension Context {
     ) throws -> Message? {
         let channel = access.channelId
         // The key of `messages` keeps a client id from being stored twice, except after the message was deleted for good.
-        if access.purgedSeq > 0, try transaction.purgedMessage(clientId: clientId, of: caller.user, in: channel) != nil {
+        if access.purgedSeq > 0, try transaction.isPurged(clientId, of: caller.user, in: channel) {
             return nil
         }
 

@@ -86,6 +86,28 @@ extension Transaction {
         return try first(sql) { $0.int64() }
     }
 
+    /// Returns whether a sender's message with a client id was deleted for good.
+    func isPurged(_ clientId: ClientID, of sender: UserID, in channel: ChannelID) throws -> Bool {
+        if let purged = batchMemory?.purgedIDs(of: sender, in: channel) { return purged.contains(clientId) }
+        return try besideBatchMemory { try purgedMessage(clientId: clientId, of: sender, in: channel) } != nil
+    }
+
+    /// Reads the client ids of what was deleted for good of some senders, in one round trip. Of a sender with very many they are asked for one by one.
+    func readPurgedIDs(of senders: [ChannelCaller], into memory: BatchMemory) throws {
+        guard !senders.isEmpty else { return }
+        var found = Array(repeating: Set<ClientID>(), count: senders.count)
+        let statements: [SQL] = senders.map { sender in
+            """
+            SELECT client_id FROM purged_messages WHERE channel_id = \(sender.channel) AND sender_id = \(sender.user)
+            LIMIT \(BatchMemory.purgedIDsMax + 1)
+            """
+        }
+        try each(statements) { index, row in found[index].insert(row.identifier()) }
+        for (sender, ids) in zip(senders, found) where ids.count <= BatchMemory.purgedIDsMax {
+            memory.learn(purged: ids, of: sender.user, in: sender.channel)
+        }
+    }
+
     /// Returns what is left of a sender's purged message, as a message without content.
     func purgedMessage(clientId: ClientID, of sender: UserID, in channel: ChannelID) throws -> Message? {
         let sql: SQL = """

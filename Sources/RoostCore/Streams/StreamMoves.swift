@@ -12,13 +12,22 @@ extension Context {
     package func advanceStream(of user: UserID) throws -> Seq {
         guard scope.findsUsers || scope.users.contains(user) else { throw OutsideScope(stream: .user(user)) }
         return try transaction.besideBatchMemory {
-            guard transaction.dialect.rowLock != nil else { return try transaction.advanceAsOnlyWriter(of: user) }
+            guard let memory = transaction.batchMemory else {
+                throw ImpossibleState("A transaction that only reads moves a stream.")
+            }
+            if let seq = memory.advanceHead(of: user) { return seq }
+            guard transaction.dialect.rowLock != nil else {
+                let seq = try transaction.streamHead(of: user) + 1
+                memory.moveHead(of: user, to: seq)
+                return seq
+            }
             let seq = try transaction.advanceAmongWriters(of: user)
             if let held = transaction.heldStreams, !held.contains(.user(user)) {
                 // The first seq is that of a head which this transaction makes.
                 if seq > 1, scope.users.contains(user) { throw StreamMadeMeanwhile(stream: .user(user)) }
                 held.insert(.user(user))
             }
+            memory.learn(head: seq, of: user)
             return seq
         }
     }
@@ -109,17 +118,6 @@ extension Context {
 }
 
 extension Transaction {
-    /// Takes the next seq of a user's own stream, where nobody else writes meanwhile. Two statements cost less than one that returns something: SQLite makes a
-    /// table for what a statement returns.
-    fileprivate func advanceAsOnlyWriter(of user: UserID) throws -> Seq {
-        let seq = try streamHead(of: user) + 1
-        try perform(
-            """
-            INSERT INTO user_heads (user_id, seq) VALUES (\(user), \(seq)) ON CONFLICT (user_id) DO UPDATE SET seq = excluded.seq
-            """)
-        return seq
-    }
-
     /// Takes the next seq of a user's own stream, whose head is locked by that.
     fileprivate func advanceAmongWriters(of user: UserID) throws -> Seq {
         let sql: SQL = """
@@ -138,6 +136,13 @@ extension SQL {
         UPDATE channel_heads
         SET (\(ChannelCounters.boundColumns)) = (\(row: counters)), list_at = COALESCE(\(counters.lastMessageAt), list_at)
         WHERE channel_id = \(channel)
+        """
+    }
+
+    /// Writes the position of a user's own stream.
+    static func movingStream(of user: UserID, to seq: Seq) -> SQL {
+        """
+        INSERT INTO user_heads (user_id, seq) VALUES (\(user), \(seq)) ON CONFLICT (user_id) DO UPDATE SET seq = excluded.seq
         """
     }
 }

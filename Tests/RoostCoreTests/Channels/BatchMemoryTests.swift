@@ -87,7 +87,30 @@ struct BatchMemoryTests {
         #expect(try world.perform(GetChannel(channel: "general"), as: "bob").unreadCount == 10)
     }
 
-    @Test("one more member of a known channel is read alone, and mentions are written beside what is due")
+    @Test(
+        "where a message was deleted for good, those of one batch write their channel's head once all the same",
+        arguments: [false, true])
+    func writtenOnceAfterPurge(readsAhead: Bool) throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let purged = try world.send("gone", to: "general", as: "ann")
+        try world.perform(PurgeMessage(channel: "general", message: purged.messageId), as: "root", role: .admin)
+        let callers = (["ann", "bob"] as [UserID]).map { ChannelCaller(user: $0, channel: "general") }
+        try world.batch(readingAhead: readsAhead ? Set(callers) : []) {
+            for number in 0..<10 { try world.send("\(number)", to: "general", as: number.isMultiple(of: 2) ? "ann" : "bob") }
+            let memory = try #require(world.batched?.batchMemory)
+            let due = try memory.takeDue(isInside: false)
+            let tables = due.compactMap { sql in ["channel_heads", "members"].first { sql.text.hasPrefix("UPDATE \($0)") } }
+            #expect(tables == ["channel_heads", "members", "members"], "nothing was written before its time")
+            for sql in due { try world.batched?.perform(sql) }
+            // Nobody takes the place of what is gone, nor gets it back.
+            let again = SendMessage(channel: "general", clientId: purged.clientId, text: "again")
+            #expect(try world.perform(again, as: "ann").messageId == purged.messageId)
+        }
+        #expect(try world.perform(GetChannel(channel: "general"), as: "bob").unreadCount == 5)
+    }
+
+    @Test("one more member of a known channel is read alone, and the newest mention of each is written once, with their own stream")
     func oneMoreMember() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
@@ -100,8 +123,10 @@ struct BatchMemoryTests {
             }
             let memory = try #require(world.batched?.batchMemory)
             let due = try memory.takeDue(isInside: false)
-            let tables = due.compactMap { sql in ["channel_heads", "members"].first { sql.text.hasPrefix("UPDATE \($0)") } }
-            #expect(tables == ["channel_heads", "members", "members"], "nothing was written before its time")
+            let tables = due.compactMap { sql in ["channel_heads", "members", "user_heads"].first { sql.text.contains($0) } }
+            #expect(
+                tables == ["channel_heads"] + Array(repeating: "members", count: 4) + ["user_heads", "user_heads"],
+                "nothing was written before its time")
             for sql in due { try world.batched?.perform(sql) }
         }
         #expect(try world.perform(GetChannel(channel: "general"), as: "cid").hasMention)

@@ -77,5 +77,25 @@ struct RoundTripTests {
         #expect(refusals == [])
         #expect(roundTrips == 4, "\(count) sends")
     }
+
+    @Test(
+        "NF-04 where messages were deleted for good, a batch of sends waits once more, however many there are",
+        arguments: [2, 16, 500])
+    mutating func sendsAfterPurge(count: Int) throws {
+        for number in 0..<4 {
+            let id = try database.read { transaction in
+                try transaction.first(
+                    "SELECT message_id FROM messages WHERE channel_id = \(Self.channel(number)) AND sender_id = 'ann' LIMIT 1"
+                ) {
+                    MessageID(rawValue: $0.int64())
+                }
+            }
+            let purge = PurgeMessage(channel: Self.channel(number), message: try #require(id))
+            try #require(try run([(purge, "ann")]).refusals == [])
+        }
+        let (roundTrips, refusals) = try run(Self.sends(count, "counted"))
+        #expect(refusals == [])
+        #expect(roundTrips == 5, "\(count) sends")
+    }
 }
 #endif
