@@ -25,6 +25,8 @@ private final class ReadMarker {
     private var observations: [ObservationToken] = []
     /// Up to where it was marked, or was read anyway.
     private var marked: Seq = 0
+    /// Up to where it was marked. A mention in a message that was read anyway is marked all the same.
+    private var sent: Seq = 0
     /// Up to where the channel was read when it was looked at last.
     private var readSeq: Seq = 0
     /// Whether messages were marked as unread, on whatever device: marking later ones as read would undo that, for there is one position.
@@ -45,14 +47,14 @@ private final class ReadMarker {
     private func due() -> Seq? {
         guard let membership = channel.membership, membership.state == .member else { return nil }
         // The server has begun anew, from a backup or with other data. The newest message may be older for being deleted: the counters tell it.
-        if let seq = channel.channel?.counters.seq, seq < marked { (marked, readSeq, isLeftUnread) = (0, 0, false) }
+        if let seq = channel.channel?.counters.seq, seq < marked { (marked, sent, readSeq, isLeftUnread) = (0, 0, 0, false) }
         if membership.readSeq < readSeq { isLeftUnread = true }
         readSeq = membership.readSeq
         guard !isLeftUnread else { return nil }
         guard channel.unreadCount > 0 else {
             // All of it was read, on whatever device, or is the user's own. What of it is marked as unread later stays so.
             marked = max(marked, channel.lastMessage?.seq ?? 0)
-            return channel.hasMention ? mentionSeq().flatMap { $0 > max(membership.readSeq, marked) ? $0 : nil } : nil
+            return channel.hasMention ? mentionSeq().flatMap { $0 > max(membership.readSeq, sent) ? $0 : nil } : nil
         }
         let shown = messages.map { list in list.items.lazy.compactMap { $0.message?.seq }.last } ?? channel.lastMessage?.seq
         return shown.flatMap { $0 > max(membership.readSeq, marked) ? $0 : nil }
@@ -82,6 +84,7 @@ private final class ReadMarker {
     private func send(_ seq: Seq) async {
         guard (try? await channel.markRead(upTo: seq)) != nil else { return }
         marked = max(marked, seq)
+        sent = max(sent, seq)
     }
 
     func end() {

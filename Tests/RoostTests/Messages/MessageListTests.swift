@@ -252,8 +252,8 @@ struct MessageListTests {
 
     @Test(
         "AM-45 MN-16 A mention that came by an edit of a message that was read is read with it on the screen, and with all channels",
-        arguments: [nil, true, false] as [Bool?])
-    func mentionedByEdit(isInList: Bool?) async throws {
+        arguments: [nil, true, false] as [Bool?], [false, true])
+    func mentionedByEdit(isInList: Bool?, hasOwnAfterIt: Bool) async throws {
         let (chat, store) = try await chat()
         let outbox = try await chat.driver.files().outbox
         var mentioning = membership(readSeq: 3, readCount: 3, channelSeq: 4, userSeq: 2)
@@ -266,6 +266,16 @@ struct MessageListTests {
                 .capabilities(Harness.channel, Capabilities.Own(permissions: [.historyRead], userSeq: 2, channelSeq: 4)),
                 .position(Harness.channel, Position(cursor: 4, windowStart: 0, messageCount: 3)),
             ])
+        if hasOwnAfterIt {
+            var own = message(5, "mine", by: "ann")
+            own.isSilent = true
+            var silent = counters(5, messages: 4)
+            silent.ordinal = 3
+            try await store.write([
+                .channel(channel(silent)), .messages([own], of: Harness.channel),
+                .position(Harness.channel, Position(cursor: 5, windowStart: 0, messageCount: 4)),
+            ])
+        }
         let shown = chat.channel(Harness.channel)
         try await shown.loaded()
         #expect(shown.unreadCount == 0 && shown.hasMention)
@@ -279,7 +289,7 @@ struct MessageListTests {
         try await list?.loaded()
         let token = shown.markReadWhileVisible(list)
         try await until { !shown.hasMention }
-        #expect(try await marks() == [.read(MarkRead(channel: Harness.channel, seq: 4))])
+        #expect(try await marks() == [.read(MarkRead(channel: Harness.channel, seq: hasOwnAfterIt && !isInList ? 5 : 4))])
         token.invalidate()
     }
 
