@@ -143,7 +143,10 @@ enum OutboxOperation: Hashable, Sendable {
     /// as after it.
     var overtakesRefused: Bool {
         switch self {
-        case .read, .unread, .mute, .unmute, .leave, .draft: true
+        case .read, .unread, .unhide, .mute, .unmute, .leave, .draft: true
+        // With a seq they leave the message out, whenever it comes.
+        case .hide(let operation): operation.upTo != nil
+        case .reset(let operation): operation.upTo != nil
         default: false
         }
     }

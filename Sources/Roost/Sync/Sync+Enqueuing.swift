@@ -55,9 +55,11 @@ extension Sync {
     }
 
     /// How far the user has seen a channel, so that they hide and conceal nothing that comes until the server learns of it. Nil while messages of theirs are on
-    /// their way, which they mean too: their places aren't known yet.
+    /// their way, which they mean too: their places aren't known yet. Those that can't be sent now may have a place after much else.
     private func seenSeq(in channel: ChannelID) -> Seq? {
-        if let queue = queues[channel], queue.messages.values.contains(where: { queue.items[$0]?.isRefused == false }) {
+        if let queue = queues[channel], !(queue.isWaiting && queue.letsOthersPass),
+            queue.messages.values.contains(where: { queue.items[$0].map { $0.failure == nil && isForThisServer($0) } ?? false })
+        {
             return nil
         }
         return acknowledged.keys.contains { $0.channel == channel } ? nil : saved.channels[channel]?.cursor
@@ -70,9 +72,12 @@ extension Sync {
             return reply(token)
         }
         // Sending with a client id that is on its way already is no second message; with one that was refused, or was meant for another server, it is
-        // another attempt.
-        if let known = self.item(.message(key)) {
-            if known.failure != nil || !isForThisServer(known) { sendAnew(known) }
+        // another attempt, with what it says now.
+        if var known = self.item(.message(key)) {
+            if known.failure != nil || !isForThisServer(known) {
+                known.operation = item.operation
+                sendAnew(known)
+            }
             return reply(token)
         }
         keep(item, for: token)

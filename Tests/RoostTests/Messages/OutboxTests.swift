@@ -111,6 +111,21 @@ struct OutboxTests {
         #expect(try await client.outbox.items() == [])
     }
 
+    @Test("SB-33 a message that was refused is sent with what it says now, if it is sent again under its client id")
+    func corrected() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("bad", clientId: "c1")
+        try await client.refuse("message.send", with: RoostError(.mentionLimit, "Too many."))
+        try await client.send("good", clientId: "c1")
+        #expect(client.inFlight == "c1")
+        #expect(try await client.outbox.items().map(\.operation.sent?.content.text) == ["good"])
+        #expect(try await client.outbox.items().map(\.failure?.code) == [nil])
+        // One on its way, which the server may have, stays as it is.
+        try await client.send("better", clientId: "c1")
+        #expect(try await client.outbox.items().map(\.operation.sent?.content.text) == ["good"])
+    }
+
     @Test("A refusal that may pass is waited out for as long as the server says")
     func overload() async throws {
         var client = try await Harness()

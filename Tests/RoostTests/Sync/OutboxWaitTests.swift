@@ -105,6 +105,42 @@ struct OutboxWaitTests {
         #expect(client.inFlight == "c2")
     }
 
+    @Test(
+        "AM-33 SB-60 hiding and resetting while a message waits for the end of a silence go before it, up to what the user has seen"
+    )
+    func concealing() async throws {
+        var client = try await client()
+        try await client.send("hi", clientId: "c1")
+        let reset = OutboxOperation.reset(ResetHistory(channel: Self.channel))
+        let seen = OutboxOperation.reset(ResetHistory(channel: Self.channel, upTo: 3))
+        // On its way it is meant too.
+        try await client.enqueue(reset)
+        #expect(try await client.outbox.items().map(\.operation).contains(reset))
+        try await client.refuse(
+            "message.send", with: RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 7_200_000)))
+        #expect(client.calls.isEmpty)
+        try await client.enqueue(reset)
+        #expect(try await client.outbox.items().map(\.operation).contains(seen))
+        #expect(client.calls.values.sorted() == ["channel.resetHistory"])
+        try await client.answer("channel.resetHistory", with: Done())
+        try await client.enqueue(.hide(HideChannel(channel: Self.channel)))
+        #expect(try await client.outbox.items().map(\.operation).last == .hide(HideChannel(channel: Self.channel, upTo: 3)))
+        try await client.answer("channel.hide", with: Done())
+        try await client.enqueue(.unhide(UnhideChannel(channel: Self.channel)))
+        #expect(client.calls.values.sorted() == ["channel.unhide"])
+    }
+
+    @Test("SB-60 a reset beside a message for another server conceals nothing that the user hasn't seen")
+    func concealingBesideOthers() async throws {
+        var client = try await client()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.send("hi", clientId: "c1")
+        client.forgetCalls()
+        try await client.connect(server: "other")
+        try await client.enqueue(.reset(ResetHistory(channel: Self.channel)))
+        #expect(try await client.outbox.items().map(\.operation).last == .reset(ResetHistory(channel: Self.channel, upTo: 3)))
+    }
+
     @Test("R08 what overtakes a waiting message and can't be taken now is tried again with it")
     func overtakingRefused() async throws {
         var client = try await client()
