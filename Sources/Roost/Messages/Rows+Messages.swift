@@ -15,9 +15,6 @@ extension Rows {
         return counted.isEmptyOfFeatures ? [] : [.count(channel, counted)]
     }
 
-    /// How many messages up to a position were deleted for good.
-    func purgedCount(upTo position: Seq) -> Int { purged?.count { $0.seq <= position } ?? 0 }
-
     /// Whether they bring a message, or the place of one.
     var showsMessage: Bool { messages != nil || purged != nil }
 

@@ -27,8 +27,7 @@ extension Sync {
                 refreshing.insert(channel)
                 return []
             }
-            saved.channels[channel]?.advance(
-                to: changes.seq, rows.counters ?? rows.channel?.counters, born: born, purged: rows.purgedCount(upTo: position))
+            saved.channels[channel]?.advance(to: changes.seq, rows.counters ?? rows.channel?.counters, rows)
         }
         writes += channelWrites(rows, of: channel)
         writes += begins ? positionWrite(of: channel) : otherChatsWrites(rows, of: channel) + advanceWrite(of: channel)

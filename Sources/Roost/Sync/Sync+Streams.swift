@@ -55,8 +55,7 @@ extension Sync {
                 return catchUp()
             }
             let news = news(of: event, after: position)
-            saved.channels[channel]?.advance(
-                to: event.seq, rows.counters ?? rows.channel?.counters, born: born, purged: rows.purgedCount(upTo: position))
+            saved.channels[channel]?.advance(to: event.seq, rows.counters ?? rows.channel?.counters, rows)
             var writes = channelWrites(rows, of: channel)
             if event.isMessageAlone { writes.append(.add(rows, to: channel)) }
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.

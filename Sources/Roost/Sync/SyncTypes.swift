@@ -15,21 +15,37 @@ struct Position: Hashable, Sendable {
     var hasHole = false
     /// Older messages that are cached apart from the window, those first that were extended longest ago.
     var stretches: [ClosedRange<Seq>] = []
+    /// What earlier pages of the same changes have brought; nil between them. It isn't stored.
+    var pages: Pages?
+
+    /// Changes that come in several pages, of which only the last one knows how many messages the channel has.
+    struct Pages: Hashable, Sendable {
+        /// Where the cursor was before the first one.
+        let start: Seq
+        /// The messages after it that they have brought.
+        var born: Set<Seq> = []
+    }
 
     /// Moves the cursor.
     ///
     /// - Parameters:
     ///   - counters: The channel's, as received.
-    ///   - born: Messages that came with it and are newer than the cursor was.
-    ///   - purged: Messages up to where the cursor was that were deleted for good.
-    mutating func advance(to seq: Seq, _ counters: ChannelCounters?, born: Int, purged: Int) {
+    ///   - rows: What came with it.
+    mutating func advance(to seq: Seq, _ counters: ChannelCounters?, _ rows: Rows) {
+        let position = cursor
         cursor = seq
         guard let messageCount else { return }
-        let given = messageCount.addingWithSaturation(born).subtractingWithSaturation(purged)
         // Of a page of changes the counters are later than its end.
-        let count = counters.flatMap { $0.seq == seq ? $0.messageCount : nil } ?? given
-        if count > given { hasHole = true }
-        self.messageCount = count
+        let count = counters.flatMap { $0.seq == seq ? $0.messageCount : nil }
+        // A message that was deleted for good before its page was made came with none, and was never counted.
+        let earlier = pages ?? Pages(start: position)
+        let purged = rows.purged?.count { $0.seq <= earlier.start || earlier.born.contains($0.seq) } ?? 0
+        let given = messageCount.addingWithSaturation(rows.messageCount(after: position)).subtractingWithSaturation(purged)
+        if let count, count > given { hasHole = true }
+        self.messageCount = count ?? given
+        guard count == nil, counters != nil else { return pages = nil }
+        pages = earlier
+        for message in rows.messages ?? [] where message.seq > position { pages?.born.insert(message.seq) }
     }
 }
 

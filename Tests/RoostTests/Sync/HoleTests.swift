@@ -148,6 +148,28 @@ struct HoleTests {
         #expect(try await client.texts() == ["one", "two", "m4", "m5"])
     }
 
+    @Test(
+        "R12 a message that was deleted for good leaves no hole, whichever page of changes tells of it; one that is missing does",
+        arguments: [0, 1])
+    func purgedBetweenPages(missing: Int) async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.connect()
+        // Sent at 4 to 8. That at 4 was gone before the first page was made, and that at 6 after it.
+        let purged = [(4, 9), (6, 10)].map { PurgedMessage(seq: $0, changeSeq: $1, counts: true) }
+        var first = Rows(counters: counters(9, messages: 6), [message(5, "m5"), message(6, "m6")])
+        try await client.answer(
+            "stream.resume",
+            with: Resumption(user: changes(user: 1), channels: [changes(channel: 6, first, hasMore: true)], hasMore: true))
+        first = Rows(counters: counters(10, messages: 5 + missing), [message(7, "m7"), message(8, "m8")])
+        first.purged = purged
+        try await client.answer("stream.resume", with: resumption([changes(channel: 10, first)]))
+        let position = try #require(client.sync.saved.channels[Harness.channel])
+        #expect(position.hasHole == (missing > 0) && position.messageCount == 5 + missing && position.pages == nil)
+        #expect(try await client.texts() == ["one", "two", "m5", "m7", "m8"])
+    }
+
     @Test("R12 nothing is fetched again where nothing is missing: edits, members, own messages and pages of changes leave no hole")
     func noHole() async throws {
         var client = try await Harness()
