@@ -34,4 +34,10 @@ extension Database {
         }
         return purged
     }
+
+    /// Whether the user may see the messages of a channel as far back as a seq.
+    func maySee(messageAt seq: Seq, in channel: ChannelID) throws -> Bool {
+        guard let membership = try shownMembership(of: channel) else { return true }
+        return seq > membership.historyFloor
+    }
 }

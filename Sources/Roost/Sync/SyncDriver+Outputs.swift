@@ -113,6 +113,10 @@ extension SyncDriver {
                 return events.send(.missed(after: [position.channel: position.seq.subtractingWithSaturation(1)]), at: nil)
             }
             news.message = shown
+        } else if let purged = news.purged, let channel = news.channel {
+            // A member who may not see the message that was deleted is told nothing: the place of it comes to all.
+            let maySee = try? await files().store.read { try $0.maySee(messageAt: purged.seq, in: channel) }
+            guard maySee ?? true else { return }
         }
         events.send(.happened(news), at: position)
     }

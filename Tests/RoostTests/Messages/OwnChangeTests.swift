@@ -53,7 +53,36 @@ struct OwnChangeTests {
 
     private final class Told: ChannelDelegate {
         var updated: [Message] = []
+        var purged: [Seq] = []
         func channel(_ channel: ChannelID, updated message: Message) { updated.append(message) }
+        func channel(_ channel: ChannelID, purged message: PurgedMessage) { purged.append(message.seq) }
+    }
+
+    @Test("SB-60 that a message is deleted for good is told to nobody who has concealed it, nor to their delegate")
+    func concealedPurge() async throws {
+        let server = ScriptedServer { _ in .nothing }
+        let chat = try await connected(server)
+        let delegate = Told()
+        chat.add(delegate, identifier: "test")
+        var events = chat.events.makeAsyncIterator()
+        // The user has reset their history up to the first message.
+        let reset = membership(readSeq: 2, readCount: 1, floor: 2, userSeq: 2)
+        try await server.send(Event(kind: .channelHistoryReset, stream: .user("ann"), seq: 2, actor: "ann", rows: Rows([reset])))
+        for (seq, changeSeq) in [(2, 4), (3, 5)] as [(Seq, Seq)] {
+            let purged = PurgedMessage(seq: seq, changeSeq: changeSeq, counts: true)
+            try await server.send(
+                Event(
+                    kind: .messageDeleted, stream: .channel(channelId), seq: changeSeq, actor: "bob",
+                    rows: Rows(counters: counters(changeSeq, messages: Int(5 - changeSeq)), [purged])))
+        }
+        var purged: [Seq] = []
+        while purged.last != 3, case .happened(let news)? = await events.next() {
+            if news.kind == .messageDeleted { purged.append(try #require(news.purged?.seq)) }
+        }
+        #expect(purged == [3])
+        try await until { delegate.purged.last == 3 }
+        #expect(delegate.purged == [3])
+        await chat.disconnect()
     }
 
     @Test("R08 a message by its id is as lists show it, with what the user has asked for offline")
