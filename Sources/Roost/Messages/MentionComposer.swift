@@ -129,21 +129,30 @@ public struct MentionComposer: Hashable, Sendable {
     }
 
     /// The mentions after a change: what is the same at both ends of the text stays, and a mention that isn't within it ends.
+    ///
+    /// A change may have been made in more than one place: a second "@" before the one of a mention, or behind it. Then it was made where the most
+    /// mentions stay.
     private static func moved(_ mentions: [TextMention], from old: String, to new: String) -> [TextMention] {
         let (old, new) = (Array(old.utf16), Array(new.utf16))
+        let shorter = min(old.count, new.count)
         var start = 0
-        while start < min(old.count, new.count), old[start] == new[start] { start += 1 }
+        while start < shorter, old[start] == new[start] { start += 1 }
         var end = 0
-        while end < min(old.count, new.count) - start, old[old.count - 1 - end] == new[new.count - 1 - end] { end += 1 }
-        let moved = new.count - old.count
-        return mentions.compactMap { mention in
-            let after = mention.index + mention.length + 1
-            if after <= start { return mention }
-            guard mention.index >= old.count - end else { return nil }
-            var mention = mention
-            mention.index += moved
-            return mention
+        while end < shorter, old[old.count - 1 - end] == new[new.count - 1 - end] { end += 1 }
+        // What lies between the two was replaced; or text was put in or taken out anywhere from one place to the other.
+        let places = start + end < shorter ? [(start, end)] : [(start, shorter - start), (shorter - end, end)]
+        var best: [TextMention] = []
+        for (start, end) in places {
+            let kept = mentions.compactMap { mention in
+                if mention.index + mention.length + 1 <= start { return mention }
+                guard mention.index >= old.count - end else { return nil as TextMention? }
+                var mention = mention
+                mention.index += new.count - old.count
+                return mention
+            }
+            if kept.count > best.count { best = kept }
         }
+        return best
     }
 }
 

@@ -162,4 +162,17 @@ struct TextMentionTests {
         #expect(composer.query(at: 2) == "")
         #expect(composer.choose(UserSummary(userId: "x"), at: 99) == 4 && composer.text == "(@x ")
     }
+
+    @Test(
+        "MN-09 a sign that is typed right before or behind a mention, or taken away there, leaves the mention",
+        arguments: [("@@Ben hi", 1), ("@Ben @hi", 0), ("@Ben  hi", 0), ("@ @Ben hi", 2), ("@Benhi", 0), ("Ben hi", nil)]
+            as [(String, Int?)])
+    func besideMention(text: String, place: Int?) {
+        let mention = TextMention(index: 0, length: 3, userId: "ben")
+        var composer = MentionComposer(text: "@Ben hi", mentions: [mention])
+        composer.text = text
+        #expect(composer.mentions.map(\.index) == [place].compactMap(\.self))
+        composer.text = "@Ben hi"
+        #expect(composer.mentions == (place == nil ? [] : [mention]))
+    }
 }
