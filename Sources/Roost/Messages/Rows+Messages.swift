@@ -9,6 +9,12 @@ extension Rows {
             ? (messages[0].seq > position ? 1 : 0) : Set(messages.lazy.map(\.seq).filter { $0 > position }).count
     }
 
+    /// The places of messages newer than a position.
+    func messageSeqs(after position: Seq) -> some Sequence<Seq> { (messages ?? []).lazy.map(\.seq).filter { $0 > position } }
+
+    /// How many messages were deleted for good whose places fulfil a condition.
+    func purgedCount(where isCounted: (Seq) -> Bool) -> Int { purged?.count { isCounted($0.seq) } ?? 0 }
+
     /// Returns the writes that update the unread count: for own messages after a position, and for those that were deleted for good.
     func countWrite(in channel: ChannelID, as user: UserID, after position: Seq) -> [StoreWrite] {
         let counted = Rows(sent(by: user).filter { $0.seq > position }, purged)

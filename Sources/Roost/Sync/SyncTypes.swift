@@ -39,13 +39,13 @@ struct Position: Hashable, Sendable {
         let count = counters.flatMap { $0.seq == seq ? $0.messageCount : nil }
         // A message that was deleted for good before its page was made came with none, and was never counted.
         let earlier = pages ?? Pages(start: position)
-        let purged = rows.purged?.count { $0.seq <= earlier.start || earlier.born.contains($0.seq) } ?? 0
+        let purged = rows.purgedCount { $0 <= earlier.start || earlier.born.contains($0) }
         let given = messageCount.addingWithSaturation(rows.messageCount(after: position)).subtractingWithSaturation(purged)
         if let count, count > given { hasHole = true }
         self.messageCount = count ?? given
         guard count == nil, counters != nil else { return pages = nil }
         pages = earlier
-        for message in rows.messages ?? [] where message.seq > position { pages?.born.insert(message.seq) }
+        pages?.born.formUnion(rows.messageSeqs(after: position))
     }
 }
 

@@ -63,12 +63,18 @@ public final class BatchMemory {
         var lastSeq: Seq = 0
     }
 
+    /// The position of a user's own stream, and whether it is still to be written.
+    private struct Head {
+        let seq: Seq
+        let isDue: Bool
+    }
+
     /// What was due before the operation under way changed it; nil where nothing was.
     private enum Before {
         /// A message was added or changed. Nothing was due of the channel without counters.
         case message(ChannelID, ChannelCounters?, sender: UserID?, Sent?)
         case mention(ChannelID, UserID, NewestMention?)
-        case head(UserID, Seq?)
+        case head(UserID, Head?)
 
         /// What is due of a channel without the change.
         func takenBack(from due: Due?, of channel: ChannelID) -> Due? {
@@ -90,13 +96,13 @@ public final class BatchMemory {
     private var known: [ChannelID: Known] = [:]
     private var due: [ChannelID: Due] = [:]
     /// The positions of users' own streams, of those that this transaction has locked.
-    private var heads: [UserID: Seq] = [:]
-    private var dueHeads: [UserID: Seq] = [:]
+    private var heads: [UserID: Head] = [:]
+    private var hasDueHeads = false
     /// What the operation under way has changed here.
     private var added: [Before] = []
     /// What was due before the operation and was written during it, inside of its savepoint.
     private var writtenInside: [ChannelID: Due] = [:]
-    private var headsWrittenInside: [UserID: Seq] = [:]
+    private var headsWrittenInside: [UserID: Head] = [:]
     fileprivate var isBeside = false
     fileprivate var isKeeping = false
     let readsAhead: Bool
@@ -130,15 +136,16 @@ public final class BatchMemory {
             switch before {
             case .message(let channel, _, _, _), .mention(let channel, _, _):
                 due[channel] = before.takenBack(from: due[channel], of: channel)
-            case .head(let user, let seq): dueHeads[user] = seq
+            case .head(let user, let head): heads[user] = head
             }
         }
         if isRolledBack {
             due.merge(writtenInside) { $1 }
-            dueHeads.merge(headsWrittenInside) { $1 }
+            heads.merge(headsWrittenInside) { $1 }
         }
-        // What the operation alone has locked isn't locked any more.
-        heads = dueHeads
+        // What the operation alone has locked isn't locked any more, and what it has written isn't written.
+        heads = heads.filter(\.value.isDue)
+        hasDueHeads = !heads.isEmpty
         beginOperation()
     }
 
@@ -146,10 +153,10 @@ public final class BatchMemory {
     ///
     /// - Parameter isInside: Whether they are undone with the operation under way.
     public func takeDue(isInside: Bool) throws -> [SQL] {
-        guard !due.isEmpty || !dueHeads.isEmpty else { return [] }
+        guard !due.isEmpty || hasDueHeads else { return [] }
         if isInside { keepWritten() }
         var statements: [SQL] = []
-        statements.reserveCapacity(due.count * 2 + dueHeads.count)
+        statements.reserveCapacity(due.count * 2 + 4)
         for (channel, due) in due.sorted(by: { $0.key.rawValue.utf8.lexicographicallyPrecedes($1.key.rawValue.utf8) }) {
             if let counters = due.counters { statements.append(try .movingStream(of: channel, to: counters)) }
             for (sender, sent) in due.senders {
@@ -157,9 +164,24 @@ public final class BatchMemory {
             }
             for (user, mention) in due.mentioned { statements.append(.mentioned(mention, user, in: channel)) }
         }
-        for (user, seq) in dueHeads { statements.append(.movingStream(of: user, to: seq)) }
         due.removeAll(keepingCapacity: true)
-        dueHeads.removeAll(keepingCapacity: true)
+        if hasDueHeads { statements += takeDueHeads() }
+        return statements
+    }
+
+    /// Many rows in few statements, of a few lengths: each length is a statement of its own to prepare.
+    private func takeDueHeads() -> [SQL] {
+        var rows: ArraySlice<[SQLValue]> = []
+        for (user, head) in heads where head.isDue { rows.append([user.column(), head.seq.column()]) }
+        heads = heads.mapValues { Head(seq: $0.seq, isDue: false) }
+        hasDueHeads = false
+        var statements: [SQL] = []
+        for length in [64, 16, 4, 1] {
+            while rows.count >= length {
+                statements.append(.movingStreams(to: Array(rows.prefix(length))))
+                rows = rows.dropFirst(length)
+            }
+        }
         return statements
     }
 
@@ -168,10 +190,10 @@ public final class BatchMemory {
         for (channel, due) in due where writtenInside[channel] == nil {
             writtenInside[channel] = added.reversed().reduce(due as Due?) { $1.takenBack(from: $0, of: channel) }
         }
-        for (user, seq) in dueHeads where headsWrittenInside[user] == nil {
-            var before: Seq? = seq
-            for case .head(user, let seq) in added.reversed() { before = seq }
-            headsWrittenInside[user] = before
+        for (user, head) in heads where head.isDue && headsWrittenInside[user] == nil {
+            var before: Head? = head
+            for case .head(user, let head) in added.reversed() { before = head }
+            if let before, before.isDue { headsWrittenInside[user] = before }
         }
     }
 
@@ -256,20 +278,19 @@ public final class BatchMemory {
 
     /// Takes the next seq of a user's own stream that is known; nil if it has to be read.
     func advanceHead(of user: UserID) -> Seq? {
-        guard let seq = heads[user] else { return nil }
-        moveHead(of: user, to: seq + 1)
-        return seq + 1
+        guard let seq = heads[user].map({ $0.seq + 1 }) else { return nil }
+        moveHead(of: user, to: seq)
+        return seq
     }
 
     /// Moves a user's own stream, whose head this transaction has locked. Written at the end of the batch, or before anything reads it.
     func moveHead(of user: UserID, to seq: Seq) {
-        added.append(.head(user, dueHeads[user]))
-        dueHeads[user] = seq
-        heads[user] = seq
+        added.append(.head(user, heads.updateValue(Head(seq: seq, isDue: true), forKey: user)))
+        hasDueHeads = true
     }
 
     /// Keeps the position of a user's own stream that this transaction has locked and written.
-    func learn(head seq: Seq, of user: UserID) { heads[user] = seq }
+    func learn(head seq: Seq, of user: UserID) { heads[user] = Head(seq: seq, isDue: false) }
 }
 
 /// A member's newest mention by name, and where their own stream tells it.

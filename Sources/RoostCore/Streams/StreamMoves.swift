@@ -139,11 +139,11 @@ extension SQL {
         """
     }
 
-    /// Writes the position of a user's own stream.
-    static func movingStream(of user: UserID, to seq: Seq) -> SQL {
-        """
-        INSERT INTO user_heads (user_id, seq) VALUES (\(user), \(seq)) ON CONFLICT (user_id) DO UPDATE SET seq = excluded.seq
-        """
+    /// Writes the positions of users' own streams.
+    ///
+    /// - Parameter heads: Their ids and seqs.
+    static func movingStreams(to heads: [[SQLValue]]) -> SQL {
+        "INSERT INTO user_heads (user_id, seq) VALUES \(rows: heads) ON CONFLICT (user_id) DO UPDATE SET seq = excluded.seq"
     }
 }
 
