@@ -146,7 +146,7 @@ public final class CoreWorld {
             (notices, now, fault) = (noticesBefore, nowBefore, nil)
             batched = transaction
             transaction.heldStreams?.holdAll()
-            try transaction.readAhead(callers)
+            try transaction.readAhead(callers, sending: callers)
             try body()
             try ids.save(in: transaction, at: now)
         }

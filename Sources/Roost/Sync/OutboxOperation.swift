@@ -143,7 +143,16 @@ enum OutboxOperation: Hashable, Sendable {
     /// as after it.
     var overtakesRefused: Bool {
         switch self {
-        case .read, .unread, .unhide, .mute, .unmute, .leave, .draft: true
+        case .read, .unread, .mute, .unmute, .leave, .draft: true
+        default: overtakesMessagesOnly
+        }
+    }
+
+    /// Whether it goes before messages, but before nothing else that waits behind them: not before a change of a message that it would conceal, nor
+    /// before what it would take back.
+    var overtakesMessagesOnly: Bool {
+        switch self {
+        case .unhide: true
         // With a seq they leave the message out, whenever it comes.
         case .hide(let operation): operation.upTo != nil
         case .reset(let operation): operation.upTo != nil

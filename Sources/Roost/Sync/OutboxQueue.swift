@@ -67,7 +67,14 @@ struct OutboxQueue: Hashable, Sendable {
     /// What goes before a message that waits for the end of its refusal: a silence of hours isn't one for whoever reads, or leaves.
     private var overtaking: OutboxItem? {
         // What waits for the end of a refusal itself overtakes nothing.
-        others.first { $0.operation.overtakesRefused && !$0.isWaiting && unwritten[$0.id] == nil && isInOrder($0.place) }
+        others.first {
+            $0.operation.overtakesRefused && !$0.isWaiting && unwritten[$0.id] == nil && isInOrder($0.place)
+                && (!$0.operation.overtakesMessagesOnly || isBehindMessagesOnly($0.place))
+        }
+    }
+
+    private func isBehindMessagesOnly(_ place: OutboxPlace) -> Bool {
+        order[..<index(of: place)].allSatisfy { items[$0.id]?.operation.sent != nil }
     }
 
     /// Puts an operation in its place, or another state of it.

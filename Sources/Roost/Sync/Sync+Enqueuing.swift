@@ -74,11 +74,9 @@ extension Sync {
         // Sending with a client id that is on its way already is no second message; with one that was refused, or was meant for another server, it is
         // another attempt, with what it says now.
         if var known = self.item(.message(key)) {
-            if known.failure != nil || !isForThisServer(known) {
-                known.operation = item.operation
-                sendAnew(known)
-            }
-            return reply(token)
+            guard known.failure != nil || !isForThisServer(known) else { return reply(token) }
+            known.operation = item.operation
+            return keep(begunAnew(known), for: token)
         }
         keep(item, for: token)
     }

@@ -71,17 +71,18 @@ extension Sync {
     }
 
     /// Sends an operation to this server as if it had never been sent.
-    mutating func sendAnew(_ item: OutboxItem) {
-        var item = item
-        if item.isWaiting { endWaiting(in: item.channel) }
-        // Refused, the server hasn't carried it out: it is another attempt.
-        item.firstSentAt = nil
-        item.failure = nil
-        item.isWaiting = false
-        item.server = server
-        put(item)
+    private mutating func sendAnew(_ item: OutboxItem) {
+        put(begunAnew(item))
         showOverlay(of: item.channel)
         sendNext(in: item.channel)
+    }
+
+    /// Returns an operation as if it had never been sent, and ends the wait for it. Refused, the server hasn't carried it out: it is another attempt.
+    mutating func begunAnew(_ item: OutboxItem) -> OutboxItem {
+        if item.isWaiting { endWaiting(in: item.channel) }
+        var item = item
+        (item.firstSentAt, item.failure, item.isWaiting, item.server) = (nil, nil, false, server)
+        return item
     }
 
     /// Gives up an operation. One that is under way may have arrived all the same; the stream then brings what it did.

@@ -142,7 +142,9 @@ extension Transaction {
     }
 
     /// Reads channels as their members see them, for operations that are about to ask. Does nothing where that saves nothing.
-    public func readAhead(_ callers: Set<ChannelCaller>) throws {
+    ///
+    /// - Parameter senders: Those who send messages.
+    public func readAhead(_ callers: Set<ChannelCaller>, sending senders: Set<ChannelCaller>) throws {
         guard callers.count > 1, let batchMemory, batchMemory.readsAhead else { return }
         let callers = Array(callers)
         try besideBatchMemory {
@@ -160,7 +162,7 @@ extension Transaction {
                 try leavingDamage { batchMemory.learn(try access(to: channel, row, of: user, own), of: user) }
             }
             // Only where messages were deleted for good.
-            try readPurgedIDs(of: callers.filter { batchMemory.hasPurges($0.channel) ?? false }, into: batchMemory)
+            try readPurgedIDs(of: senders.filter { batchMemory.hasPurges($0.channel) ?? false }, into: batchMemory)
         }
     }
 

@@ -93,8 +93,9 @@ extension Transaction {
     }
 
     /// Reads the client ids of what was deleted for good of some senders, in one round trip. Of a sender with very many they are asked for one by one.
-    func readPurgedIDs(of senders: [ChannelCaller], into memory: BatchMemory) throws {
+    func readPurgedIDs(of senders: Set<ChannelCaller>, into memory: BatchMemory) throws {
         guard !senders.isEmpty else { return }
+        let senders = Array(senders)
         var found = Array(repeating: Set<ClientID>(), count: senders.count)
         let statements: [SQL] = senders.map { sender in
             """

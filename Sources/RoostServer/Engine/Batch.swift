@@ -150,7 +150,8 @@ enum WriteBatch {
                 hasBegun = true
                 try scope.lock(in: transaction)
                 let now = try transaction.now()
-                try transaction.readAhead(callers(of: batch))
+                try transaction.readAhead(
+                    callers(of: batch), sending: callers(of: batch.filter { $0.operation == SendMessage.name }))
                 var answers = BatchAnswers()
                 // What is counted or logged is of the run that is stored, and so of each once.
                 var noted: [BatchAction] = []

@@ -130,6 +130,25 @@ struct OutboxWaitTests {
         #expect(client.calls.values.sorted() == ["channel.unhide"])
     }
 
+    @Test("AM-33 SB-60 what conceals goes before messages alone: not before an edit behind them, nor does showing go before hiding")
+    func concealingInOrder() async throws {
+        var client = try await client()
+        let hide = OutboxOperation.hide(HideChannel(channel: Self.channel, hidePreviousMessages: true))
+        try await client.send("hi", clientId: "c1")
+        try await client.enqueue(hide)
+        try await client.refuse(
+            "message.send", with: RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 7_200_000)))
+        try await client.enqueue(.unhide(UnhideChannel(channel: Self.channel)))
+        #expect(client.calls.isEmpty)
+        try await client.enqueue(
+            .edit(EditMessage(channel: Self.channel, message: MessageID(rawValue: 2), text: "edited"), of: nil))
+        try await client.enqueue(.reset(ResetHistory(channel: Self.channel)))
+        #expect(client.calls.isEmpty)
+        // What isn't concealed by them goes on.
+        try await client.enqueue(read)
+        #expect(client.calls.values.sorted() == ["reading.mark"])
+    }
+
     @Test("SB-60 a reset beside a message for another server conceals nothing that the user hasn't seen")
     func concealingBesideOthers() async throws {
         var client = try await client()
