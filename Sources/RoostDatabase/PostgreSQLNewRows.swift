@@ -21,8 +21,6 @@ struct PostgreSQLNewRows {
 
     /// The rows that wait at most.
     static let countMax = 256
-    /// How many rows a statement has. A statement is prepared for each, and the largest stays far below the server's 65,535 values.
-    static let rowsPerStatement = [64, 16, 4, 1]
 
     var isEmpty: Bool { groups.isEmpty }
     var hasRowsOfOperation: Bool { groups.contains { $0.rows.count > $0.countBefore } }
@@ -72,13 +70,7 @@ struct PostgreSQLNewRows {
     mutating func take() -> [SQL] {
         var statements: [SQL] = []
         for group in groups {
-            var rest = group.rows[...]
-            for size in Self.rowsPerStatement {
-                while rest.count >= size {
-                    statements.append(NewRow.inserting(rest.prefix(size), failing: group.isFailing))
-                    rest = rest.dropFirst(size)
-                }
-            }
+            statements += group.rows.cutForStatements().map { NewRow.inserting($0, failing: group.isFailing) }
         }
         groups.removeAll(keepingCapacity: true)
         names.removeAll(keepingCapacity: true)

@@ -29,7 +29,8 @@ public final class PostgreSQLServer: Sendable {
         var template: String?
     }
 
-    public init() throws {
+    /// - Parameter certificate: What it shows to those who ask for TLS; without one it refuses that.
+    public init(showing certificate: TestCertificate? = nil) throws {
         programs = try Self.findPrograms()
         account = getuid() == 0 ? (getpwnam("postgres") == nil ? "nobody" : "postgres") : nil
         directory = Self.makePlace()
@@ -43,6 +44,7 @@ public final class PostgreSQLServer: Sendable {
             "initdb", "-D", data.path, "-U", "roost", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
             "--no-instructions")
         try configure()
+        if let certificate { try showCertificate(certificate) }
         try startAgain()
     }
 
@@ -64,6 +66,15 @@ public final class PostgreSQLServer: Sendable {
         let access = data.appending(path: "pg_hba.conf")
         let rest = try String(contentsOf: access, encoding: .utf8)
         try Data("host all locked 127.0.0.1/32 scram-sha-256\n\(rest)".utf8).write(to: access)
+    }
+
+    private func showCertificate(_ shown: TestCertificate) throws {
+        let (certificate, key) = try shown.write(to: data)
+        var access: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+        if let account { access[.ownerAccountName] = account }
+        for file in [certificate, key] { try FileManager.default.setAttributes(access, ofItemAtPath: file.path) }
+        let settings = "ssl = on\nssl_cert_file = '\(certificate.lastPathComponent)'\nssl_key_file = '\(key.lastPathComponent)'"
+        try append(settings, to: "postgresql.conf")
     }
 
     private func append(_ text: String, to file: String) throws {

@@ -169,20 +169,11 @@ public final class BatchMemory {
         return statements
     }
 
-    /// Many rows in few statements, of a few lengths: each length is a statement of its own to prepare.
     private func takeDueHeads() -> [SQL] {
-        var rows: ArraySlice<[SQLValue]> = []
-        for (user, head) in heads where head.isDue { rows.append([user.column(), head.seq.column()]) }
+        let rows = heads.compactMap { user, head in head.isDue ? [user.column(), head.seq.column()] : nil }
         heads = heads.mapValues { Head(seq: $0.seq, isDue: false) }
         hasDueHeads = false
-        var statements: [SQL] = []
-        for length in [64, 16, 4, 1] {
-            while rows.count >= length {
-                statements.append(.movingStreams(to: Array(rows.prefix(length))))
-                rows = rows.dropFirst(length)
-            }
-        }
-        return statements
+        return rows.cutForStatements().map { .movingStreams(to: Array($0)) }
     }
 
     /// Keeps what is about to be written inside of the operation's savepoint and was due before it.

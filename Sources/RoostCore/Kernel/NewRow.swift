@@ -59,3 +59,19 @@ public struct NewRow: Sendable {
         return "INSERT INTO \(kind.table) VALUES \(rows: rows.map(\.values)) \(failing ? "" : kind.ending)"
     }
 }
+
+extension Collection {
+    /// Cuts many rows into the parts that one statement each writes: few parts, and of few lengths, since each length is a statement of its own to
+    /// prepare. The longest stays far below the 65,535 values that PostgreSQL takes in a statement.
+    public func cutForStatements() -> [SubSequence] {
+        var parts: [SubSequence] = []
+        var rest = self[...]
+        for length in [64, 16, 4, 1] {
+            while rest.count >= length {
+                parts.append(rest.prefix(length))
+                rest = rest.dropFirst(length)
+            }
+        }
+        return parts
+    }
+}

@@ -238,7 +238,7 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("I24 a database of version 0.1, without checksums, gets them at the first start and keeps its rows")
+    @Test("I24 a database from before checksums gets them at the first start and keeps its rows")
     func convertsOldDatabase() throws {
         try inDirectory { directory in
             let path = directory.appending(path: "roost.sqlite").path
