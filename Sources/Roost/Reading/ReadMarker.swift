@@ -29,6 +29,8 @@ private final class ReadMarker {
     private var sent: Seq = 0
     /// Up to where the channel was read when it was looked at last.
     private var readSeq: Seq = 0
+    /// The position of the user's own stream with which that came.
+    private var userSeq: Seq = 0
     /// Whether messages were marked as unread, on whatever device: marking later ones as read would undo that, for there is one position.
     private var isLeftUnread = false
     /// The mark on its way, and the wait after it.
@@ -46,10 +48,12 @@ private final class ReadMarker {
     /// The seq up to which there is something to mark; nil if there is nothing.
     private func due() -> Seq? {
         guard let membership = channel.membership, membership.state == .member else { return nil }
-        // The server has begun anew, from a backup or with other data. The newest message may be older for being deleted: the counters tell it.
-        if let seq = channel.channel?.counters.seq, seq < marked { (marked, sent, readSeq, isLeftUnread) = (0, 0, 0, false) }
+        // The server has begun anew, from a backup or with other data. The newest message may be older for being deleted: the counters tell it. Marks alone move the
+        // user's own stream, which goes back with them.
+        let isOfChannel = channel.channel.map { $0.counters.seq < marked } ?? false
+        if isOfChannel || membership.userSeq < userSeq { (marked, sent, readSeq, isLeftUnread) = (0, 0, 0, false) }
         if membership.readSeq < readSeq { isLeftUnread = true }
-        readSeq = membership.readSeq
+        (readSeq, userSeq) = (membership.readSeq, membership.userSeq)
         guard !isLeftUnread else { return nil }
         guard channel.unreadCount > 0 else {
             // All of it was read, on whatever device, or is the user's own. What of it is marked as unread later stays so.

@@ -32,11 +32,11 @@ extension Database {
 }
 
 extension Position {
-    fileprivate static let columns = "cursor, window_start, message_count, has_hole, stretches"
+    fileprivate static let columns = "cursor, window_start, message_count, has_hole, has_ended, stretches"
 
     fileprivate init(reading row: inout CacheReader) throws {
         self.init(
             cursor: try row.value(), windowStart: try row.value(), messageCount: try row.value(), hasHole: try row.value(),
-            stretches: try Position.stretches(row.value()))
+            hasEnded: try row.value(), stretches: try Position.stretches(row.value()))
     }
 }

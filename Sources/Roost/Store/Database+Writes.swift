@@ -14,20 +14,20 @@ extension Database {
         case .position(let channel, let position):
             try run(
                 """
-                INSERT INTO positions (channel_id, cursor, window_start, message_count, has_hole, stretches, generation)
-                VALUES (?, ?, ?, ?, ?, ?, random())
+                INSERT INTO positions (channel_id, cursor, window_start, message_count, has_hole, has_ended, stretches, generation)
+                VALUES (?, ?, ?, ?, ?, ?, ?, random())
                 ON CONFLICT (channel_id) DO UPDATE
                 SET cursor = excluded.cursor, window_start = excluded.window_start, message_count = excluded.message_count,
-                    has_hole = excluded.has_hole, stretches = excluded.stretches
+                    has_hole = excluded.has_hole, has_ended = excluded.has_ended, stretches = excluded.stretches
                 """,
                 [
                     channel.rawValue, position.cursor, position.windowStart, position.messageCount, position.hasHole,
-                    try position.storedStretches,
+                    position.hasEnded, try position.storedStretches,
                 ])
         case .advance(let channel, let position):
             try run(
-                "UPDATE positions SET cursor = ?2, message_count = ?3, has_hole = ?4 WHERE channel_id = ?1",
-                [channel.rawValue, position.cursor, position.messageCount, position.hasHole])
+                "UPDATE positions SET cursor = ?2, message_count = ?3, has_hole = ?4, has_ended = ?5 WHERE channel_id = ?1",
+                [channel.rawValue, position.cursor, position.messageCount, position.hasHole, position.hasEnded])
         case .page(let channel, let range): try changeParts(of: channel) { $0.add(range) }
         case .forget(let channel): try forget(channel, as: user, kinds)
         case .forgetMessages(let channel, let range):

@@ -55,7 +55,7 @@ extension Store {
         INSERT INTO state (id, user_cursor) VALUES (1, 0);
         CREATE TABLE positions (
             channel_id TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL, window_start INTEGER NOT NULL,
-            message_count INTEGER, has_hole INTEGER NOT NULL, stretches TEXT, generation INTEGER NOT NULL
+            message_count INTEGER, has_hole INTEGER NOT NULL, has_ended INTEGER NOT NULL, stretches TEXT, generation INTEGER NOT NULL
         ) WITHOUT ROWID;
         """
 }

@@ -156,7 +156,10 @@ extension Sync {
             reply(token, bytes, answer)
             endUnwantedWatches()
         case (.app(let token, let effect, _), .failure):
-            if case .hold(let holder) = effect { watchHolders[holder] = nil }
+            // Asked again, it was watching: the server goes on with that.
+            if case .hold(let holder) = effect, let channel = watchHolders.removeValue(forKey: holder) {
+                endingWatches.insert(channel)
+            }
             emit(.reply(token, result))
             endUnwantedWatches()
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)

@@ -41,7 +41,10 @@ extension Sync {
         var writes: [StoreWrite] = []
         if let row = rows.channel {
             writes.append(.channel(row))
-            if row.deletedAt != nil { endLiveness(of: channel) }
+            if row.deletedAt != nil {
+                saved.channels[channel]?.hasEnded = true
+                endLiveness(of: channel)
+            }
         }
         if let counters = rows.counters { writes.append(.counters(channel, counters)) }
         // Memberships are the user's: they follow behind the channel's position.

@@ -94,7 +94,7 @@ extension Sync {
 
     mutating func catchUp() {
         phase = .catchingUp
-        idleResumes = 0
+        (idleResumes, resumedIDs) = (0, IDRange())
         catchUpsInARow += 1
         guard catchUpsInARow <= 5 else {
             return lose(.server, "the streams still have gaps after \(catchUpsInARow - 1) attempts to catch up")
@@ -103,33 +103,41 @@ extension Sync {
     }
 
     private mutating func resume() {
-        let positions = saved.channels.filter { !refreshing.contains($0.key) }.map { ($0.key.rawValue, $0.value.cursor) }
-        (refreshing, fetchedAfresh) = ([], refreshing)
+        // There may be any number of channels that have ended.
+        let followed = saved.channels.filter { !$0.value.hasEnded && !refreshing.contains($0.key) }
+        let positions = fitting(followed.map { ($0.key.rawValue, $0.value.cursor) })
+        fetchedAfresh = refreshing.filter { resumedIDs.contains($0.rawValue) }
+        refreshing.subtract(fetchedAfresh)
+        let resume = Resume(
+            after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions), from: resumedIDs.from,
+            before: resumedIDs.before)
         // While a page is stored, the server makes the next one.
-        send(
-            Resume(after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: fitting(positions))), for: .resume,
-            ahead: true)
+        send(resume, for: .resume, ahead: true)
     }
 
-    /// Returns the positions that a message to the server has room for. A longer message would end this connection, and each one after it. The channels that are
-    /// left out, those with the longest ids, come afresh.
-    private func fitting(_ positions: [(String, Seq)]) -> [(String, Seq)] {
+    /// Returns the positions, from the ids on that are to be asked for next, that a message to the server has room for. A longer one would end this connection, and
+    /// each one after it. Those that are left out come with the next part.
+    private mutating func fitting(_ positions: [(String, Seq)]) -> [(String, Seq)] {
+        resumedIDs.before = nil
         // The call has a number, a name and the position in the user's own stream.
-        let room = settings.outgoingSizeBytesMax - 200
+        var left = settings.outgoingSizeBytesMax - 200
         // Nearly always they fit even if each character is escaped and each seq is the longest: then no more is measured, since each page of a resume comes by here.
-        guard positions.reduce(0, { $0 + 2 * $1.0.utf8.count + 24 }) > room else { return positions }
-        let sizes = positions.map { channel, seq in
-            // Two bytes for a character that JSON escapes; quotes, a colon and a comma.
-            let escapedCount = channel.utf8.count { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }
-            return channel.utf8.count + escapedCount + "\(seq)".utf8.count + 4
-        }
-        guard sizes.reduce(0, +) > room else { return positions }
-        var left = room
-        let kept = positions.indices.sorted { (sizes[$0], positions[$0].0) < (sizes[$1], positions[$1].0) }.prefix { index in
-            left -= sizes[index]
+        guard resumedIDs.from != nil || positions.reduce(0, { $0 + 2 * $1.0.utf8.count + 24 }) > left else { return positions }
+        let asked = positions.filter { resumedIDs.contains($0.0) }.sorted { $0.0.utf8.lexicographicallyPrecedes($1.0.utf8) }
+        // The part's own two ids.
+        left -= 2 * (asked.lazy.map { Self.sizeBytes(of: $0.0) }.max() ?? 0)
+        var kept = asked.prefix { channel, seq in
+            left -= Self.sizeBytes(of: channel) + "\(seq)".utf8.count
             return left >= 0
         }
-        return kept.map { positions[$0] }
+        if kept.isEmpty { kept = asked.prefix(1) }
+        if kept.endIndex < asked.endIndex { resumedIDs.before = ChannelID(asked[kept.endIndex].0) }
+        return Array(kept)
+    }
+
+    /// The bytes of an id in JSON: two for a character that is escaped; quotes, a colon and a comma.
+    private static func sizeBytes(of id: String) -> Int {
+        id.utf8.count + id.utf8.count { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") } + 4
     }
 
     mutating func resumed(_ bytes: [UInt8]) {
@@ -167,7 +175,12 @@ extension Sync {
         writes += userWrites(page.users?.users ?? [])
         writes += readingWrites(in: page.channels.compactMap(\.stream.channel))
         store(writes, bringing: page.channels.map(\.rows.rows))
-        guard page.hasMore || !refreshing.isEmpty else { return caughtUp() }
+        guard page.hasMore || resumedIDs.before != nil || !refreshing.isEmpty else { return caughtUp() }
+        if !page.hasMore {
+            resumedIDs.from = resumedIDs.before
+            // A part may bring nothing.
+            guard resumedIDs.from == nil else { return resume() }
+        }
         idleResumes = saved == before ? idleResumes + 1 : 0
         // One that shows a hole has the next one fetch the channel afresh. A broken server doesn't give it.
         guard idleResumes == 0 || (!refreshing.isEmpty && idleResumes <= 5) else {
@@ -183,6 +196,7 @@ extension Sync {
         }
         log(.notice, "The server knows nothing of this client's positions: starting afresh.")
         startAfresh(epoch: epoch)
+        resumedIDs = IDRange()
         resume()
     }
 

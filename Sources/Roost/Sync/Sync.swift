@@ -96,6 +96,8 @@ struct Sync: Sendable {
     var idleResumes = 0
     /// How often in a row, 3 at most, a resume had no answer in time: its page is long for a slow network, and a shorter one can't be asked for.
     var slowResumes = 0
+    /// The channels that the resume under way asks for, by their ids: all, unless their positions don't fit into a message.
+    var resumedIDs = IDRange()
     /// Channels with a hole that can be fetched now: the next resume leaves their positions out, so that they come as to a fresh client.
     var refreshing: Set<ChannelID> = []
     /// Those that the resume under way fetches afresh. They still are to be fetched if the connection ends before its answer.

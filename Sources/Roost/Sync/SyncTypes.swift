@@ -13,6 +13,8 @@ struct Position: Hashable, Sendable {
     /// Whether messages were sent that this client wasn't given, since the user might not read. The window ends before them: as soon as the
     /// user reads again, the channel is fetched afresh.
     var hasHole = false
+    /// Whether the channel's deletion is applied, which is the end of its stream: the server isn't asked for it any more. What is cached of it stays.
+    var hasEnded = false
     /// Older messages that are cached apart from the window, those first that were extended longest ago.
     var stretches: [ClosedRange<Seq>] = []
     /// What earlier pages of the same changes have brought; nil between them. It isn't stored.

@@ -110,6 +110,8 @@ extension Changes: WireWritable {
 ///
 /// The client sends its positions; the server answers with the changes after them. A channel that the caller joined elsewhere comes with
 /// the user's stream; one that isn't listed here is new to the client and comes with its newest messages.
+///
+/// A client whose positions don't fit into one message asks for one part of the ids after another, by ``from`` and ``before``.
 public struct Resume: Operation {
     public typealias Response = Resumption
     public static let name = "stream.resume"
@@ -123,12 +125,18 @@ public struct Resume: Operation {
     public var after: Seq
     /// The position in each channel that the client holds.
     public var channels: [String: Seq]
+    /// The least id of the channels that are asked for; nil for no bound. Ids are compared by their bytes.
+    public var from: ChannelID?
+    /// The least id, above ``from``, of those that aren't any more; nil for no bound.
+    public var before: ChannelID?
 
     // derived: init
-    /// Creates a value with these fields.
-    public init(after: Seq, channels: [String: Seq]) {
+    /// Creates a value with these fields. Those that are left out have their defaults.
+    public init(after: Seq, channels: [String: Seq], from: ChannelID? = nil, before: ChannelID? = nil) {
         self.after = after
         self.channels = channels
+        self.from = from
+        self.before = before
     }
 
     public func validate() throws(RoostError) {
@@ -136,26 +144,59 @@ public struct Resume: Operation {
         guard channels.count <= Limits.channelsPerUserMax else {
             throw .limitExceeded("channels", limit: Limits.channelsPerUserMax, unit: "channels")
         }
+        try from?.validate(field: "from")
+        try before?.validate(field: "before")
+        if let from, let before, !from.precedes(before) { throw .invalidArgument("before", "must be above `from`") }
         for (channel, seq) in channels {
             try ChannelID(channel).validate(field: "channels")
+            guard covers(channel) else {
+                throw .invalidArgument("channels", "has an id that isn't among those asked for by `from` and `before`: \(channel)")
+            }
             try Limits.check(seq: seq, field: "channels")
         }
     }
+
+    /// Whether a channel's id is among those that are asked for.
+    package func covers(_ channel: String) -> Bool { IDRange(from: from, before: before).contains(channel) }
+}
+
+/// The ids of channels from one on and before another, by their bytes.
+package struct IDRange: Hashable, Sendable {
+    package var from: ChannelID?
+    package var before: ChannelID?
+
+    // derived: package init
+    package init(from: ChannelID? = nil, before: ChannelID? = nil) {
+        self.from = from
+        self.before = before
+    }
+
+    package func contains(_ id: String) -> Bool {
+        if let from, id.utf8.lexicographicallyPrecedes(from.rawValue.utf8) { return false }
+        if let before, !id.utf8.lexicographicallyPrecedes(before.rawValue.utf8) { return false }
+        return true
+    }
+}
+
+extension ChannelID {
+    fileprivate func precedes(_ other: ChannelID) -> Bool { rawValue.utf8.lexicographicallyPrecedes(other.rawValue.utf8) }
 }
 
 extension Resume: PlainReadable {
     // derived: init(plainly:), refusing others
     package init?(plainly json: inout PlainJSON) {
-        var (after, channels): (Seq?, [String: Seq]?)
+        var (after, channels, from, before): (Seq?, [String: Seq]?, ChannelID?, ChannelID?)
         let isPlain = json.members { key, json in
             switch key {
             case "after": json.read(into: &after)
             case "channels": json.read(into: &channels)
+            case "from": json.read(into: &from)
+            case "before": json.read(into: &before)
             default: false
             }
         }
         guard isPlain, let after, let channels else { return nil }
-        self.init(after: after, channels: channels)
+        self.init(after: after, channels: channels, from: from, before: before)
     }
 }
 

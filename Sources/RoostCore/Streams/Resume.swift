@@ -47,7 +47,7 @@ extension Resume: Handled {
         return try transaction.hasMoreMessages(than: limit, after: held, in: access.channelId)
     }
 
-    /// Returns the caller's channels whose newest change the client doesn't have, the most recently active first.
+    /// Returns the caller's channels whose newest change the client doesn't have, the most recently active first, among those that it asks for.
     private func movedOn(in transaction: any Transaction, of user: UserID) throws -> some Sequence<ChannelID> {
         func heads(_ sql: SQL) throws -> [(id: String, seq: Seq, lastActivity: Int64)] {
             try transaction.rows(sql) { (id: $0.string(), seq: $0.int64(), lastActivity: $0.int64()) }
@@ -60,7 +60,7 @@ extension Resume: Handled {
         var heldCount = 0
         // Each page of a resume sorts all that are left: numbers are moved in a fraction of the time that names take.
         var order: [(Int64, Int)] = []
-        for (index, head) in own.enumerated() {
+        for (index, head) in own.enumerated() where covers(head.id) {
             let held = channels[head.id]
             if held != nil { heldCount += 1 }
             if held != head.seq { order.append((head.lastActivity, index)) }

@@ -49,6 +49,43 @@ struct ResumeTests {
         #expect(try resume(world, ["moved": 3, "still": 1]) == ["moved": expected])
     }
 
+    @Test("R39 of a part of the ids come those channels alone, also those that the client doesn't hold, and all parts are all")
+    func parts() throws {
+        let world = try CoreWorld()
+        // In the order of their bytes, which isn't that of letters.
+        let ids: [ChannelID] = ["Zoo", "a", "b", "c", "ä", "日"]
+        for id in ids { try world.channel(id, owner: "ann") }
+        try world.perform(DeleteChannel(channel: "b"), as: "ann")
+        func part(_ channels: [String: Seq], from: ChannelID?, before: ChannelID?) throws -> [String] {
+            let operation = Resume(after: 0, channels: channels, from: from, before: before)
+            let streams = try world.perform(operation, as: "ann").channels.map(\.stream)
+            return streams.compactMap { if case .channel(let id) = $0 { id.rawValue } else { nil } }.sorted()
+        }
+        // Of a deleted channel, the end comes to those who hold it.
+        #expect(try part(["a": 1, "b": 1], from: nil, before: "c") == ["Zoo", "b"])
+        #expect(try part([:], from: "a", before: "c") == ["a"])
+        #expect(try part(["日": 0], from: "c", before: nil) == ["c", "ä", "日"].sorted())
+        #expect(try part([:], from: "ä", before: "日") == ["ä"])
+        #expect(try part([:], from: nil, before: nil) == ["Zoo", "a", "c", "ä", "日"].sorted())
+    }
+
+    @Test("R39 a part without ids, and a position outside of it, are refused by the name of the field")
+    func impossibleParts() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        let refused: [(String, Resume)] = [
+            ("before", Resume(after: 0, channels: [:], from: "b", before: "a")),
+            ("before", Resume(after: 0, channels: [:], from: "a", before: "a")),
+            ("before", Resume(after: 0, channels: [:], before: "")),
+            ("from", Resume(after: 0, channels: [:], from: "a/b")),
+            ("channels", Resume(after: 0, channels: ["a": 1], from: "b")),
+            ("channels", Resume(after: 0, channels: ["b": 1], before: "b")),
+        ]
+        for (field, operation) in refused {
+            #expect(try world.refusal(operation, as: "ann")?.field == field)
+        }
+    }
+
     @Test("I5 beyond 500 missed messages a channel comes fresh instead", arguments: [500, 501])
     func tooMuchMissed(count: Int) throws {
         let world = try CoreWorld()

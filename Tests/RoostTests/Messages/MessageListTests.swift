@@ -120,6 +120,27 @@ struct MessageListTests {
         token.invalidate()
     }
 
+    @Test("AM-45 R08 A backup in which less was read isn't taken for a mark as unread: what is on the screen is marked again")
+    func restoredBackup() async throws {
+        let clock = ManualClock()
+        let (chat, store) = try await chat(clock)
+        let outbox = try await chat.driver.files().outbox
+        func history(_ epoch: String, readSeq: Seq, userSeq: Seq) -> [StoreWrite] {
+            [.erase(epoch: epoch)] + arrival(of: 1...3) + [
+                .channel(channel(counters(3, messages: 3))),
+                .membership(membership(readSeq: readSeq, readCount: Int(readSeq), channelSeq: 3, userSeq: userSeq)),
+            ]
+        }
+        try await store.write(history("first", readSeq: 3, userSeq: 7))
+        let shown = chat.channel(Harness.channel)
+        try await shown.loaded()
+        let token = shown.markReadWhileVisible(every: .seconds(2))
+        try await store.write(history("second", readSeq: 1, userSeq: 4))
+        let mark = OutboxOperation.read(MarkRead(channel: Harness.channel, seq: 3))
+        try await until { try await outbox.items().map(\.operation) == [mark] }
+        token.invalidate()
+    }
+
     @Test("AM-45 What is marked as unread on the screen stays so, also where the newest message was deleted for good")
     func unreadAfterPurge() async throws {
         let clock = ManualClock()

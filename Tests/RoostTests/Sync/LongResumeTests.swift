@@ -43,27 +43,85 @@ struct LongResumeTests {
     }
 
     private struct SentResume: Decodable {
-        let operation: String
         let with: Resume
     }
 
-    @Test("R39 positions that a message has no room for are left out, those with the longest ids, and the client is online")
+    /// The resume that was sent since the last look, and the bytes of its message.
+    private func sentResume(_ client: inout Harness) throws -> (resume: Resume, sizeBytes: Int) {
+        let sent = client.take().compactMap { if case .sendAhead(let bytes) = $0 { bytes } else { nil } }
+        let frame = try #require(sent.last)
+        return (try JSONDecoder().decode(SentResume.self, from: Data(frame)).with, frame.count)
+    }
+
+    @Test(
+        "R39 positions that don't fit into a message go in parts of ids, each asked for until it has no more, and then the client is online"
+    )
     func large() async throws {
         var settings = Sync.Settings()
         settings.outgoingSizeBytesMax = 3000
         var client = try await Harness(settings: settings)
-        let short = (0..<50).map { ChannelID("channel-\($0)") }
-        let long = (0..<50).map { ChannelID("\"\($0)\\" + String(repeating: "x", count: 100)) }
-        for channel in short + long { client.sync.saved.channels[channel] = Position(cursor: 1_000_000, windowStart: 0) }
+        let short = (0..<50).map { "channel-\($0)" }
+        let long = (0..<50).map { "\"\($0)\\" + String(repeating: "x", count: 100) }
+        for id in short + long { client.sync.saved.channels[ChannelID(id)] = Position(cursor: 1_000_000, windowStart: 0) }
         client.sync.saved.epoch = "first"
         try await client.connect()
-        let sent = client.take().compactMap { if case .sendAhead(let bytes) = $0 { bytes } else { nil } }
-        let frame = try #require(sent.first)
-        let named = Set(try JSONDecoder().decode(SentResume.self, from: Data(frame)).with.channels.keys.map { ChannelID($0) })
-        #expect(sent.count == 1 && frame.count <= 3000 && frame.count > 2600)
-        #expect(named.isSuperset(of: short) && named.count > 60)
-        let resumption = Resumption(user: changes(user: 1), channels: [], hasMore: false)
-        try await client.answer("stream.resume", with: resumption)
+        let nothing = Resumption(user: changes(user: 1), channels: [], hasMore: false)
+        var (named, start, isLast) = ([String](), ChannelID?.none, false)
+        while !isLast {
+            let (resume, sizeBytes) = try sentResume(&client)
+            isLast = resume.before == nil
+            #expect(sizeBytes <= 3000 && (isLast || sizeBytes > 2400))
+            #expect(resume.from == start && resume.channels.keys.allSatisfy(resume.covers))
+            named += resume.channels.keys
+            start = resume.before
+            guard isLast else {
+                try await client.answer("stream.resume", with: nothing)
+                continue
+            }
+            // A channel that is new to the client is named as soon as it is there.
+            try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: true))
+            let again = try sentResume(&client).resume
+            #expect(again.from == resume.from && again.before == nil && again.channels.count == resume.channels.count + 1)
+            #expect(again.channels[Harness.channel.rawValue] == 3 && client.sync.phase == .catchingUp)
+            try await client.answer("stream.resume", with: nothing)
+        }
+        #expect(named.sorted() == (short + long).sorted())
         #expect(client.sync.phase == .online)
+        // The next one begins with the first part again.
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        try await client.connect()
+        let first = try sentResume(&client).resume
+        #expect(first.from == nil && first.before != nil)
+    }
+
+    @Test(
+        "AM-34 a channel whose deletion this device knows isn't asked for any more, after a restart either",
+        arguments: [true, false])
+    func deleted(isLive: Bool) async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        func reconnect(_ client: inout Harness) async throws -> [String: Seq] {
+            try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+            client.forgetCalls()
+            try await client.connect()
+            return try sentResume(&client).resume.channels
+        }
+        let rows = Rows(channel: channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 4)))
+        if isLive {
+            try await client.receive(
+                Event(kind: .channelDeleted, stream: .channel(Harness.channel), seq: 4, actor: "bob", rows: rows))
+        } else {
+            #expect(try await reconnect(&client) == ["general": 3])
+            try await client.answer(
+                "stream.resume",
+                with: Resumption(user: changes(user: 1), channels: [changes(channel: 4, rows)], hasMore: false))
+        }
+        #expect(client.sync.phase == .online)
+        #expect(try await reconnect(&client) == [:])
+        var restarted = try await client.restarted()
+        try await restarted.connect()
+        #expect(try sentResume(&restarted).resume.channels == [:])
+        #expect(try await restarted.texts() == ["one", "two"])
     }
 }

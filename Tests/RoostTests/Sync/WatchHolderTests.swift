@@ -113,4 +113,13 @@ struct WatchHolderTests {
         try await client.refuse("channel.watch", with: RoostError(.overloaded, "Later."))
         #expect(unwatchCount(client) == 1)
     }
+
+    @Test("SB-63 if a live object asks once more and is refused, the server ends what it still watches for it")
+    func refusedRepetition() async throws {
+        var client = try await holding()
+        try await client.feed(.hold(2, Self.general, by: 5))
+        try await client.refuse("channel.watch", with: RoostError(.overloaded, "Later."))
+        try await client.feed(.release(5))
+        #expect(unwatchCount(client) == 1 && !client.sync.wantsWatch(of: Self.general) && client.sync.endingWatches.isEmpty)
+    }
 }
