@@ -37,8 +37,12 @@ struct SignalBoard {
     private struct Typing {
         /// Until when each of them types, those first who began first.
         var users = ArrivalOrder<UserID, Int64>()
-        var told = TypingUsers(users: [], hasMore: false)
+        /// What clients were told last; nil if they may believe something else by now.
+        var told: TypingUsers? = TypingUsers(users: [], hasMore: false)
         var toldAt: Int64 = .min / 2
+
+        /// Whether clients believe that nobody types.
+        var isToldEmpty: Bool { told?.users.isEmpty == true }
 
         var now: TypingUsers {
             TypingUsers(users: users.elements(limit: Limits.typingUsers), hasMore: users.count > Limits.typingUsers)
@@ -112,11 +116,18 @@ struct SignalBoard {
 
     mutating func stopsTyping(_ user: UserID, in channel: ChannelID) { typing[channel]?.users[user] = nil }
 
-    /// Whoever sends a message has stopped. Clients see that by the message: nobody is told besides.
-    mutating func hasSent(_ user: UserID, in channel: ChannelID) {
+    /// Whoever sends a message has stopped. Clients see that by the message: nobody is told besides, unless the message may have overtaken a signal.
+    mutating func hasSent(_ user: UserID, in channel: ChannelID, at now: Int64) {
         guard isTyping(user, in: channel) else { return }
         typing[channel]?.users[user] = nil
-        typing[channel]?.told.users.removeAll { $0 == user }
+        guard let told = typing[channel]?.told, told.users.contains(user) else { return }
+        // Before a signal goes out it is looked up who may have it: it may come behind the message, and name its sender again. One that was taken a pause
+        // ago is out, unless the server is so busy that the look-up takes longer; then clients assume after 10 seconds that nobody types.
+        if now - (typing[channel]?.toldAt ?? now) < settings.pause {
+            typing[channel]?.told = nil
+        } else {
+            typing[channel]?.told?.users.removeAll { $0 == user }
+        }
     }
 
     func isTyping(_ user: UserID, in channel: ChannelID) -> Bool { typing[channel]?.users[user] != nil }
@@ -249,11 +260,11 @@ struct SignalBoard {
         state.users.removeAll { $0 <= now }
         let users = state.now
         let pause = users == state.told ? settings.repetition : settings.pause
-        if now - state.toldAt >= pause, !(users.users.isEmpty && state.told.users.isEmpty) {
+        if now - state.toldAt >= pause, !(users.users.isEmpty && state.isToldEmpty) {
             signals.append(Signal(kind: .typingChanged, channel: channel, typing: users))
             (state.told, state.toldAt) = (users, now)
         }
-        let isOver = state.users.isEmpty && state.told.users.isEmpty && now - state.toldAt >= settings.pause
+        let isOver = state.users.isEmpty && state.isToldEmpty && now - state.toldAt >= settings.pause
         typing[channel] = isOver ? nil : state
     }
 

@@ -50,7 +50,7 @@ final class SignalDesk: Sendable {
             switch notice {
             case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
                 guard let sender = event.actor, isElsewhere || isTyping(sender, in: channel), !event.isOfServer else { break }
-                state.withLock { $0.board.hasSent(sender, in: channel) }
+                state.withLock { $0.board.hasSent(sender, in: channel, at: Self.now) }
                 unseen.append(.stoppedTyping(sender, channel))
             case .typing(let user, let channel): change { $0.types(user, in: channel, at: Self.now) }
             case .stoppedTyping(let user, let channel), .left(let user, let channel, _):

@@ -109,14 +109,34 @@ import Testing
         board.types("bob", in: "general", at: 0)
         expect(&board, at: [100], [100: ["ann", "bob"]])
         for (user, channel): (UserID, ChannelID) in [("ann", "general"), ("ann", "general"), ("bob", "other")] {
-            board.hasSent(user, in: channel)
+            board.hasSent(user, in: channel, at: 700)
         }
         #expect(!board.isTyping("ann", in: "general") && board.isTyping("bob", in: "general"))
         // Bob goes on.
-        expect(&board, at: stride(from: 200, through: 5200, by: 100), [5100: ["bob"]])
-        board.hasSent("bob", in: "general")
-        expect(&board, at: stride(from: 5300, through: 20_000, by: 100), [:])
+        expect(&board, at: stride(from: 800, through: 5600, by: 100), [5100: ["bob"]])
+        board.hasSent("bob", in: "general", at: 5700)
+        expect(&board, at: stride(from: 5800, through: 20_000, by: 100), [:])
         #expect(board.isEmpty)
+    }
+
+    @Test("SB-02 R26 a message that may have overtaken a signal of its sender's typing is followed by another signal")
+    func overtakes() {
+        var board = SignalBoard()
+        board.types("ann", in: "general", at: 0)
+        expect(&board, at: [100], [100: ["ann"]])
+        board.hasSent("ann", in: "general", at: 110)
+        expect(&board, at: stride(from: 200, through: 2000, by: 100), [600: []])
+        #expect(board.isEmpty)
+        // Whoever types on at once is told of, too: the message has ended it.
+        board.types("ann", in: "general", at: 3000)
+        expect(&board, at: [3000], [3000: ["ann"]])
+        board.hasSent("ann", in: "general", at: 3100)
+        board.types("ann", in: "general", at: 3200)
+        expect(&board, at: stride(from: 3200, through: 3600, by: 100), [3500: ["ann"]])
+        // A signal that doesn't name the sender may come at any time.
+        board.types("bob", in: "general", at: 3600)
+        board.hasSent("bob", in: "general", at: 3700)
+        expect(&board, at: stride(from: 3700, through: 8400, by: 100), [:])
     }
 
     private func watching(_ board: inout SignalBoard, at time: Int64, _ users: [UserID]) -> WatcherChange? {
