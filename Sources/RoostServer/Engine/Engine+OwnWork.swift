@@ -23,7 +23,11 @@ extension Engine {
         do { try queue.append(job) } catch { failed(signals) }
     }
 
-    /// Tells all nodes what is shown of users by now, in the channels where they are seen: of as many users as have some channels together.
+    /// Tells all nodes what is shown of users by now, in the channels where they are seen: of as many users as have some channels together. A user whose
+    /// rows can't be understood is passed over, and no others.
+    ///
+    /// - Parameter done: Called with the number of users, from the first on, of whom nothing is left to tell: 0 if the server has too much to do, or can't
+    ///   read now.
     static func findViewers(
         of users: [UserID], through queue: WorkQueue, done: @escaping @Sendable (_ count: Int) -> Void
     ) {
@@ -36,8 +40,29 @@ extension Engine {
                     count += 1
                 }
                 return [count]
-            }, destination: .waiting { result in done(Int((try? result.get())?.first ?? 0)) })
+            },
+            destination: .waiting { result in
+                switch result {
+                case .success(let answer): done(Int(answer.first ?? 0))
+                // What can't be understood now can't be later.
+                case .failure(let refusal) where refusal.code == .internalError:
+                    guard users.count > 1 else { return done(users.count) }
+                    findViewers(ofEach: users[...], through: queue, done: done)
+                case .failure: done(0)
+                }
+            })
         do { try queue.append(job) } catch { done(0) }
+    }
+
+    /// The same with a job for each user, one after another, up to the first that the server has no time for.
+    private static func findViewers(
+        ofEach users: ArraySlice<UserID>, through queue: WorkQueue, done: @escaping @Sendable (_ count: Int) -> Void
+    ) {
+        guard let user = users.first else { return done(0) }
+        findViewers(of: [user], through: queue) { count in
+            guard count > 0 else { return done(0) }
+            findViewers(ofEach: users.dropFirst(), through: queue) { done(count + $0) }
+        }
     }
 
     /// Stores when users were online, by ``ActivityDesk/now``. While the server has too much to do, or no database, that waits.

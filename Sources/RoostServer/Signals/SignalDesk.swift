@@ -27,7 +27,7 @@ final class SignalDesk: Sendable {
     ///   - loop: What waits for the time.
     ///   - send: Sends signals to those who may have them. It calls back with those of which it can't find out now who that is.
     ///   - findViewers: Finds the channels in which users are seen of whom something else is shown now, and has them told. It says for how many of
-    ///     the users, from the first on, it has done so: as many as are not too much work, none if it failed.
+    ///     the users, from the first on, that is over: as many as are not too much work, none if it can't be done now.
     init(
         presence: any Presence & Sendable, on loop: any EventLoop,
         send: @escaping @Sendable ([Signal], _ failed: @escaping @Sendable ([Signal]) -> Void) -> Void,

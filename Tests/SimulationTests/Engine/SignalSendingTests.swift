@@ -1,5 +1,6 @@
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import RoostTestSupport
 import Synchronization
 import Testing
@@ -9,15 +10,22 @@ import Testing
 /// What becomes of signals of which some can't be sent.
 @Suite("Sending signals")
 struct SignalSendingTests {
-    /// Runs what is queued, as the engine's thread for it does. Returns the channels of the signals that were told.
-    private func run(_ queue: WorkQueue, in world: CoreWorld) throws -> [ChannelID] {
-        let settings = BatchSettings(access: try AccessGate(world.database), presence: PresenceBoard())
-        var told: [ChannelID] = []
+    /// Runs what is queued, as the engine's thread for it does. Returns what was told.
+    private func run(_ queue: WorkQueue, in database: any RoostDatabase.Database) throws -> [Notice] {
+        let settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
+        func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
+            if case .waiting(let done) = job.destination { done(result) }
+        }
+        var told: [Notice] = []
         while let batch = queue.next(within: .zero), !batch.isEmpty {
-            ReadBatch.run(batch, in: world.database, settings) { action in
-                guard case .answered(let job, let outcome) = action else { return }
-                told += outcome.notices.compactMap { if case .signal(let signal, _) = $0 { signal.channel } else { nil } }
-                if case .waiting(let done) = job.destination { done(outcome.result) }
+            ReadBatch.run(batch, in: database, settings) { action in
+                switch action {
+                case .answered(let job, let outcome):
+                    told += outcome.notices
+                    answer(job, outcome.result)
+                case .lost(let jobs, _, let refusal): for job in jobs { answer(job, .failure(refusal)) }
+                default: break
+                }
             }
         }
         return told
@@ -34,7 +42,10 @@ struct SignalSendingTests {
             Signal(kind: .typingChanged, channel: $0, typing: TypingUsers(users: ["ann"], hasMore: false))
         }
         Engine.send(signals, through: queue) { again in failed.withLock { $0 += again.map(\.channel) } }
-        #expect(try Set(run(queue, in: world)) == ["first", "last"])
+        let told: [ChannelID] = try run(queue, in: world.database).compactMap { notice in
+            if case .signal(let signal, _) = notice { signal.channel } else { nil }
+        }
+        #expect(Set(told) == ["first", "last"])
         #expect(failed.withLock { $0 } == [])
 
         // Where the server has too much to do they are told again, all of them.
@@ -43,4 +54,50 @@ struct SignalSendingTests {
         }
         #expect(failed.withLock { $0 } == ["first", "broken", "last"])
     }
+
+    @Test("SB-61 R26 one user whose rows can't be read keeps nobody else's new name from being told, and isn't looked for again")
+    func damagedUser() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["broken", "cid"])
+        let queue = WorkQueue(sizeMax: 100, batchSizeMax: 16)
+        let counts = Mutex<[Int]>([])
+        Engine.findViewers(of: ["ann", "broken", "cid"], through: queue) { count in counts.withLock { $0.append(count) } }
+        let told: [UserID] = try run(queue, in: Damaged(base: world.database, id: "broken")).compactMap { notice in
+            if case .profileShown(let user, _) = notice { user.userId } else { nil }
+        }
+        #expect(told == ["ann", "cid"])
+        #expect(counts.withLock { $0 } == [3])
+
+        // Where the server has too much to do, all of them are looked for again.
+        let full = WorkQueue(sizeMax: 0, batchSizeMax: 16)
+        Engine.findViewers(of: ["ann", "cid"], through: full) { count in counts.withLock { $0.append(count) } }
+        #expect(counts.withLock { $0 } == [3, 0])
+    }
+}
+
+/// A database in which a page is damaged that whatever asks for one id needs.
+private struct Damaged: RoostDatabase.Database {
+    let base: any RoostDatabase.Database
+    let id: String
+
+    private final class Reading: Transaction {
+        private let base: any Transaction
+        private let id: String
+
+        init(_ base: any Transaction, id: String) { (self.base, self.id) = (base, id) }
+
+        var dialect: Dialect { base.dialect }
+        func execute(_ sql: SQL) throws -> Int { try base.execute(sql) }
+        func perform(_ sql: SQL) throws { try base.perform(sql) }
+        func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
+            guard !sql.values.contains(.text(id)) else { throw DatabaseFailure(message: "A page is damaged.", kind: .damage) }
+            try base.each(sql, body)
+        }
+    }
+
+    var laneCount: Int { base.laneCount }
+    var readerCount: Int { base.readerCount }
+    func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T { try base.write(lane: lane, body) }
+    func read<T>(_ body: (any Transaction) throws -> T) throws -> T { try base.read { try body(Reading($0, id: id)) } }
+    func now() -> Timestamp { base.now() }
 }
