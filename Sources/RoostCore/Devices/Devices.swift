@@ -3,7 +3,8 @@ public import RoostAPI
 /// The devices of users. One names itself when it authenticates on a socket; signing it out ends its sockets, and its token if that can be revoked alone.
 ///
 /// A device that was signed out keeps its row, which isn't listed and tells its sockets from those that it opens later. There are twice as many rows of a user as
-/// the list may have devices at most: the one used longest ago makes room.
+/// the list may have devices at most: the one used longest ago makes room. If it comes back, its sign-ins go on above those of its former row: signing it
+/// out ends the sockets of these, too.
 
 extension ListDevices: Handled {
     public func handle(in context: inout Context) throws -> [Device] {
@@ -68,9 +69,10 @@ extension Context {
         let user = caller.user
         let before = try transaction.device(device.deviceId, of: user)
         var after =
-            before
+            try before
             ?? DeviceRow(
-                deviceId: device.deviceId, createdAt: now, lastUsedAt: now, signIn: 0, signedOut: 0, revision: 0)
+                deviceId: device.deviceId, createdAt: now, lastUsedAt: now, signIn: transaction.firstSignIn(), signedOut: 0,
+                revision: 0)
         if !after.isSignedIn {
             after.signIn += 1
             after.createdAt = now
@@ -112,6 +114,11 @@ extension Transaction {
         return try besideBatchMemory { try rows(sql) { try DeviceRow(reading: &$0) } }
     }
 
+    /// The number of the sign-in of a device that has no row. It may have had one: the number isn't below any that it had, and above each that was ended.
+    ///
+    /// A device gets a higher number only after a sign-out, and each of these takes a number of the changes of access. So it has none above the next of those.
+    fileprivate func firstSignIn() throws -> Int64 { try besideBatchMemory { try accessRevisionAndEpoch().revision + 1 } }
+
     fileprivate func write(_ row: DeviceRow, of user: UserID) throws {
         try besideBatchMemory {
             try perform(
@@ -149,7 +156,7 @@ private struct DeviceRow: Hashable {
     /// The `jti` of the token that it connected with last, and when that ends.
     var tokenId: String?
     var tokenExpiresAt: Timestamp?
-    /// The number of the newest sign-in.
+    /// The number of the newest sign-in; never above the next number of a change of access.
     var signIn: Int64
     /// The number of the newest sign-in that was ended; 0 for none.
     var signedOut: Int64

@@ -62,7 +62,7 @@ public struct TokenIdentity: Hashable, Sendable {
 /// A device of a user that has signed in.
 public struct DeviceIdentity: Hashable, Sendable {
     public var id: DeviceID
-    /// The number of the sign-in. After the device was signed out, it gets the next one.
+    /// The number of the sign-in. After the device was signed out, it gets a higher one.
     public var signIn: Int64
 
     // derived: init

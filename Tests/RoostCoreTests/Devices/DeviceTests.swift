@@ -174,6 +174,42 @@ struct DeviceTests {
         #expect(try world.perform(ListDevices(), as: "ann").count == 100)
     }
 
+    @Test("X-01 a device that has made room and comes back is signed out with all of its connections, those of before too")
+    func signsOutAfterMakingRoom() throws {
+        let world = try world()
+        let first = try world.device("phone", of: "ann")
+        try world.perform(SignOutDevice(device: "phone"), as: "ann")
+        let second = try world.device("phone", of: "ann")
+        for number in 1...Limits.devicesPerUser {
+            world.advance(milliseconds: 10)
+            try world.device(DeviceID("d\(number)"), of: "ann")
+        }
+        #expect(try !world.perform(ListDevices(), as: "ann").map(\.deviceId).contains("phone"))
+        // It is used still, and isn't signed out by coming back.
+        let third = try world.device("phone", of: "ann")
+        for device in [second, third] { #expect(try refusal(GetMe(), world, device: device) == nil) }
+        try world.perform(SignOutDevice(device: "phone"), as: "ann")
+        for device in [first, second, third] { #expect(try refusal(GetMe(), world, device: device) == Self.signedOut) }
+        let fourth = try world.device("phone", of: "ann")
+        #expect(try refusal(GetMe(), world, device: fourth) == nil)
+    }
+
+    @Test("X-01 a device whose row is gone since it was signed out is let in when it comes back, also where the sign-out is known")
+    func comesBackWithoutRow() throws {
+        let world = try world()
+        let first = try world.device("phone", of: "ann")
+        let notices = try world.notices { try world.perform(SignOutDevice(device: "phone"), as: "ann") }
+        try world.execute("DELETE FROM devices WHERE device_id = 'phone'")
+        let again = try world.device("phone", of: "ann")
+        let refusals = notices.flatMap { notice -> [RoostError.Code?] in
+            guard case .accessChanged(let changes) = notice else { return [] }
+            return [first, again].flatMap { device in
+                changes.map { $0.refusal(of: Caller(user: "ann", device: device))?.code }
+            }
+        }
+        #expect(refusals == [.tokenRevoked, nil])
+    }
+
     @Test("X-01 what is outside the limits is refused with the field in the frame")
     func limits() throws {
         func refusal(_ id: String, _ name: String? = nil, _ platform: String? = nil) -> String? {
