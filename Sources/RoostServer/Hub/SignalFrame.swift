@@ -17,13 +17,7 @@ struct SignalFrame: Hashable, Sendable {
         afterLoss = signal.afterLoss
         bytes = Self.bytes(of: signal)
         var forms: [UserID: ByteBuffer] = [:]
-        if let typing = signal.typing {
-            for user in typing.users {
-                var form = signal
-                form.typing = TypingUsers(users: typing.users.filter { $0 != user }, hasMore: typing.hasMore)
-                forms[user] = Self.bytes(of: form)
-            }
-        }
+        for user in signal.typing?.users ?? [] { forms[user] = Self.bytes(of: signal, for: user) }
         formsOfUsers = forms
     }
 
@@ -55,11 +49,23 @@ struct SignalFrame: Hashable, Sendable {
         return SignalFrame(self, bytes: Self.bytes(of: rest))
     }
 
-    private static func bytes(of signal: Signal) -> ByteBuffer {
+    /// - Parameter receiver: Nil for everybody who isn't among those who type.
+    private static func bytes(of signal: Signal, for receiver: UserID? = nil) -> ByteBuffer {
+        var signal = signal
+        signal.typing = signal.typing?.told(to: receiver)
         var bytes = ByteBuffer()
         // The parts of a signal always encode.
         if let json = try? JSONWriter.bytes(of: signal) { bytes.writeTextFrame("", json) }
         return bytes
+    }
+}
+
+extension TypingUsers {
+    /// What a client is told: the others, as far as they are named, and whether there are more of them.
+    fileprivate func told(to receiver: UserID?) -> TypingUsers {
+        let others = users.filter { $0 != receiver }
+        return TypingUsers(
+            users: Array(others.prefix(Limits.typingUsers)), hasMore: hasMore || others.count > Limits.typingUsers)
     }
 }
 

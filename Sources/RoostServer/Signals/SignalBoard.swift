@@ -44,8 +44,10 @@ struct SignalBoard {
         /// Whether clients believe that nobody types.
         var isToldEmpty: Bool { told?.users.isEmpty == true }
 
+        /// One more than a client is told of: whoever is among them is told of the others.
         var now: TypingUsers {
-            TypingUsers(users: users.elements(limit: Limits.typingUsers), hasMore: users.count > Limits.typingUsers)
+            let count = Limits.typingUsers + 1
+            return TypingUsers(users: users.elements(limit: count), hasMore: users.count > count)
         }
     }
 

@@ -47,11 +47,11 @@ import Testing
         }
         #expect((2...21).contains(count))
         let signals = board.takeDue(at: 10_000, presence: nobody)
-        #expect(signals.map(\.typing) == [TypingUsers(users: (1...10).map { "u\($0)" }, hasMore: true)])
+        #expect(signals.map(\.typing) == [TypingUsers(users: (1...11).map { "u\($0)" }, hasMore: true)])
         // A flood of names is bounded. Those whose time is over, and those who stop, make room for the next ones.
         for number in 0..<5000 { board.types(UserID("v\(number)"), in: "general", at: 10_000) }
         board.stopsTyping("u55", in: "general")
-        expect(&board, at: [10_500], [10_500: (51...61).filter { $0 != 55 }.map { "u\($0)" }])
+        expect(&board, at: [10_500], [10_500: (51...62).filter { $0 != 55 }.map { "u\($0)" }])
         expect(&board, at: [30_000], [30_000: []])
         _ = told(&board, at: [31_000])
         #expect(board.isEmpty)
