@@ -19,7 +19,7 @@ struct ActivityBoard {
     }
 
     private let settings: Settings
-    /// Those who are connected, each with the time of the next record, the next first.
+    /// Those who are connected, each with the time of the next record, the next first; and those who have gone, until that is taken.
     private var staying = ArrivalOrder<UserID, Int64>()
     /// Those who have gone, with the time.
     private var gone = ArrivalOrder<UserID, Int64>()
@@ -29,15 +29,14 @@ struct ActivityBoard {
 
     init(_ settings: Settings = Settings()) { self.settings = settings }
 
+    /// Whoever is back before it was stored that they had gone keeps their next record and its place. If each return put it off, those who are back again and
+    /// again would have none.
     mutating func came(_ user: UserID, at now: Int64) {
         gone[user] = nil
-        staying[user] = now + settings.refresh
+        if staying[user] == nil { staying[user] = now + settings.refresh }
     }
 
-    mutating func went(_ user: UserID, at now: Int64) {
-        staying[user] = nil
-        gone[user] = now
-    }
+    mutating func went(_ user: UserID, at now: Int64) { gone[user] = now }
 
     /// Takes what is to be stored now: when each was online last, which is now for those who are still here.
     mutating func takeDue(at now: Int64) -> [UserID: Int64] {
@@ -45,8 +44,9 @@ struct ActivityBoard {
         guard now >= pausedUntil else { return due }
         for user in gone.elements(limit: settings.usersAtOnce) {
             due[user] = gone[user]
-            gone[user] = nil
+            (gone[user], staying[user]) = (nil, nil)
         }
+        // All who have gone are taken then: whoever is left stays.
         guard due.count < settings.usersAtOnce, now - lookedAt >= settings.pause else { return due }
         for user in staying.elements(limit: settings.usersAtOnce - due.count) {
             guard let at = staying[user], at <= now else { break }

@@ -24,6 +24,27 @@ struct ActivityBoardTests {
         #expect(board.takeDue(at: 900) == [:])
     }
 
+    @Test("X-37 whoever is back at once, again and again, is stored as often as those who stay")
+    func returning() {
+        var board = ActivityBoard()
+        for user in ["ann", "bob"] as [UserID] { board.came(user, at: 0) }
+        var found: [UserID: [Int64]] = [:]
+        for minute in Int64(1)...60 {
+            let now = minute * 60_000
+            if minute % 10 == 0 {
+                board.went("ann", at: now)
+                board.came("ann", at: now + 50)
+            }
+            for (user, time) in board.takeDue(at: now + 100) { found[user, default: []].append(time) }
+        }
+        let times: [Int64] = [15, 30, 46].map { $0 * 60_000 + 100 }
+        #expect(found == ["ann": times, "bob": times])
+        // Whoever goes for good has no record after that.
+        board.went("ann", at: 3_600_200)
+        #expect(board.takeDue(at: 3_600_300) == ["ann": 3_600_200])
+        #expect(board.takeAll(at: 3_600_400) == ["bob": 3_600_400])
+    }
+
     @Test("X-37 what couldn't be stored waits a second, and is stored then, but for those who came and went again")
     func failing() {
         var board = ActivityBoard()
