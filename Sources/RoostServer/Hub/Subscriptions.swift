@@ -349,13 +349,15 @@ extension Subscriptions {
 
     private mutating func sharePresence(of user: UserID, _ isShared: Bool, _ perform: (Action) -> Void) {
         for connection in connections(of: user) {
-            guard var subscriber = subscribers[connection], subscriber.sharesPresence != isShared else { continue }
-            hidePresence(of: subscriber, perform)
-            endWatches(of: subscriber, perform)
+            guard let former = subscribers[connection], former.sharesPresence != isShared else { continue }
+            var subscriber = former
             subscriber.sharesPresence = isShared
             subscribers[connection] = subscriber
+            hidePresence(of: former, perform)
             showPresence(of: subscriber, perform)
+            // Before the former watches end: a channel that nobody watched meanwhile would lose what happens on another loop.
             for channel in subscriber.watched { perform(.startedWatching(user, channel, isShown: isShared)) }
+            endWatches(of: former, perform)
         }
     }
 

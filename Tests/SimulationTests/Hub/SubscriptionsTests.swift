@@ -139,9 +139,10 @@ struct SubscriptionsTests {
         let hidden = subscriptions.deliver([.presenceShared("ann", false)])
         #expect(
             hidden == [
-                .disappeared("ann"), .wentOffline("ann", ["general"]), .stoppedWatching("ann", ["general"], isShown: true),
-                // Such a connection is told what happens there all the same.
-                .startedWatching("ann", "general", isShown: false), .disappeared("ann"), .wentOffline("ann", ["general"]),
+                .disappeared("ann"), .wentOffline("ann", ["general"]),
+                // Such a connection is told what happens there all the same, and at each moment.
+                .startedWatching("ann", "general", isShown: false), .stoppedWatching("ann", ["general"], isShown: true),
+                .disappeared("ann"), .wentOffline("ann", ["general"]),
             ])
         #expect(subscriptions.deliver([.presenceShared("ann", false)]) == [])
         // All else goes on, unseen.
@@ -159,9 +160,8 @@ struct SubscriptionsTests {
         let shown = subscriptions.deliver([.presenceShared("ann", true)])
         #expect(
             shown == [
+                .appeared("ann"), .cameOnline("ann", ["general", "other"]), .startedWatching("ann", "general", isShown: true),
                 .stoppedWatching("ann", ["general"], isShown: false), .appeared("ann"), .cameOnline("ann", ["general", "other"]),
-                .startedWatching("ann", "general", isShown: true),
-                .appeared("ann"), .cameOnline("ann", ["general", "other"]),
             ])
     }
 
