@@ -160,7 +160,9 @@ import Testing
         for _ in 0..<max / page { query.query.cursor = try await ann.call(query).nextCursor }
         let cid = try await server.socket("cid")
         try await cid.call(CreateChannel(channel: "more", type: .livestream))
-        #expect(try await ann.call(WatchChannel(channel: "c7", limit: 0)).channel.channelId == "c7")
+        for name in ["c7", "livestream:c7"] as [ChannelID] {
+            #expect(try await ann.call(WatchChannel(channel: name, limit: 0)).channel.channelId == "c7")
+        }
         let refusal = await #expect(throws: RoostError.self) { _ = try await ann.call(WatchChannel(channel: "more", limit: 0)) }
         #expect(refusal?.code == .limitExceeded && refusal?.limit == Int64(max))
         let another = QueryAndWatchChannels(query: QueryChannels(membership: .all, limit: 1))

@@ -50,7 +50,9 @@ final class HubShard {
     func refusal(of operation: some Handled, on connection: ConnectionID) -> RoostError? {
         let (count, max) = (operation.watchCountMax, Limits.watchedChannels)
         guard count > 0, subscriptions.watchedCount(of: connection) + count > max else { return nil }
-        if let watch = operation as? WatchChannel, subscriptions.isWatched(watch.channel, on: connection) { return nil }
+        // What it watches is known by its id, which the call may name as `type:id`.
+        let names = (operation as? WatchChannel).map { Scope.channel($0.channel).channels } ?? []
+        if names.contains(where: { subscriptions.isWatched($0, on: connection) }) { return nil }
         return RoostError(.limitExceeded, "A connection watches at most \(max) channels.", limit: Int64(max))
     }
 
