@@ -172,6 +172,10 @@ import Testing
         #expect(try await ann.call(WatchChannel(channel: "more", limit: 0)).watcherCount == 1)
         // Others have a count of their own.
         #expect(try await cid.call(WatchChannel(channel: "c7", limit: 0)).watcherCount == 1)
+        // Of two that are sent in one go the second begins when the first is answered, and is refused.
+        try await ann.call(UnwatchChannel(channel: "more"))
+        let both = try await ann.refusals(of: [WatchChannel(channel: "c7", limit: 0), WatchChannel(channel: "more", limit: 0)])
+        #expect(both.map { $0?.code } == [nil, .limitExceeded])
         try await server.stop()
     }
 }

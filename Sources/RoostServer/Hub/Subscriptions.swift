@@ -396,7 +396,7 @@ extension Subscriptions {
         _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, _ online: Int?, _ perform: (Action) -> Void
     ) -> Bool {
         guard let subscriber = subscribers[connection] else { return false }
-        // Calls are refused before that. Several that were under way at once can go past it.
+        // Calls are refused before that, and a socket has one under way that watches. This holds without either.
         guard subscriber.watched.count < Limits.watchedChannels || subscriber.watched.contains(channel) else {
             send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
             return false
