@@ -259,26 +259,29 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         guard let caller = session.caller, let context else { return }
         let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
+        let shard = services.hub.shard(of: socket)
         for (channel, seq) in seqs {
+            let session = shard.readingSession(of: channel, socket.connection)
             let mark = Job(marking: MarkRead(channel: channel, seq: seq), by: caller) { refusal in
-                loop.execute { handler.value.markRefused(refusal, of: channel, upTo: seq) }
+                loop.execute { handler.value.markRefused(refusal, of: channel, upTo: seq, inSession: session) }
             }
             do {
                 try services.engine.submit(write: mark)
             } catch {
-                markRefused(error, of: channel, upTo: seq)
+                markRefused(error, of: channel, upTo: seq, inSession: session)
             }
         }
     }
 
-    /// Has the client asked once more about what its user has read, if it may be stored later; otherwise nobody reads there any more.
-    private func markRefused(_ refusal: RoostError, of channel: ChannelID, upTo seq: Seq) {
+    /// Has the client asked once more about what its user has read, if it may be stored later; otherwise nobody reads there any more, unless
+    /// they have begun anew since the mark was made.
+    private func markRefused(_ refusal: RoostError, of channel: ChannelID, upTo seq: Seq, inSession session: Int64?) {
         guard context != nil else { return }
         let shard = services.hub.shard(of: socket)
         if refusal.isRetryable {
             shard.takeBack([channel: seq], of: socket.connection)
         } else {
-            shard.endReading(of: channel, socket.connection)
+            shard.endReading(of: channel, socket.connection, inSession: session)
         }
     }
 

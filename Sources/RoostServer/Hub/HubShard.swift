@@ -78,9 +78,14 @@ final class HubShard {
         subscriptions.noteReadable(readable, of: connection)
     }
 
-    /// Ends reading on a connection whose user may not read there any more, or doesn't, and tells it.
-    func endReading(of channel: ChannelID, _ connection: ConnectionID) {
-        subscriptions.endReading(of: channel, connection) { perform($0) }
+    /// The number of the session in which a connection reads a channel; nil if it doesn't.
+    func readingSession(of channel: ChannelID, _ connection: ConnectionID) -> Int64? {
+        subscriptions.readingSession(of: channel, connection)
+    }
+
+    /// Ends a session on a connection whose user may not read there any more, or doesn't, and tells it; not one that began later.
+    func endReading(of channel: ChannelID, _ connection: ConnectionID, inSession session: Int64?) {
+        subscriptions.endReading(of: channel, connection, inSession: session) { perform($0) }
     }
 
     // MARK: Delivery

@@ -3,19 +3,44 @@ import RoostCore
 
 /// What connections are given while their users read (AM-45).
 extension Subscriptions {
+    /// The number of the session in which a connection reads a channel; nil if it doesn't.
+    func readingSession(of channel: ChannelID, _ connection: ConnectionID) -> Int64? { subscribers[connection]?.read[channel] }
+
+    /// Begins a session, in place of the one that goes on if there is one.
+    mutating func startReading(_ channel: ChannelID, _ connection: ConnectionID) {
+        guard subscribers[connection] != nil else { return }
+        lastReadingSession += 1
+        let former = subscribers[connection]?.read.updateValue(lastReadingSession, forKey: channel)
+        guard former == nil, channels[channel]?.byConnection[connection] != nil else { return }
+        subscribe(connection, to: channel)
+        // Whoever begins may read, so the last event's readers are out of date if they say otherwise.
+        if channels[channel]?.byConnection[connection]?.floor == .max { channels[channel]?.readers = nil }
+    }
+
     mutating func stopReading(_ channel: ChannelID, _ connection: ConnectionID) {
-        guard subscribers[connection]?.read.remove(channel) != nil, channels[channel]?.byConnection[connection] != nil else {
-            return
-        }
+        guard subscribers[connection]?.read.removeValue(forKey: channel) != nil,
+            channels[channel]?.byConnection[connection] != nil
+        else { return }
         subscribe(connection, to: channel)
     }
 
     /// Ends a connection's reading of a channel that its user doesn't go on with, because they may no longer read it or have marked messages as unread, and
     /// tells the connection. What it was given before stays to be confirmed.
     mutating func endReading(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
-        guard let subscriber = subscribers[connection], subscriber.read.contains(channel) else { return }
+        guard let subscriber = subscribers[connection], subscriber.read[channel] != nil else { return }
         stopReading(channel, connection)
         send(ReadingEndedFrame(readingEnded: .init(channel: channel)), to: subscriber, perform)
+    }
+
+    /// Ends a connection's session, since a mark that was made in it was refused for good. One that has begun since stands: its user could begin it after
+    /// what was refused.
+    ///
+    /// - Parameter session: Its number when the mark was made; nil if there was none.
+    mutating func endReading(
+        of channel: ChannelID, _ connection: ConnectionID, inSession session: Int64?, _ perform: (Action) -> Void
+    ) {
+        guard let session, readingSession(of: channel, connection) == session else { return }
+        endReading(of: channel, connection, perform)
     }
 
     /// Notes what the connections whose users read a channel have been given. Those of members who may not read it have been given nothing to read.
@@ -29,7 +54,7 @@ extension Subscriptions {
     /// Notes what a connection has been given of the past of a channel, if its user reads that. It may have begun to before the connection gets the channel
     /// live, where that takes a subscription first.
     mutating func noteReadable(upTo seq: Seq, in channel: ChannelID, _ readers: Readers, ofNewcomer connection: ConnectionID) {
-        guard let subscriber = subscribers[connection], subscriber.read.contains(channel),
+        guard let subscriber = subscribers[connection], subscriber.read[channel] != nil,
             subscriber.isReader(of: channel, readers, isMember: true), subscriber.floor(in: channel, isMember: true) < seq
         else { return }
         noteReadable([channel: seq], of: connection)

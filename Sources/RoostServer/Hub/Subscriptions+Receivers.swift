@@ -8,8 +8,8 @@ extension Subscriptions {
         let user: UserID
         var joined: Set<ChannelID>
         var watched: Set<ChannelID> = []
-        /// The channels that the user reads on this connection at this moment (AM-45).
-        var read: Set<ChannelID> = []
+        /// The channels that the user reads on this connection at this moment (AM-45), each with the number of the session.
+        var read: [ChannelID: Int64] = [:]
         /// What the connection has been given of them, up to a seq each, without what it was asked about.
         var readable: [ChannelID: Seq] = [:]
         /// The seq up to which a channel's messages are hidden from the user; channels without a floor aren't listed.

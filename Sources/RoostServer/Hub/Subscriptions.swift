@@ -53,6 +53,8 @@ struct Subscriptions<Socket> {
     var channels: [ChannelID: Receivers] = [:]
     /// Connections with something readable that they haven't been asked about.
     var unconfirmed: Set<ConnectionID> = []
+    /// The number of the reading session that began last.
+    var lastReadingSession: Int64 = 0
 
     /// Connections that are authenticated.
     var subscriberCount: Int { subscribers.count }
@@ -307,12 +309,7 @@ extension Subscriptions {
                 unsubscribe(connection, from: channel, perform)
             }
             perform(.stoppedWatching(user, [channel], isShown: subscriber.sharesPresence))
-        case .reading(let connection, let channel):
-            guard subscribers[connection]?.read.insert(channel).inserted == true else { return }
-            guard channels[channel]?.byConnection[connection] != nil else { return }
-            subscribe(connection, to: channel)
-            // Whoever begins may read, so the last event's readers are out of date if they say otherwise.
-            if channels[channel]?.byConnection[connection]?.floor == .max { channels[channel]?.readers = nil }
+        case .reading(let connection, let channel): startReading(channel, connection)
         case .stoppedReading(let connection, let channel): stopReading(channel, connection)
         case .markedUnread(let user, let channel): endReading(of: channel, by: user, perform)
         case .presenceShared(let user, let isShared): sharePresence(of: user, isShared, perform)
@@ -415,7 +412,7 @@ extension Subscriptions {
         let isShown = subscribers[connection]?.sharesPresence == true
         if subscribers[connection]?.joined.remove(channel) != nil, isShown { perform(.wentOffline(user, [channel])) }
         if subscribers[connection]?.watched.remove(channel) != nil { perform(.stoppedWatching(user, [channel], isShown: isShown)) }
-        subscribers[connection]?.read.remove(channel)
+        subscribers[connection]?.read[channel] = nil
         subscribers[connection]?.readable[channel] = nil
         unsubscribe(connection, from: channel, perform)
     }
@@ -435,7 +432,7 @@ extension Subscriptions {
         }
         let isRanked = isMember && subscriber.role(in: channel) != .member
         channels[channel, default: Receivers()].put(
-            receiver, as: connection, isRanked: isRanked, isReading: subscriber.read.contains(channel))
+            receiver, as: connection, isRanked: isRanked, isReading: subscriber.read[channel] != nil)
     }
 
     /// Returns the connections that get an event of a channel. If the readers have changed, each connection is checked again before the

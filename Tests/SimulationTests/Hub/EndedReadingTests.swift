@@ -37,10 +37,26 @@ struct EndedReadingTests {
         return .event(event, .channel("general", readers))
     }
 
+    /// The frame that tells that reading has ended.
+    private static var ended: ByteBuffer {
+        var frame = ByteBuffer()
+        frame.writeTextFrame("", Array(#"{"readingEnded":{"channel":"general"}}"#.utf8))
+        return frame
+    }
+
+    /// A mark that ann's connection made in a session is refused. Returns who is told that they don't read any more.
+    private mutating func endings(byRefusalIn session: Int64?) -> [String] {
+        let ended = Self.ended
+        var sockets: [String] = []
+        subscriptions.endReading(of: "general", ann, inSession: session) {
+            if case .send(ended, 0, let socket) = $0 { sockets.append(socket) }
+        }
+        return sockets
+    }
+
     /// Delivers, and returns who is told that they don't read any more.
     private mutating func endings(of notices: [Notice]) -> [String] {
-        var ended = ByteBuffer()
-        ended.writeTextFrame("", Array(#"{"readingEnded":{"channel":"general"}}"#.utf8))
+        let ended = Self.ended
         var sockets: [String] = []
         for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
             subscriptions.deliver(step) { if case .send(ended, 0, let socket) = $0 { sockets.append(socket) } }
@@ -92,5 +108,29 @@ struct EndedReadingTests {
         ended = test.endings(of: [.reading(ann, "general"), event(5, hasMessage: true)])
         given = test.readable()
         #expect(ended == [] && given == ["ann": ["general": 5]])
+    }
+
+    @Test("AM-45 a mark that is refused ends the session in which it was made, and none that its user has begun since")
+    func refusedMark() {
+        var test = self
+        _ = test.endings(of: [.reading(ann, "general")])
+        let first = test.subscriptions.readingSession(of: "general", ann)
+        // Another device marks as unread, and this one begins anew before it learns that its mark was refused.
+        var ended = test.endings(of: [.markedUnread("ann", "general"), .reading(ann, "general")])
+        #expect(ended == ["ann"])
+        ended = test.endings(byRefusalIn: first)
+        #expect(ended == [])
+        let second = test.subscriptions.readingSession(of: "general", ann)
+        // It may do so at any time.
+        _ = test.endings(of: [.reading(ann, "general")])
+        ended = test.endings(byRefusalIn: second)
+        #expect(ended == [])
+        _ = test.endings(of: [event(2, hasMessage: true)])
+        let given = test.readable()
+        #expect(given == ["ann": ["general": 2]])
+        ended = test.endings(byRefusalIn: test.subscriptions.readingSession(of: "general", ann))
+        #expect(ended == ["ann"])
+        ended = test.endings(byRefusalIn: nil)
+        #expect(ended == [])
     }
 }

@@ -47,7 +47,7 @@ final class SimulatedServer {
         /// Connections whose welcome was refused.
         let refused = Told<(connection: ConnectionID, error: RoostError)>()
         /// What has been read, and wasn't stored.
-        let unstored = Told<(connection: ConnectionID, channel: ChannelID, seq: Seq, refusal: RoostError)>()
+        let unstored = Told<(connection: ConnectionID, channel: ChannelID, seq: Seq, session: Int64?, refusal: RoostError)>()
         var waiting: [Job] = []
         var isWriting = false
         /// Connections whose callers are shut out, to be closed once everything of a turn is written.
@@ -264,9 +264,10 @@ final class SimulatedServer {
         case .read(let seqs):
             guard let caller = socket.caller else { return }
             for (channel, seq) in seqs.sorted(by: { $0.key < $1.key }) {
+                let session = run.subscriptions.readingSession(of: channel, socket.id)
                 let mark = Job(marking: MarkRead(channel: channel, seq: seq), by: caller) {
                     [id = socket.id, unstored = run.unstored] refusal in
-                    unstored.add((id, channel, seq, refusal))
+                    unstored.add((id, channel, seq, session, refusal))
                 }
                 run.waiting.append(mark)
             }
@@ -377,10 +378,10 @@ final class SimulatedServer {
         for step in EventFrames.steps(for: committed) { run.subscriptions.deliver(step) { run.perform($0) } }
         for operation in committed { if case .waiting(let resume) = operation.answer { resume() } }
         for (connection, error) in run.refused.takeAll() { run.subscriptions.sockets[connection]?.refuseConnection(error) }
-        for (connection, channel, seq, refusal) in run.unstored.takeAll() {
+        for (connection, channel, seq, session, refusal) in run.unstored.takeAll() {
             if refusal.isRetryable {
                 run.subscriptions.noteReadable([channel: seq], of: connection)
-            } else {
+            } else if run.subscriptions.readingSession(of: channel, connection) == session {
                 run.subscriptions.stopReading(channel, connection)
             }
         }
