@@ -105,8 +105,8 @@ struct AttachingTests {
                     .init(items: [], seq: seq, hasMore: false, head: seq)))
         }
 
-        func item(_ after: Seq, _ seq: Seq, left: [StreamItem.Leaving] = []) -> StreamItem {
-            StreamItem(stream: stream, after: after, seq: seq, left: left, json: [])
+        func item(_ after: Seq, _ seq: Seq, left: [StreamItem.Leaving] = [], isDestroyed: Bool = false) -> StreamItem {
+            StreamItem(stream: stream, after: after, seq: seq, left: left, isDestroyed: isDestroyed, json: [])
         }
 
         private static func answer(to number: Int64) -> Committed.Answer {
@@ -116,6 +116,19 @@ struct AttachingTests {
 
     private func isAnswer(_ step: Relay.Step, to number: Int64) -> Bool {
         if case .answer(.socket(let socket, _)) = step { socket.connection.rawValue == number } else { false }
+    }
+
+    /// What steps tell of watches, of the past and of the channel's end.
+    private func tellings(_ steps: [Relay.Step]) -> [String] {
+        steps.compactMap { step -> String? in
+            switch step {
+            case .watches(_, let user, _, _): "\(user) watches"
+            case .past(let item, let receiver): "\(receiver.user) gets \(item.seq)"
+            case .change(.stoppedWatching(_, let user, _)): "\(user) stopped"
+            case .change(.destroyed): "destroyed"
+            default: nil
+            }
+        }
     }
 
     /// After which seqs something is read for newcomers.
@@ -317,6 +330,41 @@ struct AttachingTests {
         let third = node.fetchForNewcomer(node.item(70, 80)).steps
         let holds = third.contains { if case .change(.joined("ann", _, 80, _)) = $0 { true } else { false } }
         #expect(holds)
+    }
+
+    @Test(
+        "ST-06 I6 whoever watches gets the channel's end and watches no more, also while the node is behind the watch or ahead of it",
+        arguments: [13, 7] as [Seq])
+    func deletedBeforeAttached(watchedSeq: Seq) {
+        var node = Node(at: 10)
+        node.connect(2, "ann", UserStreams(user: 5))
+        let watch = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: watchedSeq)
+        let begun = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
+        #expect(tellings(begun) == ["ann watches"])
+        // She asks once more, which waits behind that. Her connection gets one end: after that it doesn't watch any more.
+        let again = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
+        #expect(tellings(again) == ["ann watches"])
+        // Another node deletes the channel.
+        let ended = node.fetch(node.item(10, 14, isDestroyed: true)).steps
+        let telling = ["ann gets 14", "ann stopped"]
+        #expect(tellings(ended) == telling + telling + ["destroyed"])
+        #expect(node.parked == [])
+        #expect(node.fetchForNewcomer(node.item(watchedSeq, 14)).steps.isEmpty)
+    }
+
+    @Test("I6 I9 a member who isn't attached yet gets the channel's end, on all connections at once; one who has left doesn't")
+    func deletedBeforeMembersAreAttached() {
+        var node = Node(at: 10)
+        for (number, user) in [(2, "ann"), (3, "ben")] as [(Int64, UserID)] { node.connect(number, user, UserStreams(user: 5)) }
+        node.join("ann", at: 12, userSeq: 6)
+        node.join("ben", at: 11, userSeq: 6)
+        #expect(node.parked == [12, 11])
+        let watch = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: 12)
+        _ = node.commit([], [watch], by: "ann", 2, callerSeq: 6)
+        // What is read tells of ann's joining, and that ben has left since.
+        let left = [StreamItem.Leaving(user: "ann", seq: 12), StreamItem.Leaving(user: "ben", seq: 13)]
+        let ended = node.fetch(node.item(10, 14, left: left, isDestroyed: true)).steps
+        #expect(tellings(ended) == ["ann watches", "ann gets 14", "ann stopped", "destroyed"])
     }
 
     @Test("ST-01 I6 a watch that was catching up ends with the leaving: what its connection had as a member's isn't sent once more")

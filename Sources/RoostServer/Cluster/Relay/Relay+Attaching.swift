@@ -186,9 +186,34 @@ extension Relay {
         for (token, catchUp) in feed.catchUps where catchUp.attachment.isEnded(by: leaving) { end(token, in: stream) }
     }
 
-    mutating func destroy(_ channel: ChannelID) {
+    /// Ends a channel with its last event.
+    mutating func destroy(_ channel: ChannelID, with item: StreamItem) {
+        tellUnattached(item, in: channel)
         cancel(in: channel) { _ in true }
         emit(.change(.destroyed(channel)))
+    }
+
+    /// Gives receivers that aren't attached yet the event that ends their channel, and ends their watches. Those that were catching up may miss events
+    /// before it, of a channel that is gone. A connection that isn't welcomed yet reads of it after its welcome.
+    private mutating func tellUnattached(_ item: StreamItem, in channel: ChannelID) {
+        guard let feed = feeds[item.stream] else { return }
+        var waiting = feed.catchUps.values.map(\.attachment) + feed.parked
+        waiting += feed.behind.values.joined()
+        func hasLeft(_ attachment: Attachment) -> Bool {
+            guard let departed = feed.departed[attachment.receiver.user] else { return false }
+            return departed.seq > attachment.seq
+        }
+        var members: Set<UserID> = []
+        for attachment in waiting where !hasLeft(attachment) {
+            guard case .member(let user) = attachment.receiver, members.insert(user).inserted else { continue }
+            emit(.past(item, attachment.receiver))
+        }
+        for attachment in waiting {
+            guard case .watcher(let connection, let user) = attachment.receiver else { continue }
+            // All connections of a member have it already.
+            if !members.contains(user), !hasLeft(attachment) { emit(.past(item, attachment.receiver)) }
+            emit(.change(.stoppedWatching(connection, user, channel)))
+        }
     }
 
     /// Gives up attachments that aren't made yet.

@@ -240,7 +240,7 @@ struct Relay {
                 attach(Attachment(receiver: .member(user), channel: joined.channel, seq: joined.seq, role: joined.role))
             }
         }
-        if item.isDestroyed, case .channel(let channel) = stream { destroy(channel) }
+        if item.isDestroyed, case .channel(let channel) = stream { destroy(channel, with: item) }
         releaseParked(stream)
         giveAnswers(waitingFor: stream)
     }
