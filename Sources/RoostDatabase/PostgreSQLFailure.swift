@@ -12,6 +12,8 @@ struct PostgreSQLFailure: Error {
         case locked
         /// The transaction is gone. The connection can be used again.
         case transaction
+        /// A page that a statement needs is damaged, and the transaction is gone. Others may not need it.
+        case damage
         /// The connection is gone, and with it the answer whether a commit has happened.
         case connection
     }
@@ -28,6 +30,7 @@ struct PostgreSQLFailure: Error {
         switch kind {
         case .statement: DatabaseFailure(message: message, kind: .statement)
         case .locked: DatabaseFailure(message: message, kind: .locked)
+        case .damage: DatabaseFailure(message: message, kind: .damage)
         case .conflict, .transaction, .connection: DatabaseFailure(message: message, kind: .transaction)
         }
     }
@@ -58,6 +61,8 @@ extension PostgreSQLFailure {
         case "55P03": return .locked
         // Read-only: the server is a copy, or has become one. Query cancelled: it took longer than `statement_timeout`.
         case "25006", "57014": return .transaction
+        // A page or a long value of a table can't be read, or an index is wrong.
+        case "XX001", "XX002": return .damage
         default: break
         }
         // Class 53: no memory, a full disk, too many connections. 58: the system under the server failed. XX: the server itself did.

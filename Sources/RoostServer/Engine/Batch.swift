@@ -126,11 +126,11 @@ enum WriteBatch {
     }
 
     /// - Parameter ids: The lane's generator; nil when it has to be continued from the database, as after every failure.
-    /// - Returns: The lock of another transaction that stopped them all; nil when they are answered.
+    /// - Returns: The lock of another transaction, and the operations that it stopped; nil when all are answered.
     static func run(
         _ batch: [Job], in database: any Database, lane: Int, _ ids: inout IDGenerator?, _ settings: BatchSettings,
         _ perform: (BatchAction) -> Void
-    ) -> Obstacle? {
+    ) -> (obstacle: Obstacle, stopped: [Job])? {
         perform(.began(batch))
         var running: Job?
         var hasBegun = false
@@ -178,15 +178,17 @@ enum WriteBatch {
         } catch let failure as DatabaseFailure where failure.kind == .damage && batch.count > 1 {
             // One of them needs a damaged page. The others may not need it: each gets a transaction of its own.
             ids = nil
-            for job in batch {
-                let obstacle = run([job], in: database, lane: lane, &ids, settings, perform)
-                if obstacle != nil { refuse([job], after: DatabaseFailure.lockedTooLong, perform) }
+            for (index, job) in batch.enumerated() {
+                // A lock stops those behind it too, until its lane knows which of them need it.
+                guard let (obstacle, _) = run([job], in: database, lane: lane, &ids, settings, perform) else { continue }
+                return (obstacle, Array(batch[index...]))
             }
         } catch {
             ids = nil
             if (error as? DatabaseFailure)?.kind == .locked {
-                guard hasBegun else { return .access }
-                return (running ?? batch.first).map { .row($0.order) }
+                guard hasBegun else { return (.access, batch) }
+                guard let blocked = running ?? batch.first else { return nil }
+                return (.row(blocked.order), batch)
             }
             refuse(batch, after: error, perform)
         }

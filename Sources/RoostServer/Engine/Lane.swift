@@ -62,8 +62,9 @@ struct Lane {
         var remaining = batch
         var locked: [Job] = []
         while !remaining.isEmpty,
-            let obstacle = WriteBatch.run(remaining, in: database, lane: number, &ids, settings, perform)
+            let (obstacle, stopped) = WriteBatch.run(remaining, in: database, lane: number, &ids, settings, perform)
         {
+            remaining = stopped
             var orders: Set<Job.Order>
             switch obstacle {
             case .access:

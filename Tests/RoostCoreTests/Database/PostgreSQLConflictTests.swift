@@ -144,6 +144,35 @@ struct PostgreSQLConflictTests {
         #expect(try rows(of: database) == ["a"])
     }
 
+    @Test("I1 I23 a statement that needs a damaged page ends the transaction, and says so: the others are then run without it")
+    func damagedPage() throws {
+        let database = try PostgreSQLDatabase(url: url)
+        for damage in Self.damages {
+            var runs = 0
+            let failure = #expect(throws: DatabaseFailure.self) {
+                try database.write(lane: 0) { transaction in
+                    runs += 1
+                    try transaction.attempt { try transaction.perform("INSERT INTO settings (name, value) VALUES ('a', '')") }
+                    // Whatever becomes of the failure, the transaction isn't committed with it.
+                    _ = try? transaction.attempt { try transaction.execute(damage) }
+                }
+            }
+            #expect(failure?.kind == .damage)
+            #expect(runs == 1)
+            let refusal = #expect(throws: DatabaseFailure.self) { try database.read { _ = try $0.execute(damage) } }
+            #expect(refusal?.kind == .damage)
+        }
+        #expect(try rows(of: database) == [])
+        try add(["b"], to: database)
+        #expect(try rows(of: database) == ["b"])
+    }
+
+    /// Fail as statements do that meet a damaged page of a table, and of an index.
+    private static let damages: [SQL] = [
+        "DO $$ BEGIN RAISE EXCEPTION 'invalid page in block 7' USING ERRCODE = 'data_corrupted'; END $$",
+        "DO $$ BEGIN RAISE EXCEPTION 'unexpected zero page' USING ERRCODE = 'index_corrupted'; END $$",
+    ]
+
     @Test("SB-11 R04 of two channels that become the one of the same members at once, the second is refused, and nothing fails")
     func distinctAtOnce() async throws {
         let database = try PostgreSQLDatabase(url: url, laneCount: 2)

@@ -11,7 +11,8 @@ import Testing
 /// How a lane treats operations that another transaction's lock blocks.
 @Suite("Lane")
 struct LaneTests {
-    /// A lane on a database and a clock of its own. Operations are rules that say their names, and meet a lock in the channels that are held.
+    /// A lane on a database and a clock of its own. Operations are rules that say their names, meet a lock in the channels that are held, and a damaged
+    /// page in the channel `broken`.
     private final class World {
         private final class State: Sendable {
             let held = Mutex<Set<ChannelID>>([])
@@ -56,6 +57,7 @@ struct LaneTests {
                     if state.held.withLock({ $0.contains(channel) }) {
                         throw DatabaseFailure(message: "A row is held.", kind: .locked)
                     }
+                    if channel == "broken" { throw DatabaseFailure(message: "A page is damaged.", kind: .damage) }
                     return Array(name.utf8)
                 }, destination: .waiting { _ in })
         }
@@ -94,6 +96,15 @@ struct LaneTests {
         #expect(world.run([], after: 300) == ["a 1", "a 2", "a 3"])
         #expect(!world.isWaiting)
         #expect(world.run(["a 4"]) == ["a 4"])
+    }
+
+    @Test("I1 I3 where one operation of a batch needs a damaged page, those that meet a lock wait for it as ever")
+    func heldBesideDamage() throws {
+        let world = try World()
+        world.hold(["a"])
+        #expect(world.run(["b 1", "broken 1", "a 1", "c 1", "a 2", "b 2"]) == ["b 1", "broken internal_error", "c 1", "b 2"])
+        world.hold([])
+        #expect(world.run([], after: 300) == ["a 1", "a 2"])
     }
 
     @Test("I3 of several channels that are held each is tried in its turn, and none before its pause is over")

@@ -1,0 +1,73 @@
+#if Cluster
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+@testable import RoostServer
+
+/// Batches of which one operation needs a damaged page. Always on a real PostgreSQL server, whose answer tells it from other failures.
+@Suite("Damaged pages of PostgreSQL")
+struct DamagedPageTests {
+    private let database: PostgreSQLDatabase
+    private let settings: BatchSettings
+
+    init() throws {
+        database = try PostgreSQLDatabase(url: try PostgreSQLServer.shared.makeDatabase(), laneCount: 1)
+        settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
+    }
+
+    /// Fails as a statement does that meets a damaged page.
+    private static let damage: SQL = """
+        DO $$ BEGIN RAISE EXCEPTION 'invalid page in block 7' USING ERRCODE = 'data_corrupted'; END $$
+        """
+
+    /// Three operations that answer with their numbers. The second meets the page.
+    private static func batch(writes: Bool) -> [Job] {
+        (1...3).map { number in
+            Job(
+                caller: Caller(user: "ann"), scope: .channel("general"),
+                run: { context in
+                    let name = "operation \(number)"
+                    if writes { _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), '')") }
+                    if number == 2 { _ = try context.transaction.execute(Self.damage) }
+                    return Array("\(number)".utf8)
+                }, destination: .waiting { _ in })
+        }
+    }
+
+    /// What became of operations: an answer, or the code of a refusal.
+    private static func outcomes(of action: BatchAction) -> [String] {
+        func name(_ outcome: JobOutcome) -> String {
+            switch outcome.result {
+            case .success(let answer): String(decoding: answer, as: UTF8.self)
+            case .failure(let refusal): refusal.code.rawValue
+            }
+        }
+        return switch action {
+        case .committed(let entries): entries.map { name($0.outcome) }
+        case .answered(_, let outcome): [name(outcome)]
+        case .lost(let jobs, _, let refusal): jobs.map { _ in refusal.code.rawValue }
+        default: []
+        }
+    }
+
+    @Test("I1 I23 of a batch that writes, only the operation that needs the damaged page is refused; the others are stored")
+    func writing() throws {
+        var ids: IDGenerator?
+        var outcomes: [String] = []
+        _ = WriteBatch.run(Self.batch(writes: true), in: database, lane: 0, &ids, settings) { outcomes += Self.outcomes(of: $0) }
+        #expect(outcomes == ["1", "internal_error", "3"])
+        let sql: SQL = "SELECT name FROM settings WHERE name LIKE 'operation %' ORDER BY name"
+        #expect(try database.read { try $0.rows(sql) { $0.string() } } == ["operation 1", "operation 3"])
+    }
+
+    @Test("I23 of a batch that reads, only the operation that needs the damaged page is refused; the others are answered")
+    func reading() {
+        var outcomes: [String] = []
+        ReadBatch.run(Self.batch(writes: false), in: database, settings) { outcomes += Self.outcomes(of: $0) }
+        #expect(outcomes == ["1", "internal_error", "3"])
+    }
+}
+#endif
