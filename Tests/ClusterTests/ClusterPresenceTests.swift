@@ -438,4 +438,17 @@ struct ClusterPresenceTests {
         presence.receive(.present("general", word), at: 60_003)
         #expect(presence.onlineMemberCount(of: "general") == 1)
     }
+
+    @Test("I3 a node that comes, has its bus again, or is heard after it was given up is there anew: what it published may be lost")
+    func thereAnew() {
+        let (a, b) = (NodeID("a"), NodeID("b"))
+        let presence = ClusterPresence(node: a, board: PresenceBoard()) { _, _ in }
+        #expect(presence.receive(.heartbeat(b, isNew: false), at: 0))
+        #expect(!presence.receive(.heartbeat(b, isNew: false), at: 1000))
+        #expect(presence.receive(.heartbeat(b, isNew: true), at: 1500))
+        #expect(!presence.receive(.rulesChanged, at: 1600))
+        #expect(presence.tick(at: 60_000))
+        #expect(presence.receive(.heartbeat(b, isNew: false), at: 60_001))
+        #expect(!presence.receive(.heartbeat(a, isNew: true), at: 60_002))
+    }
 }

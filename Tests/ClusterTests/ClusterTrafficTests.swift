@@ -1,7 +1,12 @@
 #if Cluster
+import Foundation
 import RoostAPI
+import RoostCore
+import RoostDatabase
 import RoostTestSupport
 import Testing
+
+@testable import RoostServer
 
 extension RealClusterTests {
     /// What goes over the bus: as much as the nodes need, however many sockets they have.
@@ -31,6 +36,32 @@ extension RealClusterTests {
                 print(
                     "Cluster traffic: \(sent) messages to 20 sockets of one other node: \(counts.in) in and \(counts.out) out with heartbeats."
                 )
+            }
+        }
+
+        @Test("I3 each time that a node says it has its bus again, the others compare all their streams with the database")
+        func returnedNode() async throws {
+            try await TestCluster.run(1) { cluster in
+                try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
+                let bob = try await cluster.socket("bob", at: 0)
+                let other = try Peer(cluster.nats.url)
+                let hello = try JSONEncoder().encode(ClusterPresence.Message.heartbeat(NodeID("other"), isNew: true))
+                let database = try PostgreSQLDatabase(url: cluster.database, laneCount: 1, readerCount: 1)
+                func comparisons() throws -> Int {
+                    try database.read { transaction in
+                        let sql: SQL = "SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'channel_heads'"
+                        return try transaction.first(sql) { $0.int() } ?? 0
+                    }
+                }
+                let before = try comparisons()
+                // In quiet times there is one a second: so many would take longer than the test waits.
+                try await eventually("comparisons with the database") {
+                    other.bus.publish(Array(hello), to: .nodes)
+                    return try comparisons() - before > 100
+                }
+                other.bus.stop()
+                database.close()
+                await bob.close()
             }
         }
 

@@ -188,7 +188,7 @@ final class ClusterNode: Delivery {
         case .received(_, let payload):
             guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(payload)) else { return }
             if case .rulesChanged = message { told.withLock { $0 }?.take([.rulesChanged]) }
-            clusterPresence.receive(message, at: Self.now)
+            if clusterPresence.receive(message, at: Self.now) { inbox.offer(.recheckAll, sizeBytes: payload.count) }
         case .disconnected:
             logger.error("The bus can't be reached. Events of other nodes are read from the database until it is back.")
         case .reconnected:

@@ -259,17 +259,20 @@ final class ClusterPresence: Presence, Sendable {
 
     // MARK: Hearing
 
-    func receive(_ message: Message, at now: Int64) {
+    /// - Returns: Whether another node is there that wasn't, or had no bus. What it published before has come to nobody.
+    @discardableResult
+    func receive(_ message: Message, at now: Int64) -> Bool {
         switch message {
         case .heartbeat(let other, let isNew):
-            let channels = state.withLock { state in
-                defer { state.nodes[other] = now }
-                return isNew || state.nodes[other] == nil ? Array(state.asked.keys) : []
+            let (isThereAnew, channels): (Bool, [ChannelID]) = state.withLock { state in
+                let isUnknown = state.nodes.updateValue(now, forKey: other) == nil
+                return (isUnknown || isNew, isUnknown || isNew ? Array(state.asked.keys) : [])
             }
             if isNew { send(.node(other), .heartbeat(node, isNew: false)) }
             // A new or returning node is asked at once about the channels that the others were asked about already: what it told while the bus was gone
             // hasn't reached this one.
             for channel in channels { send(.node(other), .ask(channel, from: node)) }
+            return isThereAnew && other != node
         case .rulesChanged: break
         case .goodbye(let other):
             let (lost, ready) = state.withLock { ($0.lost(with: [other]), $0.forget(other)) }
@@ -283,7 +286,7 @@ final class ClusterPresence: Presence, Sendable {
             }
             send(.node(other), .present(channel, present(in: channel)))
         case .present(let channel, let present):
-            guard present.isPossible else { return }
+            guard present.isPossible else { return false }
             let (changed, ready) = state.withLock { state in
                 // Only channels that this node asked about are kept, and only of nodes that are there: one that was given up would be given up by nobody
                 // once more. If it isn't gone its next sign of life has it asked again.
@@ -308,6 +311,7 @@ final class ClusterPresence: Presence, Sendable {
             let answer = questions.withLock { $0.heard(users, to: question, from: other) }
             answer?.run(answer?.users ?? [:])
         }
+        return false
     }
 
     /// Reports who has come and gone on other nodes, of channels that are watched here.

@@ -62,7 +62,7 @@ struct Relay {
         /// Streams whose last socket may be gone, and those whose last socket is.
         case emptied([StreamID])
         case unused([StreamID])
-        /// A node or the bus was lost: every position has to be checked.
+        /// A node or the bus was lost, or is back: every position has to be checked.
         case recheckAll
         case tick
     }
