@@ -205,6 +205,44 @@ import Testing
         await stop(server, ann, bob)
     }
 
+    @Test("I3 I18 a node that was refused hears that it has the bus again once all its subscriptions are there")
+    func subscribesBeforeItTells() async throws {
+        let server = try await NATSServer.start()
+        let refusing = try await NATSServer.start(arguments: ["--user", "ann", "--pass", "other"])
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        let topics = (0..<1_000).map { channel("c\($0)") }
+        let (url, log, received) = (server.url, LogLines(), Mailbox<BusTopic>())
+        let bob = try NATSBus(url: "nats://127.0.0.1:\(proxy.port)", logger: Logger(label: "bob") { _ in log.handler })
+        try bob.start { event in
+            switch event {
+            case .received(let topic, _): received.put(topic)
+            case .disconnected: break
+            case .reconnected:
+                // Bob's own thread is here, and does nothing else meanwhile.
+                guard let ann = try? Peer(url) else { return }
+                for topic in topics { ann.bus.publish([1], to: topic) }
+                ann.bus.stop()
+            }
+        }
+        for topic in topics { bob.subscribe(to: topic) }
+        try bob.settle()
+        proxy.setTargets([refusing.port])
+        proxy.cutAll()
+        // From here on the library has given up.
+        try await log.line(containing: "NATS at 127.0.0.1:\(proxy.port): Authentication Violation")
+        proxy.setTargets([server.port])
+        var arrived: Set<BusTopic> = []
+        for _ in topics {
+            guard let topic = await received.next() else { throw Missed("what was published when the bus was back") }
+            arrived.insert(topic)
+        }
+        #expect(arrived == Set(topics))
+        bob.stop()
+        await proxy.stop()
+        await refusing.stop()
+        await server.stop()
+    }
+
     @Test("I18 a node holds 20,000 subscriptions, through a restart of the server too, without a thread for each")
     func holdsManySubscriptions() async throws {
         let server = try await NATSServer.start()

@@ -141,12 +141,14 @@ extension NATSBus {
         let complaints = LogPace(interval: .seconds(10))
         let refusals = LogPace(interval: .seconds(10))
         while next(&batch) {
-            if connection?.isClosed ?? true {
+            let isAnew = connection?.isClosed ?? true
+            if isAnew {
                 connection = nil
                 connection = connectAnew(refusals)
                 batch.changes = work.withLock { $0.wanted.mapValues { .some($0) } }
             }
-            if !isConnected, let reason = connection?.lastError, !reason.isEmpty, complaints.shouldLog() {
+            let isWaiting = !isConnected && connection?.isConnected == false
+            if isWaiting, let reason = connection?.lastError, !reason.isEmpty, complaints.shouldLog() {
                 logger.warning("NATS can't be reached", metadata: ["reason": "\(reason)"])
             }
             do throws(BusFailure) {
@@ -154,6 +156,11 @@ extension NATSBus {
                 for settlement in batch.settlements { settlement.end() }
             } catch {
                 for settlement in batch.settlements { settlement.end(error) }
+            }
+            if isAnew, connection?.isConnected == true {
+                // Reported once the server has all subscriptions: the node then reads what it missed, and hears what is published from here on.
+                _ = connection?.flush()
+                if connection?.isConnected == true { connectionChanged(isConnected: true) }
             }
         }
         // What was published before the end still goes out: the last commits, and that this node goes.
@@ -212,9 +219,7 @@ extension NATSBus {
 
     private func connectAnew(_ refusals: LogPace) -> NATSConnection? {
         do throws(BusFailure) {
-            let connection = try NATSConnection(address, for: self)
-            if connection.isConnected { connectionChanged(isConnected: true) }
-            return connection
+            return try NATSConnection(address, for: self)
         } catch {
             if refusals.shouldLog() { logger.warning("\(error.message)") }
             return nil
