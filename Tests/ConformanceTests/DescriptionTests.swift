@@ -20,6 +20,22 @@ import Testing
             ])
     }
 
+    @Test("status 415 is described of each operation that can be refused with it, also of one whose body has no fields")
+    func mediaType() async throws {
+        let paths = try #require(OpenAPI.document(version: "1")["paths"])
+        let undescribed = OperationTable.handled.filter { type in
+            paths[type.path]?[type.method.rawValue.lowercased()]?["responses"]?["415"] == nil
+        }
+        let withoutBody = OperationTable.handled.filter { $0.method == .get || $0.method == .delete }
+        #expect(undescribed.map { $0.name } == withoutBody.map { $0.name })
+
+        let server = try await TestServer.shared()
+        let answer = try await server.request(
+            "POST", "/v1/channels/none/join", token: try await server.token("ann"), body: "{}",
+            headers: ["Content-Type: text/plain"])
+        #expect(answer.status == 415)
+    }
+
     @Test("an operation that is refused with 429 says so over HTTP, with Retry-After")
     func tooOften() async throws {
         let server = try await TestServer()

@@ -71,7 +71,7 @@ enum OpenAPI {
             "200": ["description": "Done.", "content": ["application/json": ["schema": json(response, &components)]]]
         ]
         if type.takesKey { responses["204"] = ["description": "An earlier call with the same Idempotency-Key did it."] }
-        for status in refusals(of: entry, hasBody: !bodyFields.isEmpty) {
+        for status in refusals(of: entry) {
             responses["\(status)"] = ["$ref": .string("#/components/responses/\(status)")]
         }
         result["responses"] = .object(responses)
@@ -90,12 +90,13 @@ enum OpenAPI {
     }
 
     /// The statuses with which an operation can be refused.
-    private static func refusals(of entry: OperationTable.Entry, hasBody: Bool) -> [Int] {
+    private static func refusals(of entry: OperationTable.Entry) -> [Int] {
         var statuses = [400, 401, 403, 404, 413, 500, 503]
         // A change can meet a state that forbids it, and positions can be older than a restored backup.
         if !entry.type.isReadOnly || entry.type.name.hasPrefix("stream.") { statuses.append(409) }
         if entry.fields.contains("ifMetadataVersion") { statuses.append(412) }
-        if hasBody { statuses.append(415) }
+        // The media type is checked of an operation without fields in its body too.
+        if ![.get, .delete].contains(entry.type.method) { statuses.append(415) }
         if headerNames(of: entry).contains(RequestHeaders.idempotencyKey) { statuses.append(422) }
         if entry.type.userRate != nil { statuses.append(429) }
         return statuses.sorted()
