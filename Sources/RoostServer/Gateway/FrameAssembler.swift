@@ -12,8 +12,8 @@ struct FrameAssembler {
         case message(ByteBuffer)
         case ping(ByteBuffer)
         case pong(ByteBuffer)
-        /// The client closes.
-        case close
+        /// The client closes, with a code or without.
+        case close(WebSocketErrorCode?)
         /// Nothing yet: a fragment.
         case incomplete
         /// The frame breaks a rule; the socket is closed with this code.
@@ -67,14 +67,15 @@ struct FrameAssembler {
     /// A close frame is empty, or has a code and then a reason in UTF-8 (RFC 6455 §5.5.1).
     private func closing(_ payload: ByteBuffer) -> Outcome {
         var reason = payload
-        guard reason.readableBytes > 0 else { return .close }
+        guard reason.readableBytes > 0 else { return .close(nil) }
         guard let code = reason.readInteger(as: UInt16.self) else {
             return .violation(.protocolError, "a close code has two bytes")
         }
         guard Self.closeCodes.contains(where: { $0.contains(code) }) else {
             return .violation(.protocolError, "\(code) isn't a code of a close frame")
         }
-        return Self.isText(reason) ? .close : .violation(.dataInconsistentWithMessage, "a reason is UTF-8")
+        guard Self.isText(reason) else { return .violation(.dataInconsistentWithMessage, "a reason is UTF-8") }
+        return .close(WebSocketErrorCode(codeNumber: Int(code)))
     }
 
     private mutating func add(_ data: ByteBuffer, isLast: Bool, _ sizeBytesMax: Int) -> Outcome {

@@ -69,7 +69,7 @@ extension SocketSession {
         case overloaded
         /// Call ``restart()`` after this time.
         case restart(after: TimeAmount)
-        /// Close the connection, after the bytes handed over.
+        /// Close the connection, after the bytes handed over. The code is the server's, or that with which the client has closed.
         case close(WebSocketErrorCode)
         /// The connection is gone without a close code.
         case lost

@@ -144,7 +144,7 @@ struct SocketSession {
         case .pong(let payload):
             if let seqs = readConfirmation.receive(pong: payload) { actions.append(.read(seqs)) }
             askForReading()
-        case .close: close(.normalClosure, "")
+        case .close(let code): close(.normalClosure, "", answering: code)
         case .violation(let code, let reason): close(code, reason)
         }
     }
@@ -420,15 +420,15 @@ struct SocketSession {
         close(WebSocketErrorCode(codeNumber: Int(code.rawValue)), reason)
     }
 
-    /// Sends the reason, then closes. A client that doesn't read never learns it, and is closed all the same.
-    private mutating func close(_ code: WebSocketErrorCode, _ reason: String) {
+    /// Sends the reason, then closes. A client that doesn't read never learns it, and is closed all the same. If the client has closed, its code is told.
+    private mutating func close(_ code: WebSocketErrorCode, _ reason: String, answering clientCode: WebSocketErrorCode? = nil) {
         if isClosing { return }
         state = .closing
         var payload = ByteBuffer()
         payload.write(webSocketErrorCode: code)
         payload.writeString(reason)
         writeControl(.connectionClose, payload.readableBytesView)
-        actions.append(.close(code))
+        actions.append(.close(clientCode ?? code))
     }
 
     /// Begins shutdown. Sockets are closed one by one over a window, so that clients don't all reconnect at the same moment.

@@ -42,7 +42,11 @@ enum MetricCatalog {
             labels: .values("budget", "socket", "user", "server", "queue")),
         .gauge("roost_sockets", "Open WebSockets, authenticated or not."),
         .counter(
-            "roost_socket_closes_total", "WebSockets that ended, by the code with which the server or the client closed them.",
+            "roost_socket_closes_total",
+            """
+            WebSockets that ended, by the code with which the server or the client closed them: one of RFC 6455 or of Roost's own. \
+            Any other is `other`; without one it is `none`.
+            """,
             labels: .closeCode),
         .counter(
             "roost_authentications_total", "Tokens that were checked: of sockets once, of HTTP with every request.",

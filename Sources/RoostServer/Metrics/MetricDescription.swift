@@ -77,11 +77,12 @@ extension MetricDescription.Label {
 
     static let queue = Self.values("queue", "write", "read")
 
-    /// A WebSocket's close code; `none` for a connection that ended without one.
+    /// A WebSocket's close code, one that RFC 6455 names for a close frame or Roost's own; `none` for a connection that ended without one.
     static let closeCode = Self(
         name: "code",
         values: Set(
-            CloseCode.allCases.map { String($0.rawValue) } + ["1000", "1001", "1002", "1003", "1007", "1009", "1011", "none"])
+            CloseCode.allCases.map { String($0.rawValue) }
+                + ["1000", "1001", "1002", "1003", "1007", "1008", "1009", "1010", "1011", "none"])
     )
 }
 

@@ -131,8 +131,10 @@ final class ServerMetrics: Sendable {
         case http, socket
     }
 
-    /// - Parameter code: Nil when the connection ended without one.
+    /// - Parameter code: Nil when the connection ended without one. Clients choose among thousands, so only those of the label are told apart.
     func socketClosed(_ code: UInt16?) {
-        Counter(label: "roost_socket_closes_total", dimensions: [("code", code.map { String($0) } ?? "none")]).increment()
+        let value = code.map { String($0) } ?? "none"
+        let label = MetricDescription.Label.closeCode.values.contains(value) ? value : MetricDescription.Label.otherValue
+        Counter(label: "roost_socket_closes_total", dimensions: [("code", label)]).increment()
     }
 }

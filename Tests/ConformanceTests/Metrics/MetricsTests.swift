@@ -107,6 +107,29 @@ import Testing
         try await server.stop()
     }
 
+    @Test("a socket that its client closes is counted by the client's code, and all codes of apps and libraries together")
+    func clientCloses() async throws {
+        let server = try await WatchedServer.start()
+        for code in [1000, 1001, 1008, 3000, 4000, 4999] as [UInt16] {
+            let socket = try await server.socket("ann")
+            try await socket.connection.send(RawSocket.frame(opcode: 8, [UInt8(code >> 8), UInt8(code & 255)]))
+            while await socket.next() != .end {}
+        }
+        // Without a code it is the server's, which answers with 1000.
+        let socket = try await server.socket("ann")
+        try await socket.connection.send(RawSocket.frame(opcode: 8, []))
+        while await socket.next() != .end {}
+        func counts(_ page: MetricsText) -> [Double] {
+            ["1000", "1001", "1008", "other"].map { page.value("roost_socket_closes_total", ["code": $0]) ?? 0 }
+        }
+        try await Polling.value {
+            counts(try await server.metrics())
+        } until: {
+            $0 == [2, 1, 1, 3]
+        }
+        try await server.stop()
+    }
+
     @Test("the process is looked at once a second, however often the page is requested")
     func processReadings() {
         let start = ContinuousClock.now
