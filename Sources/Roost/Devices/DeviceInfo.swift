@@ -3,7 +3,8 @@ import RoostAPI
 
 /// How this device appears in the user's list of devices (``Chat/devices()``). Only the user sees it.
 public struct DeviceInfo: Hashable, Sendable {
-    /// The user's name for the device. Longer names are truncated to `Limits.deviceNameLength` characters.
+    /// The user's name for the device. Longer names are truncated to `Limits.deviceNameLength` characters, and a letter has at most
+    /// `Limits.combiningMarks` accents.
     public var name: String?
     /// The system that it runs. Longer names are truncated to `Limits.platformLength` characters.
     public var platform: String?
@@ -27,9 +28,23 @@ public struct DeviceInfo: Hashable, Sendable {
 
     /// A connection isn't refused for the sake of a name.
     private static func shortened(_ text: String, to length: Int) -> String {
-        var short = String(text.filter { $0 != "\0" }.prefix(length))
+        var kept = String.UnicodeScalarView()
+        var marks = 0
+        for scalar in text.unicodeScalars where scalar != "\0" {
+            marks = isMark(scalar) ? marks + 1 : 0
+            if marks <= Limits.combiningMarks { kept.append(scalar) }
+        }
+        var short = String(String(kept).prefix(length))
         while short.utf8.count > length * 8 { short.removeLast() }
         return short
+    }
+
+    /// Whether the server may count it in a row of combining marks. It counts those alone that have a place in the order of marks, and so never more.
+    private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .nonspacingMark, .spacingMark, .enclosingMark: true
+        default: false
+        }
     }
 
     /// The name without its domain, asked of the system alone: `ProcessInfo.hostName` may wait for the network.

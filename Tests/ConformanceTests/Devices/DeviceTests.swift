@@ -137,6 +137,22 @@ import Testing
         try await server.stop()
     }
 
+    @Test("R21 a client whose device has a name with more accents on a letter than are taken connects, with fewer")
+    func markedName() async throws {
+        let server = try await TestServer()
+        let marks = String(repeating: "\u{301}", count: 200)
+        var configuration = Chat.Configuration.tested(.inMemory)
+        // Marks that no letter stands before are a row too.
+        configuration.device = DeviceInfo(name: "a\(marks)b", platform: marks)
+        let chat = Chat(url: server.url, user: "ann", configuration: configuration) { try await server.token("ann") }
+        try await chat.connect()
+        let device = try #require(try await chat.devices().first)
+        let kept = String(repeating: "\u{301}", count: Limits.combiningMarks)
+        #expect([device.name, device.platform] == ["a\(kept)b", kept])
+        await chat.disconnect()
+        try await server.stop()
+    }
+
     @Test("R21 a client names its device, keeps its id beside its files, and signs others out")
     func sdk() async throws {
         let server = try await TestServer()
