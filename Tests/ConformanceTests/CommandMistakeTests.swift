@@ -17,6 +17,10 @@ import Testing
             ("messages send general hi", "messages send", "No token. Give one with --token"),
             ("messages send general hi --as ann --url 127.0.0.1:8080", "messages send", "it is '127.0.0.1:8080'."),
             ("chat general --as ann --url 127.0.0.1:8080 --plain", "chat", "--url must be like"),
+            ("messages send general hi --as ann --url http://127.0.0.1:100000", "messages send", "--url must have a port from 1"),
+            ("messages list team --token t --url https://127.0.0.1:99999", "messages list", "--url must have a port from 1"),
+            ("call user.me --token t --url http://ann:secret@127.0.0.1", "call", "--url must have no query, fragment, user"),
+            ("doctor --url http://127.0.0.1:65536", "doctor", "--url must have a port from 1"),
             ("serve --port 99999", "serve", "port is '99999'"),
             ("doctor --trusted-proxies 10.0.0.0/99", "doctor", "it must be addresses and networks separated by commas"),
             ("serve --history-for-new-members maybe", "serve", "it must be true or false"),
@@ -37,6 +41,21 @@ import Testing
         let run = try await roost(words)
         #expect(run.status == 64 && start(of: run.errors).contains(message), "\(run.errors)")
         #expect(run.errors.hasSuffix("  See 'roost \(command) --help' for more information.\n"), "\(run.errors)")
+    }
+
+    @Test("an address in the environment is checked like one in the command, and a password in it isn't told")
+    func addressOfEnvironment() async throws {
+        var errors: [String] = []
+        for address in ["127.0.0.1:8080", "http://127.0.0.1:100000", "http://ann:secret@127.0.0.1"] {
+            let run = try await CommandRun.roost(
+                arguments: ["call", "user.me", "--token", "t"], environment: ["ROOST_URL": address])
+            errors.append("\(run.status) \(run.errors)")
+        }
+        let requirements = [
+            "be like http://127.0.0.1:8080 or https://chat.example.com; it is '127.0.0.1:8080'.", "have a port from 1 to 65535.",
+            "have no query, fragment, user or password.",
+        ]
+        #expect(errors == requirements.map { "1 Error: ROOST_URL must \($0)\n" })
     }
 
     @Test(

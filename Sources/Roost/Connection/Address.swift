@@ -21,13 +21,21 @@ struct Address: Hashable {
         }
         self.host = host
         port = url.port ?? (isSecure ? 443 : 80)
-        // A resolver would take the low 16 bits of another number, and connect elsewhere.
-        guard 1...65_535 ~= port else { throw .invalidArgument("url", "must have a port from 1 to 65535") }
+        // A resolver would take the low 16 bits of another number, and connect elsewhere. One that is too large for an Int is no port to
+        // Foundation, and the scheme's own would be used.
+        guard 1...65_535 ~= port, url.port != nil || !Self.hasPort(url) else {
+            throw .invalidArgument("url", "must have a port from 1 to 65535")
+        }
         guard url.query == nil, url.fragment == nil, url.user == nil, url.password == nil else {
             throw .invalidArgument("url", "must have no query, fragment, user or password")
         }
         let path = url.path(percentEncoded: true)
         self.path = path.isEmpty || path == "/" ? Self.usualPath : path
+    }
+
+    /// Whether a number is written where the port belongs.
+    private static func hasPort(_ url: URL) -> Bool {
+        url.absoluteString.contains(/^[^\/?#]*:\/\/[^\/?#]*:[0-9]+(?:[\/?#]|$)/)
     }
 
     /// Where a server's socket is, unless a proxy puts it elsewhere.

@@ -15,13 +15,10 @@ struct ServerOptions: ParsableArguments {
 
     func address() throws -> URL {
         let variable = ProcessInfo.processInfo.variable("ROOST_URL")
-        let text = url ?? variable ?? "http://127.0.0.1:8080"
-        guard let address = URL(string: text), ["http", "https", "ws", "wss"].contains(address.scheme), address.host() != nil else {
-            let requirement = "must be like http://127.0.0.1:8080 or https://chat.example.com; it is '\(text.safe())'."
-            guard url != nil else { throw Failure("ROOST_URL \(requirement)") }
-            throw ValidationError("--url \(requirement)")
+        do { return try ServerAddress(url ?? variable ?? "http://127.0.0.1:8080").url } catch {
+            guard url != nil else { throw Failure("ROOST_URL \(error.requirement)") }
+            throw ValidationError("--url \(error.requirement)")
         }
-        return address
     }
 
     /// Returns the mint that makes tokens with the secret of the server's data directory.

@@ -12,6 +12,11 @@ struct Doctor: AsyncParsableCommand {
     @Option(help: "The server's address; else the one that the settings name.") var url: String?
     @Flag(help: "Print JSON.") var json = false
 
+    func validate() throws {
+        guard let url else { return }
+        do { _ = try ServerAddress(url) } catch { throw ValidationError("--url \(error.requirement)") }
+    }
+
     func run() async throws {
         // As other commands on the server's machine: beside a demo, its directory is meant.
         let usual = TokenMint.usual()?.directory.relativePath

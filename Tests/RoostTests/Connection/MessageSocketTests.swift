@@ -74,4 +74,15 @@ struct MessageSocketTests {
                 "ws://chat.example:80/v1/socket",
             ])
     }
+
+    @Test(
+        "A port that no server can have is refused, however long its number is",
+        arguments: [
+            "http://127.0.0.1:0", "http://127.0.0.1:65536", "https://chat.example:100000/v1/socket",
+            "https://chat.example:18446744073709551617", "ws://[::1]:18446744073709551617/chat",
+        ])
+    func ports(text: String) throws {
+        let url = try #require(URL(string: text))
+        #expect(throws: RoostError.invalidArgument("url", "must have a port from 1 to 65535")) { try Address(url) }
+    }
 }
