@@ -32,6 +32,15 @@ import Testing
             ("messages list team --admin --token x --as ann", "messages list", "--admin makes an admin's token"),
             ("messages lst", "messages", "Did you mean 'roost messages list'?"),
             ("messages list team --after-time 12:00 --as ann", "messages list", "a time is like 2026-03-01T12:30:05.250Z"),
+            (#"messages send general hi --as ann --metadata {"a":1,"a":2}"#, "messages send", "a is given more than once."),
+            (
+                #"messages send general hi --as ann --metadata {"n":12345678901234567890}"#, "messages send",
+                "n can't be kept exactly"
+            ),
+            (
+                #"channels update general --as ann --metadata {"a":1,}"#, "channels update",
+                "This is not JSON: unexpected input at byte 7"
+            ),
             ("channels create --max-members -1 --as ann", "channels create", "--max-members must be from 1 to"),
             ("channels silence team --for 0 --as ann", "channels silence", "for '--for <time>': a time is 1 second or more"),
             ("channels silence team --for -2 --as ann", "channels silence", "or ever"),

@@ -1,6 +1,6 @@
 public import ArgumentParser
-import Foundation
 public import RoostAPI
+import RoostServer
 
 // Arguments of the command line are read as their types in the protocol. The operation checks whether an id is valid.
 extension ChannelID: ExpressibleByArgument {}
@@ -22,11 +22,15 @@ extension MemberFilter: ExpressibleByArgument {}
 extension MemberSort: ExpressibleByArgument {}
 
 /// A JSON object, as it is typed.
-struct JSONArgument: ExpressibleByArgument {
+struct JSONArgument {
     let value: JSONValue
 
-    init?(argument: String) {
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(argument.utf8)) else { return nil }
-        self.value = value
+    /// Reads what was typed for an option.
+    ///
+    /// - Throws: `ValidationError` for what isn't JSON, or can't be kept as it is.
+    static func read(_ text: String) throws -> JSONArgument {
+        do { return JSONArgument(value: try StrictJSON.value(of: Array(text.utf8))) } catch {
+            throw ValidationError(error.message.safe())
+        }
     }
 }

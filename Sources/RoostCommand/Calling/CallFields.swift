@@ -56,7 +56,11 @@ struct CallFields {
             return .array(earlier + further)
         }
         var inner: [String: JSONValue] = [:]
-        if case .object(let there)? = before { inner = there }
+        switch before {
+        case .object(let there)?: inner = there
+        case nil: break
+        default: throw ValidationError("\(path.joined(separator: ".").safe()) is given twice.")
+        }
         switch schema {
         case .object(_, let fields):
             return .object(try put(text, at: names, into: inner, fields, parent: path))
@@ -102,7 +106,7 @@ struct CallFields {
             return .string(text)
         case .array(let element) where !element.isTypedAsText:
             // A comma stands in such values too, so that only JSON tells where one ends.
-            switch Self.json(text) {
+            switch try Self.json(text, at: path) {
             case .array(let values)?: return .array(values)
             case .object(let fields)?: return .array([.object(fields)])
             default:
@@ -110,7 +114,7 @@ struct CallFields {
             }
         case .array(let element):
             guard !text.hasPrefix("[") else {
-                guard case .array(let values)? = Self.json(text) else {
+                guard case .array(let values)? = try Self.json(text, at: path) else {
                     throw wrong(name, "a JSON array, or values with commas between", text)
                 }
                 return .array(values)
@@ -121,13 +125,13 @@ struct CallFields {
                     try value(String($0), of: element, path: path)
                 })
         case .object, .map:
-            guard case .object(let fields)? = Self.json(text) else {
+            guard case .object(let fields)? = try Self.json(text, at: path) else {
                 throw wrong(name, "a JSON object, like '{…}', or be given by its fields: \(name).NAME=VALUE", text)
             }
             return .object(fields)
         case .any:
             // Inside of free JSON, what isn't JSON is a text.
-            let json = Self.json(text)
+            let json = try Self.json(text, at: path)
             guard path.count == 1 else { return json ?? .string(text) }
             guard case .object(let fields)? = json else { throw wrong(name, "a JSON object, like '{\"floor\": 3}'", text) }
             return .object(fields)
@@ -139,7 +143,12 @@ struct CallFields {
         return ValidationError("\(name) must be \(what); it is '\(String(shown).safe())'.")
     }
 
-    private static func json(_ text: String) -> JSONValue? { try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)) }
+    /// Returns the value of JSON, nil for any other text; throws for JSON that couldn't be kept as it is typed.
+    private static func json(_ text: String, at path: [String]) throws -> JSONValue? {
+        do { return try StrictJSON.valueIfAny(of: Array(text.utf8), at: path) } catch {
+            throw ValidationError(error.message.safe())
+        }
+    }
 }
 
 extension Schema {

@@ -73,7 +73,9 @@ struct AttributeOptions: ParsableArguments {
     @Option(help: "A tag. Give it again for more.") var tag: [String] = []
     @Option(help: "The app's own classification of the channel.") var customType: String?
     @Option(help: ArgumentHelp("The address of a picture.", valueName: "address")) var cover: String?
-    @Option(help: ArgumentHelp("A JSON object of the app's own: '{\"floor\": 3}'.", valueName: "json")) var metadata: JSONArgument?
+    @Option(
+        help: ArgumentHelp("A JSON object of the app's own: '{\"floor\": 3}'.", valueName: "json"), transform: JSONArgument.read)
+    var metadata: JSONArgument?
     @Option(help: ArgumentHelp("Maximum number of members.", valueName: "number")) var maxMembers: Int?
     @Flag(
         help:

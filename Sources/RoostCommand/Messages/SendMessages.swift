@@ -23,7 +23,8 @@ extension Messages {
         @Flag(help: "It mentions the channel.") var mentionChannel = false
         @Option(help: "The app's own classification.") var customType: String?
         @Option(help: ArgumentHelp("The message that it replies to.", valueName: "id")) var parent: MessageID?
-        @Option(help: ArgumentHelp("The app's own data, as JSON.", valueName: "json")) var metadata: JSONArgument?
+        @Option(help: ArgumentHelp("The app's own data, as JSON.", valueName: "json"), transform: JSONArgument.read)
+        var metadata: JSONArgument?
         @Flag(help: "It is unread for nobody.") var silent = false
         @OptionGroup var options: CallOptions
 

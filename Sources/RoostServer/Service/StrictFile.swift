@@ -1,8 +1,7 @@
 package import Foundation
 package import RoostAPI
 
-/// A file of the operator's with one JSON object in it, read as strictly as a client's JSON: without duplicate keys, commas too many or
-/// numbers that can't be kept.
+/// A file of the operator's with one JSON object in it (``StrictJSON``).
 package enum StrictFile {
     /// Why a file can't be used: "it can't be read: No such file or directory."
     package struct Refusal: Error, CustomStringConvertible {
@@ -19,12 +18,7 @@ package enum StrictFile {
             throw Refusal(description: "it has a limit of \(Limits.bodySizeBytes) bytes.")
         }
         let value: JSONValue
-        do {
-            try JSONScan(Array(data)).requireExact()
-            value = try JSONDecoder().decode(JSONValue.self, from: data)
-        } catch {
-            throw Refusal(description: RoostError(decoding: error).message)
-        }
+        do { value = try StrictJSON.value(of: Array(data)) } catch { throw Refusal(description: error.message) }
         guard case .object(let fields) = value else { throw Refusal(description: "it must be a JSON object.") }
         return fields
     }

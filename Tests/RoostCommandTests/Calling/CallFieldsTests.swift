@@ -103,6 +103,33 @@ struct CallFieldsTests {
         #expect(found == expected)
     }
 
+    @Test(
+        "JSON that couldn't be kept as it is typed is refused, in a field as in a part of one, and nothing takes the place of a value"
+    )
+    func unkeepable() throws {
+        let found = [
+            try mistake("channel.update", "channel=general", #"metadata={"a":1,"a":2}"#),
+            try mistake("channel.update", "channel=general", #"metadata.a={"b":{"c":1,"c":2}}"#),
+            try mistake("channel.update", "channel=general", "metadata.n=12345678901234567890"),
+            try mistake("channel.update", "channel=general", #"metadata={"n":0.1234567890123456789012}"#),
+            try mistake("channel.update", "channel=general", #"metadata={"a":1,}"#),
+            try mistake("stream.resume", "after=4", #"channels={"general":9,"general":8}"#),
+            try mistake("channel.update", "channel=general", "metadata.n=1", "metadata.n.b=2"),
+            try mistake("channel.update", "channel=general", "metadata.n=null", "metadata.n.b=2"),
+        ]
+        let inexact =
+            "metadata.n can't be kept exactly: a whole number has at most 64 bits, any other at most 17 digits and the range of a double."
+        let expected = [
+            "metadata.a is given more than once.", "metadata.a.b.c is given more than once.", inexact, inexact,
+            #"metadata must be a JSON object, like '{"floor": 3}'; it is '{"a":1,}'."#,
+            "channels.general is given more than once.", "metadata.n is given twice.", "metadata.n is given twice.",
+        ]
+        #expect(found == expected)
+        // What isn't JSON is a text, as it is typed.
+        let text = try json("channel.update", "channel=general", "metadata.a=[draft, 2", "metadata.b=1,", #"metadata.c={"a":1,}"#)
+        #expect(text == #"{"channel":"general","metadata":{"a":"[draft, 2","b":"1,","c":"{\"a\":1,}"}}"#)
+    }
+
     @Test("Every operation can be listed, helped with and completed, with every field that it has")
     func help() throws {
         let listed = try CallHelp.list(nil)
