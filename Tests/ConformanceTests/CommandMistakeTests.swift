@@ -32,6 +32,8 @@ import Testing
             ("messages list team --admin --token x --as ann", "messages list", "--admin makes an admin's token"),
             ("messages lst", "messages", "Did you mean 'roost messages list'?"),
             ("messages list team --after-time 12:00 --as ann", "messages list", "a time is like 2026-03-01T12:30:05.250Z"),
+            ("messages list team --after-time 2026-03-2x --as ann", "messages list", "or a day like 2026-03-01"),
+            ("messages list team --before-time 2026-02-31 --as ann", "messages list", "or a day like 2026-03-01"),
             (#"messages send general hi --as ann --metadata {"a":1,"a":2}"#, "messages send", "a is given more than once."),
             (
                 #"messages send general hi --as ann --metadata {"n":12345678901234567890}"#, "messages send",

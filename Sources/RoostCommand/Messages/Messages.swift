@@ -241,11 +241,18 @@ struct TimeArgument {
     }
 
     init?(argument: String) {
-        let style = Date.ISO8601FormatStyle()
-        let styles =
-            argument.count == 10
-            ? [style.year().month().day()] : [style, Date.ISO8601FormatStyle(includingFractionalSeconds: true)]
-        guard let date = styles.lazy.compactMap({ try? $0.parse(argument) }).first else { return nil }
+        let (day, time) = (String(argument.prefix(10)), argument.dropFirst(10))
+        let dayStyle = Date.ISO8601FormatStyle().year().month().day()
+        // Foundation reads as far as it understands, and carries over what is too large: the 31st of February is the third of March.
+        guard let start = try? dayStyle.parse(day), dayStyle.format(start) == day else { return nil }
+        guard !time.isEmpty else {
+            timestamp = Timestamp(start)
+            return
+        }
+        let shape = /T(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}(?:\.[0-9]{1,9})?(?:Z|[+\-](?:[01][0-9]|2[0-3]):?[0-5][0-9])/
+        guard time.wholeMatch(of: shape) != nil else { return nil }
+        let style = Date.ISO8601FormatStyle(includingFractionalSeconds: time.contains("."))
+        guard let date = try? style.parse(argument) else { return nil }
         timestamp = Timestamp(date)
     }
 }

@@ -57,6 +57,7 @@ struct ChatLineTests {
             ("/join", "which channel? /join ID"),
             ("/goto", "where to? /goto TIME | MESSAGE"),
             ("/goto yesterday", "a time is like 2026-03-02 or 2026-03-02T09:05:00Z: /goto TIME | MESSAGE"),
+            ("/goto 2026-02-31", "a time is like 2026-03-02 or 2026-03-02T09:05:00Z: /goto TIME | MESSAGE"),
             ("/goto 5 6", "Unexpected argument: 6. Usage: /goto TIME | MESSAGE"),
             ("/join a b", "Unexpected argument: b. Usage: /join ID"),
             ("/join a/b", "A channel's id must not contain control characters, '/' or ',': /join ID"),
