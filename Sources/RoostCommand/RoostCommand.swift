@@ -7,6 +7,9 @@ import RoostServer
 enum Program {
     static func main() async {
         StandardDescriptors.occupy()
+        if let number = ArgumentBytes.firstMalformed {
+            CommandMistake(message: "Argument \(number) isn't UTF-8 text.", command: "roost").exit()
+        }
         let words = NegativeNumbers.attached(Array(CommandLine.arguments.dropFirst()))
         if let mistake = RoostCommand.slip(in: words) { mistake.exit() }
         var command: any ParsableCommand
@@ -33,6 +36,17 @@ struct CommandMistake: Hashable {
     func exit() -> Never {
         Output.note("Error: \(message)\n  See '\(command) --help' for more information.")
         Foundation.exit(EX_USAGE)
+    }
+}
+
+/// The arguments as the program was started with them. `CommandLine.arguments` has other text in place of what isn't UTF-8: a token would be made
+/// for another user.
+enum ArgumentBytes {
+    /// The number of the first argument that isn't UTF-8, counted from 1; nil if all of them are.
+    static var firstMalformed: Int? {
+        (0..<Int(CommandLine.argc)).dropFirst().first { index in
+            CommandLine.unsafeArgv[index].map { String(validatingCString: UnsafePointer($0)) == nil } ?? false
+        }
     }
 }
 

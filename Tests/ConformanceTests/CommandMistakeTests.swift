@@ -54,6 +54,15 @@ import Testing
         #expect(run.errors.hasSuffix("  See 'roost \(command) --help' for more information.\n"), "\(run.errors)")
     }
 
+    @Test("an argument that isn't UTF-8 is refused by its number: a token was made for another user")
+    func malformedArgument() async throws {
+        let script = #"exec "$1" token "$(printf 'b\374b')""#
+        let run = try await CommandRun.program("/bin/sh", arguments: ["-c", script, "sh", ServerProcess.binary.path])
+        #expect(
+            [run.errors, run.output] == ["Error: Argument 2 isn't UTF-8 text.\n  See 'roost --help' for more information.\n", ""])
+        #expect(run.status == 64)
+    }
+
     @Test("an address in the environment is checked like one in the command, and a password in it isn't told")
     func addressOfEnvironment() async throws {
         var errors: [String] = []
