@@ -13,8 +13,22 @@ struct Settings: Sendable {
         /// The value as it may be shown: without a password.
         var shown: Setting.Value {
             guard setting.mayHoldPassword, case .text(let text) = value else { return value }
+            return .text(Self.withoutPasswords(text))
+        }
+
+        /// Returns a server's URL without what may be a password or a token in it.
+        private static func withoutPasswords(_ text: String) -> String {
+            let query = text.firstIndex(of: "?") ?? text.endIndex
+            // Either the @ is in a parameter's password, or the ? in the user's: all that comes after the scheme may be one.
+            guard !text[query...].contains("@") else {
+                let scheme = text.prefixMatch(of: /[a-z]+:\/{2}/)?.output ?? ""
+                return "\(scheme)…"
+            }
             // Any text before the last @ may be one, or a token.
-            return .text(text.replacing(/:\/\/.*@/) { _ in "://…@" }.replacing(/(password=)[^&]*/) { "\($0.1)…" })
+            let server = text[..<query].replacing(/(?s):\/\/.*@/) { _ in "://…@" }
+            // A parameter's name with percent signs may say password. What follows without a name is the rest of one that has an & in it.
+            let parameter = /((?:password\s*|%[^?&=]*)=)[^&]*(?:&[^&=]*(?=&|$))*/
+            return "\(server)\(text[query...])".replacing(parameter) { "\($0.1)…" }
         }
     }
 

@@ -91,6 +91,29 @@ import Testing
         #expect(shown == ["postgres://…@db.internal/roost?sslmode=verify-full&password=…", "tls://…@b.internal"])
     }
 
+    @Test(
+        "R21 no part of a password is shown, wherever an @ stands and however its parameter is written",
+        arguments: [
+            ("postgres://h/db?user=x&password=se@cret", "postgres://…"),
+            ("postgres://h/db?password=se@cret&sslmode=require", "postgres://…"),
+            ("postgres://h?password=se@cret", "postgres://…"), ("postgres://u:se?cret@h/db", "postgres://…"),
+            ("postgres://u:p@h/db?sslmode=require&password=se@cret", "postgres://…"), ("u:se?cr@et", "…"),
+            ("postgres://u:se@cret@h/db?sslmode=require", "postgres://…@h/db?sslmode=require"),
+            ("postgres://u:xpassword=secret@h/db", "postgres://…@h/db"), ("nats://token@h:4222", "nats://…@h:4222"),
+            ("postgres://h/db?password=secret&sslmode=require", "postgres://h/db?password=…&sslmode=require"),
+            ("postgres://h/db?user=x&password=se%40cret", "postgres://h/db?user=x&password=…"),
+            ("postgres://h/db?pass%77ord=secret&user=x", "postgres://h/db?pass%77ord=…&user=x"),
+            ("postgres://h/db?password=se&cret&user=x", "postgres://h/db?password=…&user=x"),
+            ("postgres://h/db?password=se&cret", "postgres://h/db?password=…"),
+            ("host=h user=x password = se@cret dbname=y", "host=h user=x password =…"),
+            ("postgres://%2Frun%2Fsocket/db?user=x", "postgres://%2Frun%2Fsocket/db?user=x"), ("sqlite", "sqlite"),
+        ])
+    func passwordParts(text: String, expected: String) async throws {
+        let settings = try await settings(["ROOST_DATABASE": text])
+        let shown = settings.all.filter { $0.setting.name == "database" }.map { "\($0.shown)" }
+        #expect(shown == [expected])
+    }
+
     @Test("a variable that is empty, as a failed command leaves it, names no configuration file")
     func emptyVariable() async throws {
         #expect(try await settings(["ROOST_CONFIG": ""]).text(.host) == "127.0.0.1")
