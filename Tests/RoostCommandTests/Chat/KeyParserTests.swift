@@ -28,6 +28,24 @@ struct KeyParserTests {
         #expect(parser.end() == [] && parser.parse(Array("A".utf8)) == [.text("A")])
     }
 
+    @Test(
+        "a key that means nothing here types nothing, however its bytes come: the end of Alt-é and of F1 on Linux's console was typed",
+        arguments: ["\u{1B}e", "\u{1B}é", "\u{1B}漢", "\u{1B}😀", "\u{1B}[[A", "\u{1B}[[E", "\u{1B}OP", "\u{1B}[15~"])
+    func withoutMeaning(sequence: String) {
+        #expect(keys("\(sequence)x") == [.text("x")])
+        var parser = KeyParser()
+        let bytes = Array("\(sequence)x".utf8)
+        #expect(bytes.flatMap { parser.parse([$0]) } == [.text("x")])
+    }
+
+    @Test("a character after an escape whose bytes never come takes no other key with it")
+    func cutCharacter() {
+        var parser = KeyParser()
+        #expect(parser.parse([0x1B, 0xC3, 0x0D]) == [.enter])
+        #expect(parser.parse([0x1B, 0xE6, 0xBC]) == [] && parser.isWaiting)
+        #expect(parser.end() == [] && parser.parse([0x78]) == [.text("x")])
+    }
+
     @Test("a paste is one key however its bytes come, and its newlines are newlines")
     func paste() {
         #expect(keys("\(Self.start)a\r\nb\rc\(Self.end)x") == [.paste("a\nb\nc"), .text("x")])

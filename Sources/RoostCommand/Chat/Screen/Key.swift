@@ -107,7 +107,10 @@ struct KeyParser {
         guard let kind = sequence.first else { return nil }
         var length = 1
         if kind == UInt8(ascii: "[") {
-            guard let end = sequence.dropFirst().firstIndex(where: { (0x40...0x7E).contains($0) }) else {
+            // Linux's own console sends a second bracket for F1 to F5.
+            let rest = sequence.dropFirst()
+            let parameters = rest.first == UInt8(ascii: "[") ? rest.dropFirst() : rest
+            guard let end = parameters.firstIndex(where: { (0x40...0x7E).contains($0) }) else {
                 return bytes.count > 32 ? (nil, bytes.count) : nil
             }
             length = end - sequence.startIndex + 1
@@ -117,8 +120,20 @@ struct KeyParser {
         } else if kind == 0x1B {
             // Two escapes: each is a key, or begins a sequence, of its own.
             return (.escape, 1)
+        } else {
+            // With Alt a key sends an escape and its character.
+            guard let character = Self.lengthOfCharacter(sequence) else { return nil }
+            length = character
         }
         return (Self.sequences[String(decoding: sequence.prefix(length), as: UTF8.self)], length + 1)
+    }
+
+    /// How many bytes the first character takes, as far as they belong to it; nil when it isn't complete.
+    private static func lengthOfCharacter(_ bytes: ArraySlice<UInt8>) -> Int? {
+        guard let first = bytes.first, (0xC2...0xF4).contains(first) else { return 1 }
+        let whole = (~first).leadingZeroBitCount
+        let length = 1 + bytes.dropFirst().prefix(whole - 1).prefix { $0 & 0b1100_0000 == 0b1000_0000 }.count
+        return length < whole && length == bytes.count ? nil : length
     }
 
     /// Takes what belongs to the paste. The beginning of its end may be the last that has come.
