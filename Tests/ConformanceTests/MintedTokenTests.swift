@@ -50,6 +50,57 @@ import Testing
         #expect(try await demo.end().status == 0)
     }
 
+    private func runDemo(on directory: URL) async throws {
+        let demo = try RunningCommand("demo --port 0 --drain-window 0.2 --data \(directory.path)")
+        try await demo.wait(forOutput: "ann, bob and cat are here")
+        demo.signal(SIGTERM)
+        #expect(try await demo.end().status == 0)
+    }
+
+    /// What ann does or sees in the directory of a demo, while a server runs there.
+    private func asAnn<Value>(on directory: URL, _ body: (RawSocket) async throws -> Value) async throws -> Value {
+        let server = try await WatchedServer.start(directory: directory)
+        let socket = try await server.socket("ann")
+        let value = try await body(socket)
+        await socket.close()
+        try await server.stop()
+        return value
+    }
+
+    @Test(
+        "a demo comes up as people left it: a deleted channel stays deleted, a removed member stays away, and nothing is said twice"
+    )
+    func changedDemo() async throws {
+        let directory = TemporaryDirectory.make()
+        try await runDemo(on: directory)
+        try await asAnn(on: directory) { ann in
+            try await ann.call(DeleteChannel(channel: "random"))
+            try await ann.call(RemoveMembers(channel: "general", users: ["bob"]))
+        }
+        try await runDemo(on: directory)
+        let (members, texts) = try await asAnn(on: directory) { ann in
+            (
+                try await ann.call(ListMembers(channel: "general")).items.map(\.member.userId),
+                try await ann.call(ListMessages(channel: "general", limit: 100)).messages.map(\.text)
+            )
+        }
+        #expect(Set(members) == ["ann", "cat"])
+        #expect(texts.filter { $0.hasPrefix("Hello! ") }.count == 1)
+    }
+
+    @Test("what a demo that was killed didn't come to is made up for by the next")
+    func unfinishedDemo() async throws {
+        let directory = TemporaryDirectory.make()
+        try await asAnn(on: directory) { ann in
+            _ = try await ann.call(CreateChannel(channel: "general"))
+        }
+        try await runDemo(on: directory)
+        let members = try await asAnn(on: directory) { ann in
+            try await ann.call(ListMembers(channel: "general")).items.map(\.member.userId)
+        }
+        #expect(Set(members) == ["ann", "bob", "cat"])
+    }
+
     @Test(
         "a refusal of a claim names the setting that the command doesn't know of; only one of the signature blames the directory"
     )

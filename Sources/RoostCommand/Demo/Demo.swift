@@ -13,8 +13,13 @@ struct Demo: AsyncParsableCommand {
     func run() async throws {
         let settings = try await Settings.load(flags, standardData: Self.standardData)
         try await ServerRun(settings: settings).run { address, isFirst in
-            try await DemoWorld(address: address, settings: settings).make()
-            Announcement.show(Announcement(settings: settings, address: address).demo(isFirst: isFirst))
+            let announcement = Announcement(settings: settings, address: address)
+            do { try await DemoWorld(address: address, settings: settings).make() } catch {
+                // The server runs all the same, and has to be found.
+                Announcement.show(isFirst ? announcement.first : announcement.later)
+                throw error
+            }
+            Announcement.show(announcement.demo(isFirst: isFirst))
         }
     }
 }

@@ -5,7 +5,8 @@ import RoostAPI
 
 /// The people, channels and messages of the demo, made through the SDK as any app would make them.
 ///
-/// Making them again changes nothing: channels keep their ids, and messages their client ids.
+/// Making them again changes nothing: channels keep their ids, and messages their client ids. Whoever has left a channel stays out of it, and a
+/// channel that was deleted since stays so. What an earlier run didn't come to is made up for.
 struct DemoWorld {
     let address: URL
     /// The settings that the server runs with.
@@ -38,19 +39,26 @@ struct DemoWorld {
             try await chat.connect()
             if try await chat.me().displayName == nil { try await chat.updateMe(displayName: name) }
             for (id, name) in Self.channels {
-                try await Self.tolerating(.alreadyExists) { _ = try await chat.createChannel(id, displayName: name) }
-                _ = try await chat.call(JoinChannel(channel: id))
+                try await Self.toleratingRefusals { _ = try await chat.createChannel(id, displayName: name) }
+                try await Self.toleratingRefusals { try await Self.enter(id, by: chat) }
             }
             chats[user] = chat
         }
         for (number, message) in Self.messages.enumerated() {
-            let clientId = ClientID("demo-\(number + 1)")
-            _ = try await chats[message.user]?.call(SendMessage(channel: message.channel, clientId: clientId, text: message.text))
+            let send = SendMessage(channel: message.channel, clientId: ClientID("demo-\(number + 1)"), text: message.text)
+            try await Self.toleratingRefusals { _ = try await chats[message.user]?.call(send) }
         }
         for chat in chats.values { await chat.disconnect() }
     }
 
-    private static func tolerating(_ code: RoostError.Code, _ body: () async throws -> Void) async throws {
-        do { try await body() } catch let error as RoostError where error.code == code {}
+    /// Joins a channel, unless the user is a member or was one.
+    private static func enter(_ channel: ChannelID, by chat: Chat) async throws {
+        guard try await chat.call(GetChannel(channel: channel)).membership == nil else { return }
+        _ = try await chat.call(JoinChannel(channel: channel))
+    }
+
+    /// What the server refuses was made by an earlier run, or changed by people since: a channel that was deleted, say.
+    private static func toleratingRefusals(_ body: () async throws -> Void) async throws {
+        do { try await body() } catch let error as RoostError where !error.isRetryable {}
     }
 }
