@@ -88,6 +88,7 @@ final class PlainChat {
             return refuse(error.summaryLine)
         }
         try Output.lines(answer.lines)
+        if !answer.refusals.isEmpty { refuse(answer.refusals.joined(separator: "\n")) }
         guard let id = answer.enters, id != room.channel.id else { return }
         printing?.cancel()
         let left = room

@@ -5,10 +5,14 @@ import RoostAPI
 struct RoomAnswer: Sendable {
     /// A single line is a confirmation; several are a list.
     var lines: [String]
+    /// What wasn't done, and why: the rest of the command may have been.
+    var refusals: [String] = []
     /// The channel to go into.
     var enters: ChannelID?
 
-    init(_ lines: [String], enters: ChannelID? = nil) { (self.lines, self.enters) = (lines, enters) }
+    init(_ lines: [String], refusals: [String] = [], enters: ChannelID? = nil) {
+        (self.lines, self.refusals, self.enters) = (lines, refusals, enters)
+    }
     init(_ line: String, enters: ChannelID? = nil) { self.init([line], enters: enters) }
 }
 
@@ -20,10 +24,7 @@ extension Room {
         case .join(let id): entered(try await joined(id))
         case .create(let id, let type, let users):
             entered(try await chat.call(CreateChannel(channel: id, type: type, users: users.isEmpty ? nil : users)))
-        case .invite(let users, let welcome):
-            RoomAnswer(
-                MemberText.lines(
-                    of: try await chat.call(InviteMembers(channel: channel.id, users: users, welcome: welcome)).results))
+        case .invite(let users, let welcome): try await invite(users, welcome: welcome)
         case .invitations: try await invitations()
         case .accept(let id):
             try await withInvitation(into: id, "/accept") { entered(try await self.chat.call(AcceptInvitation(channel: $0))) }
@@ -194,6 +195,13 @@ extension Room {
 
     // MARK: Invitations
 
+    private func invite(_ users: [UserID], welcome: String?) async throws -> RoomAnswer {
+        let results = try await chat.call(InviteMembers(channel: channel.id, users: users, welcome: welcome)).results
+        return RoomAnswer(
+            MemberText.lines(of: results.filter { $0.outcome != .refused }),
+            refusals: MemberText.lines(of: results.filter { $0.outcome == .refused }))
+    }
+
     private func invitations() async throws -> RoomAnswer {
         let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.max))
         guard !page.items.isEmpty else { return RoomAnswer("you have no pending invitations") }
@@ -215,9 +223,10 @@ extension Room {
     ) async throws -> RoomAnswer {
         if let id { return try await answer(id) }
         let page = try await chat.call(ListMyInvitations(limit: Limits.memberPage.max))
-        guard let first = page.items.first else { return RoomAnswer("you have no pending invitations") }
+        guard let first = page.items.first else { return RoomAnswer([], refusals: ["you have no pending invitations"]) }
         guard page.items.count == 1 else {
-            return RoomAnswer(["Which one? \(command) ID"] + page.items.map { Self.line(of: $0, UserNames(page.users)) })
+            let names = UserNames(page.users)
+            return RoomAnswer([], refusals: ["Which one? \(command) ID"] + page.items.map { Self.line(of: $0, names) })
         }
         return try await answer(first.channel.channelId)
     }

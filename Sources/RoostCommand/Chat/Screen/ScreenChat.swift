@@ -203,7 +203,7 @@ final class ScreenChat {
             // A user who rejoins the channel on the screen has to watch it again.
             if id == state.channel { enter() } else { go(into: id) }
         }
-        state.tell(answer.lines, width: RawTerminal.size.width)
+        state.tell(answer.lines + answer.refusals, width: RawTerminal.size.width)
     }
 
     private func showUnreadElsewhere() {
