@@ -149,6 +149,16 @@ import Testing
         try await server.stop()
     }
 
+    @Test("the disk of a directory that isn't there is that of the nearest one above it which is, however far above")
+    func missingParents() async throws {
+        let there = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: there, withIntermediateDirectories: true)
+        let (_, findings) = try await doctor(there.appending(path: "a/b/c", directoryHint: .isDirectory))
+        let disk = findings.filter { ["disk space", "fsync"].contains($0.check) }
+        #expect(disk.count == 2 && disk.allSatisfy { $0.result != "fail" }, "\(disk)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: there.path) == [])
+    }
+
     @Test("what is found is followed by the advice after one full stop")
     func fullStops() async throws {
         let directory = try await used()

@@ -9,13 +9,11 @@ struct DirectoryChecks {
         let manager = FileManager.default
         var isDirectory: ObjCBool = false
         guard manager.fileExists(atPath: directory.path, isDirectory: &isDirectory) else {
-            // Its future parent shows the state of the disk.
-            let parent = directory.deletingLastPathComponent()
             return [
                 Finding(
                     "data directory", .warn, "\(directory.path) doesn't exist",
                     advice: "The first roost serve creates it. If a server has run, name its directory with --data")
-            ] + disk(parent)
+            ] + disk(nearestParent())
         }
         guard isDirectory.boolValue else {
             return [
@@ -100,15 +98,28 @@ struct DirectoryChecks {
         }
     }
 
-    private func disk(_ directory: URL) -> [Finding] {
-        let free = (try? FileManager.default.attributesOfFileSystem(forPath: directory.path))?[.systemFreeSize] as? NSNumber
-        let mebibytes = (free?.int64Value ?? 0) / 1_048_576
-        let space =
-            switch mebibytes {
-            case ..<100: Finding("disk space", .fail, "\(mebibytes) MiB free", advice: "Make room: a full disk stops all writing")
-            case ..<1024: Finding("disk space", .warn, "\(mebibytes) MiB free", advice: "Make room before it is full")
-            default: Finding("disk space", .ok, "\(mebibytes / 1024) GiB free")
-            }
-        return [space, DiskSync.finding(in: directory)]
+    /// The first directory above that is there. A start makes what is missing below it, so it shows the state of the disk.
+    private func nearestParent() -> URL {
+        var parent = directory.absoluteURL.standardizedFileURL
+        repeat {
+            parent.deleteLastPathComponent()
+        } while parent.path.count > 1 && !FileManager.default.fileExists(atPath: parent.path)
+        return parent
+    }
+
+    private func disk(_ directory: URL) -> [Finding] { [space(in: directory), DiskSync.finding(in: directory)] }
+
+    private func space(in directory: URL) -> Finding {
+        let attributes = try? FileManager.default.attributesOfFileSystem(forPath: directory.path)
+        guard let free = (attributes?[.systemFreeSize] as? NSNumber)?.int64Value else {
+            return Finding(
+                "disk space", .warn, "can't be read of \(directory.path)", advice: "Look whether there is enough, with df")
+        }
+        let mebibytes = free / 1_048_576
+        return switch mebibytes {
+        case ..<100: Finding("disk space", .fail, "\(mebibytes) MiB free", advice: "Make room: a full disk stops all writing")
+        case ..<1024: Finding("disk space", .warn, "\(mebibytes) MiB free", advice: "Make room before it is full")
+        default: Finding("disk space", .ok, "\(mebibytes / 1024) GiB free")
+        }
     }
 }
