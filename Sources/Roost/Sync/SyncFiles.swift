@@ -1,9 +1,9 @@
-import Foundation
+package import Foundation
 import Logging
-import RoostAPI
+package import RoostAPI
 
 /// The two files of one user on one server, which no other process has open.
-struct SyncFiles: Sendable {
+package struct SyncFiles: Sendable {
     let store: Store
     let outbox: Outbox
     /// This device's id.
@@ -112,7 +112,7 @@ struct SyncFiles: Sendable {
     ///
     /// File systems limit a name to 255 bytes, and some don't distinguish upper from lower case, so the name is a readable beginning and a
     /// hash.
-    static func folderName(of user: UserID, at url: URL) -> String {
+    package static func folderName(of user: UserID, at url: URL) -> String {
         // The usual path says no more than none.
         let path = [Address.usualPath, "/"].contains(url.path()) ? "" : url.path()
         let whole = "\(user.rawValue)@\(url.host() ?? ""):\(url.port ?? 0)\(path)"

@@ -2,7 +2,7 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// The folder of a chat's cache and outbox. Two processes must not share one, so it is locked.
+/// The folder of a chat's cache and outbox. Two processes must not share those of one user on one server, so they are locked.
 struct ClientFiles: ~Copyable {
     /// Nil when everything stays in memory.
     let directory: URL?
@@ -18,7 +18,8 @@ struct ClientFiles: ~Copyable {
             (self.directory, memoryReason, lock) = (nil, nil, -1)
             return
         }
-        // One for each user and server, as the SDK's own folders are.
+        // Its name is for people: users whose ids differ only in what becomes "_" have the same. The SDK's folders in it are each user's own, as the
+        // lock is.
         let name = "\(user)@\(url.host() ?? ""):\(url.port ?? 0)".map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
         let parent = named.map { URL(filePath: $0, directoryHint: .isDirectory) } ?? Self.usualParent()
         let directory = parent.appending(path: String(name), directoryHint: .isDirectory)
@@ -29,7 +30,8 @@ struct ClientFiles: ~Copyable {
         } catch {
             reason = "\(directory.path) can't be made: \(PlainWords.reason(of: error))"
         }
-        lock = reason == nil ? open(directory.appending(path: "lock").path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) : -1
+        let lockFile = directory.appending(path: "\(SyncFiles.folderName(of: user, at: url)).lock")
+        lock = reason == nil ? open(lockFile.path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) : -1
         if reason == nil, lock < 0 { reason = "\(directory.path) can't be written: \(String(cString: strerror(errno)))" }
         if lock >= 0, flock(lock, LOCK_EX | LOCK_NB) != 0 { reason = "\(directory.path) is in use by another roost chat" }
         if let reason, named != nil { throw Failure("\(reason).".safe()) }

@@ -35,4 +35,19 @@ import Testing
         #expect(third?.description.contains("can't be made: ") == true)
         withExtendedLifetime(first) {}
     }
+
+    @Test(
+        "users whose ids look alike in the name of a folder have their files at once",
+        arguments: [("王芳", "李娜"), ("Jürgen", "Jörgen"), ("a.b", "a_b")] as [(UserID, UserID)])
+    func likeIds(one: UserID, other: UserID) throws {
+        let url = try #require(URL(string: "http://127.0.0.1:1"))
+        let place = FileManager.default.temporaryDirectory.appending(path: "roost-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: place) }
+        let first = try ClientFiles(user: one, url: url, directory: place.path, isOptional: false)
+        let second = try ClientFiles(user: other, url: url, directory: place.path, isOptional: false)
+        let isKept = [first.directory != nil, second.directory != nil]
+        #expect(isKept == [true, true])
+        withExtendedLifetime(first) {}
+        withExtendedLifetime(second) {}
+    }
 }
