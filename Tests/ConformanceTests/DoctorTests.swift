@@ -62,17 +62,37 @@ import Testing
         #expect(try await problems(server.directory) == [])
     }
 
+    /// What is found by a command that names no directory, where the usual ones are in the current one.
+    private func doctor(in place: URL) async throws -> [Finding] {
+        let script = #"cd "$1" && exec "$2" doctor --json --url http://127.0.0.1:1"#
+        let run = try await CommandRun.program(
+            "/usr/bin/env", arguments: ["-u", "ROOST_DATA", "/bin/sh", "-c", script, "sh", place.path, ServerProcess.binary.path])
+        return try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8))
+    }
+
     @Test("beside a demo's directory alone, that is the one that is looked at")
     func demo() async throws {
         let place = TemporaryDirectory.make()
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         try FileManager.default.moveItem(at: try await used(), to: place.appending(path: "roost-demo"))
-        let script = #"cd "$1" && exec "$2" doctor --json --url http://127.0.0.1:1"#
-        let run = try await CommandRun.program(
-            "/usr/bin/env", arguments: ["-u", "ROOST_DATA", "/bin/sh", "-c", script, "sh", place.path, ServerProcess.binary.path])
-        let findings = try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8))
-        #expect(findings.contains { $0.result == "ok" && $0.found.contains("roost-demo") }, "\(run)")
-        #expect(!findings.contains { $0.found.contains("roost-data") }, "\(run)")
+        let findings = try await doctor(in: place)
+        #expect(findings.contains { $0.result == "ok" && $0.found.contains("roost-demo") }, "\(findings)")
+        #expect(!findings.contains { $0.found.contains("roost-data") }, "\(findings)")
+    }
+
+    @Test(
+        "beside a stopped server's directory, whose process id is another process's by now, that of a demo that runs is looked at")
+    func servedDemo() async throws {
+        let place = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        let stopped = place.appending(path: "roost-data")
+        try FileManager.default.moveItem(at: try await used(), to: stopped)
+        try Data("\(getpid())\n".utf8).write(to: stopped.appending(path: "roost.lock"))
+        let server = try await WatchedServer.start(directory: place.appending(path: "roost-demo"))
+        let findings = try await doctor(in: place)
+        #expect(findings.contains { $0.result == "ok" && $0.found.contains("roost-demo") }, "\(findings)")
+        #expect(!findings.contains { $0.found.contains("roost-data") }, "\(findings)")
+        try await server.stop()
     }
 
     @Test("files that others can open are named, with their modes")

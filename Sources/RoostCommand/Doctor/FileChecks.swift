@@ -12,8 +12,10 @@ struct FileChecks {
 
     private var database: String { directory.appending(path: "roost.sqlite").path }
     private var log: String { database + "-wal" }
-    private var lock: String { directory.appending(path: "roost.lock").path }
+    private var lock: String { Self.lockPath(of: directory) }
     private var secret: String { SecretFile(directory: directory).url.path }
+
+    private static func lockPath(of directory: URL) -> String { directory.appending(path: "roost.lock").path }
 
     /// Past this the log is larger than a checkpoint leaves it, whatever was written meanwhile.
     private static let logSizeBytesMax: Int64 = 256 << 20
@@ -134,7 +136,7 @@ struct FileChecks {
 
     /// The process that serves from this directory: the one that holds the lock, or, if that was taken away, one that has a file of it open.
     private func holder() -> Int32? {
-        if isHeld, let text = try? String(contentsOfFile: lock, encoding: .utf8),
+        if Self.isLocked(directory), let text = try? String(contentsOfFile: lock, encoding: .utf8),
             let process = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)), process > 0
         {
             return process
@@ -146,9 +148,9 @@ struct FileChecks {
         }
     }
 
-    /// Whether a process holds the lock. Taking it for a moment is no harm: a server that starts just then says that the directory is in use.
-    private var isHeld: Bool {
-        let file = open(lock, O_RDONLY | O_CLOEXEC)
+    /// Whether a process holds the lock of a directory. It is taken for a moment, in which a server that starts says that the directory is in use.
+    static func isLocked(_ directory: URL) -> Bool {
+        let file = open(lockPath(of: directory), O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }
         defer { close(file) }
         guard flock(file, LOCK_SH | LOCK_NB) == 0 else { return true }

@@ -87,10 +87,13 @@ struct TokenMint: Sendable {
         return usable.first { $0.isServed } ?? usable.first
     }
 
-    /// Whether a server runs on the directory: its lock file names a process that lives.
+    /// Whether a server runs on the directory: the process that its lock file names lives, and the lock is held.
     private var isServed: Bool {
         let text = try? String(contentsOf: directory.appending(path: "roost.lock"), encoding: .utf8)
         let process = text.flatMap { pid_t($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
-        return process.map { kill($0, 0) == 0 || errno == EPERM } ?? false
+        // The process is asked for first: the lock of a stopped server is left alone, for one that starts now.
+        guard let process, kill(process, 0) == 0 || errno == EPERM else { return false }
+        // By now the id may be another process's: the file keeps it when a server has stopped.
+        return FileChecks.isLocked(directory)
     }
 }
