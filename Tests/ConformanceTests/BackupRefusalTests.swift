@@ -157,8 +157,9 @@ import Testing
         // What a backup has lost is no matter where another one is named.
         let ring = "\(server.directory.path)/token-keys.json"
         let mended = try await CommandRun.roost(
-            arguments: ["restore", "\(place.path)/lost", "--data", target, "--secret", secret, "--keys", ring])
+            arguments: ["restore", "\(place.path)/lost", "--data", "\(target) one", "--secret", secret, "--keys", ring])
         #expect(mended.status == 0, "\(mended.errors)")
+        #expect(mended.output.hasSuffix(" Next: roost serve --data '\(target) one'\n"))
     }
 
     @Test(

@@ -97,7 +97,7 @@ struct RestoreCommand: AsyncParsableCommand {
         } catch {
             throw Failure(error)
         }
-        let next = check ? [] : ["", "Restored into \(directory.path). Next: roost serve --data \(data)"]
+        let next = check ? [] : ["", "Restored into \(directory.path). Next: roost serve --data \(data.shellWord)"]
         try Output.lines(BackupText.lines(of: found, in: from.path) + next)
     }
 }

@@ -41,7 +41,7 @@ struct DirectoryChecks {
             return Finding("data directory", .warn, found, advice: "It isn't yours: run the server as \(owner)")
         }
         guard mode & 0o077 == 0 else {
-            return Finding("data directory", .warn, found, advice: "Others can look into it: chmod 700 \(path)")
+            return Finding("data directory", .warn, found, advice: "Others can look into it: chmod 700 \(path.shellWord)")
         }
         return Finding("data directory", .ok, found)
     }

@@ -91,7 +91,9 @@ struct FileChecks {
         guard exposed.isEmpty else {
             return Finding(
                 "file modes", .fail, exposed.joined(separator: ", "),
-                advice: "Others on this machine can open what people wrote: chmod 600 the files and chmod 700 \(directory.path)")
+                advice:
+                    "Others on this machine can open what people wrote: chmod 600 the files and chmod 700 \(directory.path.shellWord)"
+            )
         }
         return Finding("file modes", .ok, "only their owner can open the files")
     }

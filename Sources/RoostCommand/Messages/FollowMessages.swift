@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Roost
 import RoostAPI
+import RoostServer
 
 extension Messages {
     struct Follow: AsyncParsableCommand {
@@ -94,7 +95,7 @@ extension Messages {
             let view = try await chat.call(GetChannel(channel: channel))
             guard view.membership?.state == .member else {
                 throw RoostError(
-                    .notMember, "Only members follow a channel: roost members join \(channel.rawValue.safe()) joins it.")
+                    .notMember, "Only members follow a channel: roost members join \(channel.rawValue.safe().shellWord) joins it.")
             }
             return after ?? view.channel.counters.seq
         }

@@ -15,10 +15,10 @@ struct Announcement {
         }
     }
 
-    /// The command that runs this program again, as it was typed.
+    /// The command that runs this program again, as it was typed, for a shell.
     static var program: String {
         let typed = CommandLine.arguments.first ?? "roost"
-        return typed.hasSuffix("/roost") || typed == "roost" ? typed : "roost"
+        return typed.hasSuffix("/roost") || typed == "roost" ? typed.shellWord : "roost"
     }
 
     /// The first run: all that a newcomer needs next.
@@ -43,13 +43,12 @@ struct Announcement {
         // A chat looks into the usual directories by itself.
         let isFound = TokenMint.usual()?.directory.path == settings.dataDirectory.path
         let dataOption = isFound ? "" : dataOption
-        return address.absoluteString == "http://127.0.0.1:8080" ? dataOption : "\(dataOption) --url \(address)"
+        return address.absoluteString == "http://127.0.0.1:8080"
+            ? dataOption : "\(dataOption) --url \(address.absoluteString.shellWord)"
     }
 
     private var dataOption: String {
         let data = settings.text(.data)
-        if data == "\(Setting.data.standard)" { return "" }
-        let quoted = data.contains { $0 == " " || $0 == "'" || $0 == "$" } ? "'\(data.replacing("'", with: "'\\''"))'" : data
-        return " --data \(quoted)"
+        return data == "\(Setting.data.standard)" ? "" : " --data \(data.shellWord)"
     }
 }

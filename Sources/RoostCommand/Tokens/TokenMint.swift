@@ -59,7 +59,7 @@ struct TokenMint: Sendable {
         let file = SecretFile(directory: directory)
         guard access(file.url.path, F_OK) == 0 || errno == EACCES else {
             throw Failure(
-                "There is no secret in \(directory.path). Start a server there first (roost serve --data \(directory.relativePath)), or name its directory with --data."
+                "There is no secret in \(directory.path). Start a server there first (roost serve --data \(directory.relativePath.shellWord)), or name its directory with --data."
             )
         }
         return file

@@ -47,7 +47,7 @@ public struct SecretFile: Sendable {
         guard mode & 0o077 == 0 else {
             throw Unusable(
                 path: url.path, reason: "has mode \(String(mode, radix: 8)), so that others can open it",
-                advice: "Type: chmod 600 \(url.path)")
+                advice: "Type: chmod 600 \(url.path.shellWord)")
         }
     }
 

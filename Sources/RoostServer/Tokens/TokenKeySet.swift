@@ -89,7 +89,7 @@ extension TokenKeySet {
         guard mode & forbidden == 0 else {
             throw Unusable(
                 "The file of keys \(file.path) has mode \(String(mode, radix: 8)), so that others can \(forbidden == 0o077 ? "read" : "change") it. "
-                    + "Type: chmod \(forbidden == 0o077 ? "600" : "644") \(file.path)")
+                    + "Type: chmod \(forbidden == 0o077 ? "600" : "644") \(file.path.shellWord)")
         }
         return set
     }
