@@ -26,9 +26,11 @@ public final class TerminalScreen {
     private static let unlock: UInt = 0x4004_5431
     private static let getNumber: UInt = 0x8004_5430
 
-    /// Starts `roost` with some arguments.
+    /// Starts a program with some arguments.
+    ///
+    /// - Parameter program: Its path; nil for `roost`.
     public init(
-        _ arguments: [String], environment: [String: String], width: Int = 100, height: Int = 24
+        _ arguments: [String], environment: [String: String], program: String? = nil, width: Int = 100, height: Int = 24
     ) throws {
         (self.width, self.height) = (width, height)
         cells = Array(repeating: Array(repeating: Cell(), count: width), count: height)
@@ -40,7 +42,7 @@ public final class TerminalScreen {
         var size = winsize(ws_row: UInt16(height), ws_col: UInt16(width), ws_xpixel: 0, ws_ypixel: 0)
         _ = ioctl(master, UInt(TIOCSWINSZ), &size)
         let slave = FileHandle(fileDescriptor: open("/dev/pts/\(number)", O_RDWR | O_NOCTTY), closeOnDealloc: false)
-        process.executableURL = ServerProcess.binary
+        process.executableURL = program.map { URL(filePath: $0) } ?? ServerProcess.binary
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
             .merging(["TERM": "xterm-256color"]) { $1 }.merging(environment) { $1 }

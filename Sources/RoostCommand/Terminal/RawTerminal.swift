@@ -35,12 +35,26 @@ struct RawTerminal: ~Copyable {
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &attributes)
     }
 
-    /// Gives the terminal back and stops the process, as Ctrl-Z does with any other. Returns when it goes on, with the terminal taken over again.
+    /// Gives the terminal back and stops the process, as SIGTSTP does with any other. Returns when it goes on, with the terminal taken over again.
     mutating func suspend() throws {
         Self.giveBack(original)
         raise(SIGSTOP)
         try resume()
     }
+
+    /// The same for Ctrl-Z, which a terminal tells to all that runs in its foreground: the shell of a script that waits for this process would
+    /// hold up the prompt.
+    mutating func suspendForeground() throws {
+        guard tcgetpgrp(STDIN_FILENO) == getpgrp() else { return try suspend() }
+        Self.giveBack(original)
+        kill(0, SIGSTOP)
+        // Another thread may be the one that stops the process, a moment later: without a pause the terminal would be taken over before. Time that
+        // it stands still counts too.
+        usleep(Self.stopMicroseconds)
+        try resume()
+    }
+
+    private static let stopMicroseconds: UInt32 = 200_000
 
     /// Takes the terminal over again, in which a shell has been meanwhile.
     mutating func resume() throws {

@@ -325,19 +325,20 @@ import Testing
         try await first.end()
     }
 
+    private func isStopped(_ process: Int32) throws -> Bool {
+        let stat = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+        return stat.split(separator: ")").last?.hasPrefix(" T") == true
+    }
+
     @Test("Ctrl-Z and SIGTSTP give the terminal back and stop the chat, and it is drawn again when it goes on")
     func suspension() async throws {
         let server = try await TestServer()
         let ann = try screen(of: "ann", on: server)
         try await ann.wait(for: "● online")
         #expect(ann.isRaw)
-        func isStopped() throws -> Bool {
-            let stat = try String(contentsOfFile: "/proc/\(ann.processIdentifier)/stat", encoding: .utf8)
-            return stat.split(separator: ")").last?.hasPrefix(" T") == true
-        }
         for suspend in [{ ann.type("\u{1A}") }, { _ = kill(ann.processIdentifier, SIGTSTP) }] {
             suspend()
-            try await eventually("the chat to be stopped") { try isStopped() }
+            try await eventually("the chat to be stopped") { try isStopped(ann.processIdentifier) }
             #expect(!ann.isRaw)
             kill(ann.processIdentifier, SIGCONT)
             try await eventually("the screen to be taken over again") { ann.isRaw }
@@ -346,6 +347,38 @@ import Testing
             try await ann.wait("the screen") { lines in
                 lines.last?.hasPrefix("> x") == true && lines.first?.contains("#team") == true
             }
+        }
+        ann.type("\u{03}")
+        try await ann.end()
+        try await server.stop()
+    }
+
+    @Test("Ctrl-Z in a chat that a shell script has started stops the script too, and both go on together")
+    func suspendedScript() async throws {
+        let server = try await TestServer()
+        let file = TemporaryDirectory.make().appendingPathExtension("pid")
+        // A session of its own, whose terminal this is, as a shell in a window has it.
+        let ann = try TerminalScreen(
+            [
+                "--ctty", "--wait", "/bin/sh", "-c", #"echo $$ >"$0"; "$@"; exit"#, file.path, ServerProcess.binary.path, "chat",
+                "team", "--as", "ann",
+            ],
+            environment: [
+                "ROOST_URL": server.url.absoluteString, "ROOST_DATA": server.directory.path,
+                "XDG_STATE_HOME": TemporaryDirectory.make().path,
+            ], program: "/usr/bin/setsid")
+        try await ann.wait(for: "● online")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let script = try #require(Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)))
+        ann.type("\u{1A}")
+        try await eventually("the script to be stopped") { try isStopped(script) }
+        #expect(!ann.isRaw)
+        // As `fg` does.
+        kill(-script, SIGCONT)
+        try await eventually("the screen to be taken over again") { ann.isRaw }
+        ann.type("x")
+        try await ann.wait("the screen") { lines in
+            lines.last?.hasPrefix("> x") == true && lines.first?.contains("#team") == true
         }
         ann.type("\u{03}")
         try await ann.end()

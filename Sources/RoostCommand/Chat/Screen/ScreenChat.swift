@@ -175,7 +175,7 @@ final class ScreenChat {
     private func press(_ keys: [Key], terminal: inout RawTerminal) throws -> Bool {
         for key in keys {
             if key == .redraw { terminal.invalidate() }
-            if key == .suspend { try terminal.suspend() } else if !press(key) { return false }
+            if key == .suspend { try terminal.suspendForeground() } else if !press(key) { return false }
         }
         return true
     }
