@@ -409,7 +409,7 @@ import Testing
     // MARK: Reading answers
 
     /// Cuts what comes into answers by their lengths, as a client has to.
-    private static func answers(on connection: RawConnection, atLeast count: Int, untilClosed: Bool) async -> [TestServer.Answer] {
+    static func answers(on connection: RawConnection, atLeast count: Int, untilClosed: Bool) async -> [TestServer.Answer] {
         var bytes: [UInt8] = []
         while let more = await connection.receive() {
             bytes += Array(more.readableBytesView)
@@ -418,7 +418,7 @@ import Testing
         return cut(bytes)
     }
 
-    private static func cut(_ bytes: [UInt8]) -> [TestServer.Answer] {
+    static func cut(_ bytes: [UInt8]) -> [TestServer.Answer] {
         var answers: [TestServer.Answer] = []
         var rest = bytes[...]
         while let end = rest.firstRange(of: Array("\r\n\r\n".utf8)),

@@ -47,6 +47,9 @@ public final class RawConnection: Sendable {
 
     public func close() async { try? await channel.close() }
 
+    /// Ends the client's half of the connection, and goes on reading.
+    public func endOutput() async { try? await channel.close(mode: .output) }
+
     /// Waits until the server has ended the connection; what comes before that is read and forgotten.
     public func isClosed(within deadline: Duration = .seconds(20)) async -> Bool {
         let end = ContinuousClock.now + deadline

@@ -119,6 +119,27 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         refuse(Problem(RoostError(.invalidArgument, message(for: mistake))), context)
     }
 
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case ChannelEvent.inputClosed = event { breakOff(context) }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        breakOff(context)
+        context.fireChannelInactive()
+    }
+
+    /// Ends a request whose end didn't come with an error: whoever reads its body would take what has come for all of it, and carry out
+    /// another request than the client's.
+    ///
+    /// Not before the client can't send any more, though the request may have been refused earlier: who reads the body closes the connection
+    /// behind the error, and the client would be reset before it has its answer.
+    private func breakOff(_ context: ChannelHandlerContext) {
+        guard isInsideRequest else { return }
+        isInsideRequest = false
+        context.fireErrorCaught(HTTPParserError.invalidEOFState)
+    }
+
     private func message(for mistake: HTTPParserError) -> String {
         // Past its list of methods the parser can't tell a request from anything else.
         guard mistake == .headerOverflow else { return "This is not an HTTP request, or its method is unknown." }

@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import NIOHTTP1
 import RoostAPI
 import RoostCore
 
@@ -53,18 +54,28 @@ enum RequestFields {
 
     /// Reads a body into memory of the size that it announces: a buffer that grows by doubling leaves all its former sizes with the
     /// allocator, and memory that isn't written to costs nothing.
+    ///
+    /// Throws if the body isn't whole. That was refused, and counted, where the connection's bytes are read.
     private static func collect(_ request: Request) async throws -> ByteBuffer {
-        let length = request.headers[.contentLength].flatMap { Int($0) } ?? 0
+        let length = request.headers[.contentLength].flatMap { Int($0) }
         var body = ByteBuffer()
-        body.reserveCapacity(min(max(0, length), Limits.bodySizeBytes))
-        for try await var part in request.body {
-            guard body.readableBytes + part.readableBytes <= Limits.bodySizeBytes else {
-                throw RoostError.limitExceeded("body", limit: Limits.bodySizeBytes, unit: "bytes")
+        body.reserveCapacity(min(max(0, length ?? 0), Limits.bodySizeBytes))
+        do {
+            for try await var part in request.body {
+                guard body.readableBytes + part.readableBytes <= Limits.bodySizeBytes else {
+                    throw RoostError.limitExceeded("body", limit: Limits.bodySizeBytes, unit: "bytes")
+                }
+                body.writeBuffer(&part)
             }
-            body.writeBuffer(&part)
+        } catch is HTTPParserError {
+            throw brokenOff
         }
+        // What ends a connection may end the stream of its bytes without an error.
+        guard length == nil || length == body.readableBytes else { throw brokenOff }
         return body
     }
+
+    private static let brokenOff = HTTPError(.badRequest, message: "The request's body ended before its end.")
 
     private static func body(of request: Request) async throws -> [String: JSONValue] {
         try checkMediaType(of: request)

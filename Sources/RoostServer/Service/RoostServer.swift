@@ -82,6 +82,8 @@ public struct RoostServer: Service {
         public var authenticationTimeout: Duration = .seconds(10)
         /// Silence after which a socket's client is considered gone.
         public var idleTimeout: Duration = .seconds(60)
+        /// How long a request over HTTP may take to arrive.
+        package var requestTimeout: Duration = .seconds(30)
         /// What is handed the pushes for members who aren't connected; nil, the default, for nothing: then none are asked for. The same on all nodes of
         /// a cluster.
         package var pushSender: PushSender?
@@ -204,7 +206,7 @@ public struct RoostServer: Service {
 
         listener = Listener(
             HTTPRules(routes: router.buildResponder(), origins: configuration.allowedOrigins, metrics: counters), group: group,
-            services: services, logger: logger)
+            services: services, requestTimeout: configuration.requestTimeout, logger: logger)
     }
 
     /// Has SQLite count its memory no more, in all of the process (``ProcessMemory/leaveSQLiteUncounted()``): for the program, before it makes a server.
@@ -364,12 +366,14 @@ extension SocketSession.Configuration {
 
 extension Listener {
     fileprivate init(
-        _ rules: HTTPRules, group: MultiThreadedEventLoopGroup, services: SocketHandler.Services, logger: Logger
+        _ rules: HTTPRules, group: MultiThreadedEventLoopGroup, services: SocketHandler.Services, requestTimeout: Duration,
+        logger: Logger
     ) {
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)
         let gateway = GatewayChannel(
-            responder: Responding.responder(rules, logger: logger), services: services, limits: .init(), origins: rules.origins)
+            responder: Responding.responder(rules, logger: logger), services: services,
+            limits: .init(requestTimeout: .init(requestTimeout)), origins: rules.origins)
         self.init(group: group, gateway: gateway, logger: logger)
     }
 }

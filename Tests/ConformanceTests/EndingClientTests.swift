@@ -1,0 +1,69 @@
+import Foundation
+import NIOCore
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostServer
+import RoostTestSupport
+import Testing
+
+/// Clients that end their half of a connection, or all of it, inside a request or right behind it.
+@Suite struct EndingClientTests {
+    private static let create = #"{"type":"group"}"#
+    /// Requests for a new channel without their ends, and whether that is told before more could come.
+    private static let brokenOff: [(framing: String, body: String, isToldAtOnce: Bool)] = [
+        ("Content-Length: 60", "", false),
+        ("Content-Length: 500", #"{"type":"group","channel":"group:broken"}"#, false),
+        ("Transfer-Encoding: chunked", "10\r\n\(create)\r\n", false),
+        ("Transfer-Encoding: chunked", "10\r\n\(create)\r\nZZ\r\n", true),
+    ]
+
+    private static func channels(of server: TestServer) throws -> [String] {
+        try SQLiteDatabase(directory: server.directory).read { transaction in
+            try transaction.rows("SELECT channel_id FROM channels") { $0.string() }
+        }
+    }
+
+    @Test("R21 a request whose body breaks off isn't carried out, whatever has come of it and however its connection ends")
+    func brokenBodies() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        let head = "POST /v1/channels HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n"
+        var open: [RawConnection] = []
+        for (framing, body, isToldAtOnce) in Self.brokenOff {
+            for endsOutput in [true, false] {
+                let connection = try await RawConnection.connect(port: server.port, isHalfClosable: true)
+                try await connection.send(head + framing + "\r\n\r\n" + body)
+                if endsOutput, !isToldAtOnce { await connection.endOutput() }
+                if endsOutput || isToldAtOnce {
+                    let answers = await HTTPTests.answers(on: connection, atLeast: 1, untilClosed: true)
+                    #expect(answers.map(\.status) == [400])
+                }
+                if endsOutput { await connection.endOutput() } else { await connection.close() }
+                open.append(connection)
+            }
+            // One more is half there when the server stops.
+            let unfinished = try await RawConnection.connect(port: server.port)
+            try await unfinished.send(head + framing + "\r\n\r\n" + body)
+            open.append(unfinished)
+        }
+        // What was taken for a request is carried out before the server has stopped.
+        try await server.stop()
+        #expect(try Self.channels(of: server) == [])
+        for connection in open { await connection.close() }
+    }
+
+    @Test("R21 a request whose body stops coming is cut off in time, and isn't carried out")
+    func stalledBodies() async throws {
+        let server = try await TestServer { $0.requestTimeout = .seconds(1) }
+        let token = try await server.token("ann")
+        let head = "POST /v1/channels HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n"
+        for (framing, body, isToldAtOnce) in Self.brokenOff where !isToldAtOnce {
+            let connection = try await RawConnection.connect(port: server.port)
+            connection.post(Array((head + framing + "\r\n\r\n" + body).utf8))
+            #expect(await connection.isClosed())
+        }
+        try await server.stop()
+        #expect(try Self.channels(of: server) == [])
+    }
+}
