@@ -66,4 +66,22 @@ import Testing
         try await server.stop()
         #expect(try Self.channels(of: server) == [])
     }
+
+    @Test("R21 a client that ends its half of the connection behind its request gets the whole answer, however slowly it reads")
+    func halfClosed() async throws {
+        let server = try await TestServer.shared()
+        let connection = try await RawConnection.connect(port: server.port, isHalfClosable: true, isNarrow: true)
+        try await connection.setReading(false)
+        try await connection.send("GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n")
+        await connection.endOutput()
+        // The answer has been written, and most of it waits, when its beginning has come.
+        connection.readOnce()
+        var bytes = await connection.receive().map { Array($0.readableBytesView) } ?? []
+        #expect(!bytes.isEmpty && bytes.count < 65_536)
+        try await connection.setReading(true)
+        while let more = await connection.receive() { bytes += Array(more.readableBytesView) }
+        // An answer that is shorter than it says is none.
+        #expect(HTTPTests.cut(bytes).map(\.status) == [200])
+        await connection.close()
+    }
 }

@@ -1,3 +1,4 @@
+import Foundation
 public import NIOCore
 import NIOPosix
 import Synchronization
@@ -12,15 +13,24 @@ public final class RawConnection: Sendable {
         self.inbox = inbox
     }
 
-    /// - Parameter isHalfClosable: Whether the client may go on sending when the server has ended its half of the connection.
-    public static func connect(port: Int, isHalfClosable: Bool = false) async throws -> RawConnection {
+    /// - Parameters:
+    ///   - isHalfClosable: Whether the client may go on sending when the server has ended its half of the connection.
+    ///   - isNarrow: Whether the kernel holds little of what the client doesn't read, some 100 KiB instead of megabytes: packets to it are
+    ///     small, and it offers little room.
+    public static func connect(port: Int, isHalfClosable: Bool = false, isNarrow: Bool = false) async throws -> RawConnection {
         let inbox = Mailbox<ByteBuffer>()
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(.allowRemoteHalfClosure, value: isHalfClosable)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Receiver(inbox: inbox)) }
             }
-            .connect(host: "127.0.0.1", port: port).get()
+        if isNarrow {
+            _ =
+                bootstrap
+                .channelOption(.socketOption(.so_rcvbuf), value: 4096)
+                .channelOption(.tcpOption(.init(rawValue: TCP_MAXSEG)), value: 536)
+        }
+        let channel = try await bootstrap.connect(host: "127.0.0.1", port: port).get()
         return RawConnection(channel: channel, inbox: inbox)
     }
 
@@ -37,6 +47,9 @@ public final class RawConnection: Sendable {
 
     /// Stops or starts reading from the socket.
     public func setReading(_ isReading: Bool) async throws { try await channel.setOption(.autoRead, value: isReading).get() }
+
+    /// Reads a little from the socket while reading is stopped.
+    public func readOnce() { channel.read() }
 
     /// Everything until the server closes.
     public func receiveAll(within deadline: Duration = .seconds(20)) async -> String {

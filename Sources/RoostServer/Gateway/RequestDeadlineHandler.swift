@@ -63,6 +63,9 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         if let context { close(context, after: Self.lingering) }
     }
 
+    /// Completes once everything that has been written so far is with the kernel, or can't get there any more.
+    func flushed() -> EventLoopFuture<Void>? { context?.writeAndFlush(wrapOutboundOut(ByteBuffer())) }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if isDiscarding { return }
         // The first bytes after an answer begin a request; the bytes that follow don't give it more time.

@@ -236,13 +236,30 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Ends the server's half of the connection. The client may still be sending: if both halves were closed at once, its kernel would
     /// discard the answer.
-    private func closeOutput(_ context: ChannelHandlerContext, after written: EventLoopFuture<Void>) {
+    private func closeOutput(
+        _ context: ChannelHandlerContext, after written: EventLoopFuture<Void>, promise: EventLoopPromise<Void>? = nil
+    ) {
         isOutputClosed = true
-        let (channel, front) = (context.channel, NIOLoopBound(front, eventLoop: context.eventLoop))
+        let (bound, front) = (
+            NIOLoopBound(context, eventLoop: context.eventLoop), NIOLoopBound(front, eventLoop: context.eventLoop)
+        )
         written.whenComplete { _ in
-            channel.close(mode: .output, promise: nil)
+            bound.value.close(mode: .output, promise: promise)
             front.value.linger()
         }
+    }
+
+    /// Ends the server's half of the connection behind everything that has been written. If the client has ended its own half, NIO closes
+    /// both at once, and drops what waits for a client that reads slowly. One that reads nothing is closed by the deadline all the same.
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        if case .upgraded = state { return context.close(mode: mode, promise: promise) }
+        guard mode == .output else { return context.close(mode: mode, promise: promise) }
+        guard !isOutputClosed else {
+            promise?.fail(ChannelError.outputClosed)
+            return
+        }
+        end()
+        closeOutput(context, after: front.flushed() ?? context.eventLoop.makeSucceededVoidFuture(), promise: promise)
     }
 }
 
