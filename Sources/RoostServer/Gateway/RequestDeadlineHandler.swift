@@ -17,6 +17,10 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private var deadline: Scheduled<Void>?
     private var isReceiving = false
     private var isDiscarding = false
+    /// Whether a request has arrived, and nothing of its answer has been written.
+    private var isWorking = false
+    /// What the client has read of its answers, since the last of them was written.
+    private var unread: UnreadOutput?
     private var context: ChannelHandlerContext?
 
     /// How long a client that has its last answer may keep sending.
@@ -49,9 +53,17 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     }
 
     /// A request has arrived whole. How long it is worked on has limits of its own, of which `--lock-timeout` may be longer than that of arriving.
+    /// A client that leaves the answer before it unread gets no more time for that.
     func requestArrived() {
+        isWorking = true
         deadline?.cancel()
         deadline = nil
+        if let context, let unread, holdsAnswers(context) { wait(context, unread) }
+    }
+
+    /// Whether an answer waits to be written until the client reads.
+    private func holdsAnswers(_ context: ChannelHandlerContext) -> Bool {
+        waitingBytes(context.channel).map { $0.channelBytes > 0 } ?? false
     }
 
     /// Discards whatever still arrives: the connection's last request has been read. It still has to be read, or the client would be reset
@@ -78,6 +90,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         isReceiving = false
+        isWorking = false
         wait(context, UnreadOutput(at: context.eventLoop.now))
         context.write(data, promise: promise)
     }
@@ -85,6 +98,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     /// Closes the connection once its client has neither read of its answer nor begun another request for the time between requests.
     private func wait(_ context: ChannelHandlerContext, _ unread: UnreadOutput) {
         deadline?.cancel()
+        self.unread = unread
         let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
         let time = TimeAmount.nanoseconds(idleTimeout.nanoseconds / Int64(Self.looks))
         deadline = context.eventLoop.scheduleTask(in: time) { handler.value.look(unread) }
@@ -92,6 +106,10 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
 
     private func look(_ unread: UnreadOutput) {
         guard let context else { return }
+        if isWorking, !holdsAnswers(context) {
+            deadline = nil
+            return
+        }
         var unread = unread
         let now = context.eventLoop.now
         if let waiting = waitingBytes(context.channel) { unread.note(waiting, at: now) }

@@ -18,6 +18,27 @@ import Testing
         return channel
     }
 
+    /// A connection whose requests are read.
+    private static func served(waiting: @escaping () -> Int = { 0 }) throws -> EmbeddedChannel {
+        let limits = GatewayChannel.Configuration()
+        let channel = EmbeddedChannel()
+        let front = RequestDeadlineHandler(
+            requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout, metrics: ServerMetrics(),
+            waitingBytes: { _ in WaitingBytes(channelBytes: waiting()) })
+        try channel.pipeline.syncOperations.addHandlers([
+            front, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
+            RequestHeadHandler(front: front, limits: limits, metrics: ServerMetrics()),
+        ])
+        try channel.connect(to: .init(ipAddress: "127.0.0.1", port: 1)).wait()
+        return channel
+    }
+
+    private static func answer(on channel: EmbeddedChannel) throws {
+        let head = HTTPResponseHead(version: .http1_1, status: .ok, headers: ["content-length": "0"])
+        try channel.writeOutbound(HTTPServerResponsePart.head(head))
+        try channel.writeOutbound(HTTPServerResponsePart.end(nil))
+    }
+
     /// Whether the connection is open just before so many more seconds have passed, and at their end.
     private static func isOpen(_ channel: EmbeddedChannel, around seconds: Int64) -> [Bool] {
         channel.embeddedEventLoop.advanceTime(by: .seconds(seconds - 1))
@@ -57,16 +78,7 @@ import Testing
     @Test("R21 a request that has arrived isn't cut while it is worked on: it may wait for a lock for up to 10 minutes")
     func arrivedRequest() throws {
         for isWhole in [true, false] {
-            let limits = GatewayChannel.Configuration()
-            let channel = EmbeddedChannel()
-            let front = RequestDeadlineHandler(
-                requestTimeout: limits.requestTimeout, idleTimeout: limits.idleTimeout, metrics: ServerMetrics(),
-                waitingBytes: { _ in WaitingBytes(channelBytes: 0) })
-            try channel.pipeline.syncOperations.addHandlers([
-                front, HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder()),
-                RequestHeadHandler(front: front, limits: limits, metrics: ServerMetrics()),
-            ])
-            try channel.connect(to: .init(ipAddress: "127.0.0.1", port: 1)).wait()
+            let channel = try Self.served()
             let request = "PUT /v1/me HTTP/1.1\r\nhost: example.org\r\ncontent-length: 2\r\n\r\n{"
             try channel.writeInbound(ByteBuffer(string: request + (isWhole ? "}" : "")))
             guard isWhole else {
@@ -75,9 +87,7 @@ import Testing
             }
             channel.embeddedEventLoop.advanceTime(by: .minutes(10))
             #expect(channel.isActive)
-            let head = HTTPResponseHead(version: .http1_1, status: .ok, headers: ["content-length": "0"])
-            try channel.writeOutbound(HTTPServerResponsePart.head(head))
-            try channel.writeOutbound(HTTPServerResponsePart.end(nil))
+            try Self.answer(on: channel)
             #expect(Self.isOpen(channel, around: 60) == [true, false])
         }
     }
@@ -105,5 +115,28 @@ import Testing
         left = 900
         stopped.embeddedEventLoop.advanceTime(by: .seconds(10))
         #expect(Self.isOpen(stopped, around: 60) == [true, false])
+    }
+
+    @Test("R21 a request behind an answer that isn't read gives the client no more time to read it")
+    func requestBehindAnswer() throws {
+        let request = ByteBuffer(string: "GET /v1/me HTTP/1.1\r\nhost: example.org\r\n\r\n")
+        for (waiting, later, isCut) in [(1000, 1000, true), (1000, 0, false), (0, 0, false)] {
+            var left = waiting
+            let channel = try Self.served { left }
+            try channel.writeInbound(request)
+            try Self.answer(on: channel)
+            try channel.writeInbound(request)
+            if isCut {
+                #expect(Self.isOpen(channel, around: 60) == [true, false])
+                continue
+            }
+            channel.embeddedEventLoop.advanceTime(by: .seconds(20))
+            left = later
+            // It is worked on for as long as that takes.
+            channel.embeddedEventLoop.advanceTime(by: .minutes(10))
+            #expect(channel.isActive)
+            try Self.answer(on: channel)
+            #expect(Self.isOpen(channel, around: 60) == [true, false])
+        }
     }
 }
