@@ -63,6 +63,29 @@ import Testing
         try await server.stop()
     }
 
+    @Test("An answer that its client is still reading when the server stops comes whole")
+    func slowReader() async throws {
+        let server = try await TestServer { $0.drainWindow = .seconds(5) }
+        let idle = try await RawConnection.connect(port: server.port)
+        try await idle.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(await idle.receive().map { String(buffer: $0) }?.hasPrefix("HTTP/1.1 200") == true)
+        let slow = try await RawConnection.connect(port: server.port, isNarrow: true)
+        try await slow.setReading(false)
+        try await slow.send("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
+        // The answer has been written, and most of it waits, when its beginning has come.
+        slow.readOnce()
+        var bytes = await slow.receive().map { Array($0.readableBytesView) } ?? []
+        #expect(!bytes.isEmpty && bytes.count < 65_536)
+        await server.beginStop()
+        // Once an idle connection is gone, the others have been told too.
+        #expect(await idle.receive() == nil)
+        try await slow.setReading(true)
+        while let more = await slow.receive() { bytes += Array(more.readableBytesView) }
+        let answer = try TestServer.parse(String(decoding: bytes, as: UTF8.self))
+        #expect(answer.headers["content-length"] == String(answer.body.utf8.count))
+        try await server.stop()
+    }
+
     @Test("A server that stops while its disk hangs ends in time, and lets go of its files once the disk goes on")
     func hangingDisk() async throws {
         let server = try await TestServer()

@@ -27,15 +27,15 @@ struct ConnectionState: Equatable {
     func answerBegan() -> Bool { isEnding }
 
     /// - Returns: Whether the connection is closed once this is written.
-    @discardableResult mutating func answerEnded() -> Bool {
+    mutating func answerEnded() -> Bool {
         underWay = max(0, underWay - 1)
-        isOver = isEnding
+        isOver = isEnding && underWay == 0
         return isOver
     }
 
     /// The server is shutting down.
     ///
-    /// - Returns: Whether the connection is to be closed at once, since it waits for another request.
+    /// - Returns: Whether the connection is to be closed behind what has been written, since it waits for another request.
     mutating func drain() -> Bool {
         isEnding = true
         return isUsed && underWay == 0
@@ -126,8 +126,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if state.answerBegan() { head.headers.endConnection() }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .end:
-            state.answerEnded()
+            let isOver = state.answerEnded()
             context.write(data, promise: promise)
+            // An answer that began before the server stopped hasn't said that it is the last.
+            if isOver { context.close(mode: .output, promise: nil) }
         default:
             context.write(data, promise: promise)
         }
@@ -135,7 +137,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if event is ChannelShouldQuiesceEvent, state.drain() {
-            context.close(promise: nil)
+            // The rest of an answer that its client reads slowly comes first.
+            context.close(mode: .output, promise: nil)
         } else {
             context.fireUserInboundEventTriggered(event)
         }
