@@ -23,8 +23,9 @@ struct ConnectionState: Equatable {
         underWay += 1
     }
 
-    /// - Returns: Whether the answer must say that the connection ends.
-    func answerBegan() -> Bool { isEnding }
+    /// - Returns: Whether the answer must say that the connection ends. If more requests are under way, the last one's does: a client takes
+    ///   those behind such an answer for not carried out.
+    func answerBegan() -> Bool { isEnding && underWay <= 1 }
 
     /// - Returns: Whether the connection is closed once this is written.
     mutating func answerEnded() -> Bool {

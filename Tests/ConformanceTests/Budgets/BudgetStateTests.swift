@@ -292,6 +292,13 @@ import Testing
         late.requestBegan()
         answers = [late.answerBegan(), late.drain(), late.answerEnded()]
         #expect(answers == [false, false, true])
+        // Requests that came behind one another are all carried out: only the last answer says that nothing follows it.
+        var pipelined = ConnectionState()
+        pipelined.requestBegan()
+        pipelined.requestBegan()
+        answers = [pipelined.drain(), pipelined.answerBegan(), pipelined.answerEnded()]
+        answers += [pipelined.answerBegan(), pipelined.answerEnded()]
+        #expect(answers == [false, false, false, true, true])
         var only = ConnectionState(isEnding: true)
         only.requestBegan()
         answers = [only.answerBegan(), only.answerEnded()]
