@@ -59,7 +59,14 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let origins: AllowedOrigins
     private var state: ConnectionState
     private var isRefused = false
+    /// The request that is refused, until those before it are answered.
+    private var refused: RefusedRequest?
     private var upgrade = Upgrade.none
+
+    private struct RefusedRequest {
+        let error: RoostError
+        let origin: String?
+    }
 
     /// Data after the end of an upgrade request is raw bytes.
     private enum Upgrade { case none, began, ended }
@@ -79,7 +86,12 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             state.requestBegan()
             // The rules on heads leave this header only on valid requests.
             if head.headers.contains(name: "upgrade") { upgrade = .began }
-            if let refusal = refusal(of: head) { return refuse(refusal, head.headers.first(name: "origin"), context) }
+            if let error = refusal(of: head) {
+                isRefused = true
+                ticket.connections.refusedRequest(error)
+                refused = RefusedRequest(error: error, origin: head.headers.first(name: "origin"))
+                return refuse(context)
+            }
         case .body: break
         case .end:
             if upgrade == .began { upgrade = .ended }
@@ -102,22 +114,23 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Answers at once, and closes.
-    private func refuse(_ error: RoostError, _ origin: String?, _ context: ChannelHandlerContext) {
-        isRefused = true
-        ticket.connections.refusedRequest(error)
-        let problem = Problem(error)
+    /// Answers a refused request when its turn has come, and closes.
+    private func refuse(_ context: ChannelHandlerContext) {
+        guard let refused, state.underWay == 1 else { return }
+        self.refused = nil
+        let problem = Problem(refused.error)
         let body = context.channel.allocator.buffer(bytes: problem.json)
         var headers: HTTPHeaders = [
             "content-type": Problem.mediaType, "content-length": "\(body.readableBytes)", "connection": "close",
         ]
-        if let wait = error.retryAfterMilliseconds { headers.add(name: "retry-after", value: "\((wait + 999) / 1000)") }
-        for field in origins.fields(origin: origin) { headers.add(name: field.name, value: field.value) }
+        if let wait = refused.error.retryAfterMilliseconds { headers.add(name: "retry-after", value: "\((wait + 999) / 1000)") }
+        for field in origins.fields(origin: refused.origin) { headers.add(name: field.name, value: field.value) }
         let status = HTTPResponseStatus(statusCode: problem.status)
         context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
         context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
-        // The handler in front closes behind an answer that says so.
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        // Whatever has come behind this request gets no answer.
+        context.close(mode: .output, promise: nil)
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -130,7 +143,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             let isOver = state.answerEnded()
             context.write(data, promise: promise)
             // An answer that began before the server stopped hasn't said that it is the last.
-            if isOver { context.close(mode: .output, promise: nil) }
+            if isOver { context.close(mode: .output, promise: nil) } else { refuse(context) }
         default:
             context.write(data, promise: promise)
         }

@@ -85,6 +85,13 @@ import Testing
         #expect(refused.code == "overloaded")
         let answer = try await server.request("GET", "/livez")
         #expect(answer.status == 200)
+        // Requests that come behind one another are answered in their order, refused or not; none is read behind the refusal.
+        let pipelined = try await RawConnection.connect(port: server.port)
+        let paths = ["/livez", "/v1/me", "/livez"]
+        try await pipelined.send(paths.map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
+        let answers = await pipelined.receiveAll().components(separatedBy: "HTTP/1.1 ").dropFirst()
+        #expect(answers.map { $0.prefix(3) } == ["200", "503"])
+        #expect(answers.map { $0.lowercased().contains("connection: close") } == [false, true])
         for connection in held { await connection.close() }
         try await server.stop()
     }
