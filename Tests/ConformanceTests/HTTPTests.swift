@@ -142,6 +142,12 @@ import Testing
 
     static let heads: [Exchange] = [
         Exchange(name: "no Host", request: "GET /livez HTTP/1.1\n\n", statuses: [400], field: "Host", closes: true),
+        Exchange(
+            name: "HEAD without Host", request: "HEAD /livez HTTP/1.1\n\n", statuses: [400],
+            headers: ["content-type": "application/problem+json", "connection": "close"], body: "", closes: true),
+        Exchange(
+            name: "GET without Host behind HEAD", request: get("/livez", method: "HEAD") + "GET /livez HTTP/1.1\n\n",
+            statuses: [200, 400], field: "Host", closes: true),
         Exchange(name: "two Hosts", request: get("/livez", "\nHost: b"), statuses: [400], field: "Host", closes: true),
         Exchange(name: "the same Host twice", request: get("/livez", "\nHost: a"), statuses: [400], field: "Host", closes: true),
         Exchange(

@@ -66,6 +66,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private struct RefusedRequest {
         let error: RoostError
         let origin: String?
+        /// Whether its answer has no body.
+        let isHead: Bool
     }
 
     /// Data after the end of an upgrade request is raw bytes.
@@ -89,7 +91,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if let error = refusal(of: head) {
                 isRefused = true
                 ticket.connections.refusedRequest(error)
-                refused = RefusedRequest(error: error, origin: head.headers.first(name: "origin"))
+                refused = RefusedRequest(error: error, origin: head.headers.first(name: "origin"), isHead: head.method == .HEAD)
                 return refuse(context)
             }
         case .body: break
@@ -127,7 +129,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         for field in origins.fields(origin: refused.origin) { headers.add(name: field.name, value: field.value) }
         let status = HTTPResponseStatus(statusCode: problem.status)
         context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        if !refused.isHead { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
         // Whatever has come behind this request gets no answer.
         context.close(mode: .output, promise: nil)

@@ -41,6 +41,10 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var refusal: Problem?
     /// Whether the refusal answers a request that was handed on, and broke off after its head.
     private var isRefusalOfOpenRequest = false
+    /// Whether the request that comes, or came last, asks for a head alone.
+    private var isHead = false
+    /// Whether the refused request does: its answer has no body.
+    private var isRefusalOfHead = false
     /// Whether a client waits for `100 Continue`, which follows once the requests before are answered.
     private var awaitsContinue = false
     private var isOutputClosed = false
@@ -86,11 +90,12 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func receive(_ original: HTTPRequestHead, _ context: ChannelHandlerContext) {
         var head = original
+        isHead = head.method == .HEAD
         do throws(RequestRules.Refusal) {
             try RequestRules.check(&head)
         } catch {
             refusedOrigin = head.headers.first(name: "origin")
-            refuse(error.problem, context)
+            refuse(error.problem, isHead: isHead, context)
             return
         }
         if case .fresh = state, SocketRequest.opensSocket(head) {
@@ -116,7 +121,8 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             context.fireErrorCaught(error)
             return
         }
-        refuse(Problem(RoostError(.invalidArgument, message(for: mistake))), context)
+        // Outside of a request, these bytes have no method.
+        refuse(Problem(RoostError(.invalidArgument, message(for: mistake))), isHead: isHead && isInsideRequest, context)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -154,7 +160,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         front.discardRest()
     }
 
-    private func refuse(_ problem: Problem, _ context: ChannelHandlerContext) {
+    private func refuse(_ problem: Problem, isHead: Bool, _ context: ChannelHandlerContext) {
         switch state {
         case .ended, .upgraded: return
         case .fresh, .ordinary, .last, .upgrading: break
@@ -162,6 +168,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         end()
         metrics.refused(OperationName.none, problem.code)
         refusal = problem
+        isRefusalOfHead = isHead
         isRefusalOfOpenRequest = isInsideRequest
         finish(context)
     }
@@ -230,7 +237,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         for field in origins.fields(origin: refusedOrigin) { headers.add(name: field.name, value: field.value) }
         let status = HTTPResponseStatus(statusCode: problem.status)
         context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        if !isRefusalOfHead { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
         closeOutput(context, after: context.writeAndFlush(wrapOutboundOut(.end(nil))))
     }
 

@@ -83,6 +83,8 @@ import Testing
         let held = try await Self.open(200, on: server)
         let refused = try await Self.answer(of: server, to: "/v1/me", until: 503)
         #expect(refused.code == "overloaded")
+        let head = try await server.request("HEAD", "/v1/me")
+        #expect([String(head.status), head.body] == ["503", ""])
         let answer = try await server.request("GET", "/livez")
         #expect(answer.status == 200)
         // Requests that come behind one another are answered in their order, refused or not; none is read behind the refusal.
