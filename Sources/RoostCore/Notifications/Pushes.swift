@@ -79,7 +79,9 @@ extension Context {
     private func isPushed(_ message: Message, mentioning names: [UserID]?, in access: ChannelAccess) -> Bool {
         let isForAll = message.isPushedToAll(
             at: options.pushLevel, mentioningChannel: message.content.mentionees?.mentionsChannel ?? false)
-        return message.isPushed && options.pushLevel != .none && access.counters.memberCount > 1
+        // A sender who isn't a member, such as a backend, writes to all members.
+        let sendersAmongMembers = access.isMember && message.sender == caller.user ? 1 : 0
+        return message.isPushed && options.pushLevel != .none && access.counters.memberCount > sendersAmongMembers
             && (names != nil || isForAll && access.counters.memberCount <= Limits.largeChannelMembers)
     }
 

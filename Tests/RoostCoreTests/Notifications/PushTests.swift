@@ -56,6 +56,28 @@ struct PushTests {
         #expect(try Self.waiting(in: world).isEmpty)
     }
 
+    @Test("ST-07 MN-19 a channel's only member is pushed what non-members write: a backend, or a stranger where all may send")
+    func onlyMember() throws {
+        let world = try Self.world()
+        for user: UserID in ["dan", "eve"] { try world.user(user) }
+        try world.perform(CreateChannel(channel: "orders", users: ["dan"]), as: "shop", role: .service)
+        let sent = try world.send("hi", to: "orders", as: "shop", role: .service)
+        try world.perform(
+            SendAdminMessage(channels: ["orders"], clientId: "admin", text: "closing"), as: "shop", role: .service)
+        #expect(users(try Self.handOff(in: world)) == [["dan"], ["dan"]])
+        try world.perform(MarkRead(channel: "orders"), as: "dan")
+        try world.perform(
+            EditMessage(channel: "orders", message: sent.messageId, mentionees: [.users(["dan"])]), as: "shop", role: .service)
+        #expect(users(try Self.handOff(in: world)) == [["dan"]])
+
+        try world.channel("stage", type: .livestream, owner: "dan")
+        try world.send("hello", to: "stage", as: "eve")
+        #expect(users(try Self.handOff(in: world)) == [["dan"]])
+        // Nobody else is there to be pushed the member's own.
+        try world.send("welcome", to: "stage", as: "dan")
+        #expect(try Self.waiting(in: world).isEmpty)
+    }
+
     /// What keeps ben, or everybody, from being pushed the message "hi" that ann sends then.
     private static let reasons:
         [(name: String, before: @Sendable (CoreWorld) throws -> Void, after: @Sendable (CoreWorld) throws -> Void)] = [
