@@ -5,11 +5,14 @@ public import RoostAPI
 /// By then some of them may have changed. Searching takes long, and seeing which have changed doesn't, so only those are read again.
 public struct FoundChannels: Sendable {
     fileprivate let page: Page<ChannelView>
+    /// The position of the caller's own stream before the page was read.
+    fileprivate let userSeq: Seq
 
     /// Reads the page of a query, which is the operation's field `query`.
     ///
     /// - Throws: Those of `channel.query`.
     public init(_ query: QueryChannels, in context: inout Context) throws {
+        userSeq = try context.transaction.streamHead(of: context.caller.user)
         do { page = try query.handle(in: &context) } catch let refusal as RoostError { throw refusal.inside("query") }
     }
 
@@ -22,7 +25,7 @@ extension QueryChannels {
     /// doesn't find it any more.
     func page(of found: FoundChannels, in context: inout Context) throws -> Page<ChannelView> {
         var page = found.page
-        let changed = try context.changes(among: page.items)
+        let changed = try context.changes(among: page.items, after: found.userSeq)
         guard !changed.isEmpty else { return page }
         var query = self
         (query.ids, query.limit, query.cursor) = (changed.map(\.channel.channelId), Limits.channelPage.max, nil)
@@ -41,10 +44,19 @@ extension QueryChannels {
 
 extension Context {
     /// Returns those of some channels that aren't for the caller what they were when they were read.
-    fileprivate func changes(among views: [ChannelView]) throws -> [ChannelView] {
+    ///
+    /// - Parameter userSeq: The position of the caller's own stream before that.
+    fileprivate func changes(among views: [ChannelView], after userSeq: Seq) throws -> [ChannelView] {
         var capabilityCache = Permissions.CapabilityCache(of: caller.role, now: now)
+        var hasOwnChanges: Bool?
         return try views.filter { view in
             guard let access = try transaction.access(to: view.channel.channelId, of: caller.user) else { return true }
+            // What the caller deletes for themselves moves no seq of the channel.
+            if access.mayHaveOwnDeletions {
+                let isChanged = try hasOwnChanges ?? (transaction.streamHead(of: caller.user) != userSeq)
+                hasOwnChanges = isChanged
+                if isChanged { return true }
+            }
             // The policy of a type and a time that is over change what the caller may, and no seq.
             return access.counters.seq != view.channel.counters.seq || access.membership != view.membership
                 || access.invitation != view.invitation

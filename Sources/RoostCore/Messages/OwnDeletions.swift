@@ -81,6 +81,9 @@ extension Transaction {
 }
 
 extension ChannelAccess {
+    /// Whether users may have deleted messages of it for themselves, each of which moved the user's own stream alone.
+    var mayHaveOwnDeletions: Bool { rowKinds.mayContain(OwnDeletion.self) }
+
     /// Whether its first rows are the same for all who see as far back: nobody has deleted a message for themselves, and no mention depends on who sees it.
     var showsAllTheSame: Bool { !rowKinds.mayContain(OwnDeletion.self) && !rowKinds.mayContain(ChannelMention.self) }
 }

@@ -64,6 +64,28 @@ struct QueryAndWatchTests {
         #expect(watches == [Watch("c", at: 2), Watch("a", at: 2)])
     }
 
+    @Test("ST-09 SB-59 what the user has deleted for themselves meanwhile isn't in the answer, and mentions them no more")
+    func ownDeletionsBetween() throws {
+        for id in ["a", "b", "c"] as [ChannelID] { try world.channel(id, owner: "bob", members: ["ann"]) }
+        for id in ["a", "b"] as [ChannelID] {
+            try world.perform(
+                SendMessage(channel: id, clientId: "1", text: "hi", mentionees: [.channel]), as: "bob")
+        }
+        // No channel's seq moves by that, nor the membership.
+        func delete(in channel: ChannelID) throws {
+            let page = try world.perform(ListMessages(channel: channel), as: "ann")
+            try world.perform(DeleteMessagesForMe(channel: channel, messages: page.messages.map(\.messageId)), as: "ann")
+        }
+        for id in ["a", "b"] as [ChannelID] {
+            let (page, watches) = try watch { try delete(in: id) }
+            #expect(page == (try world.perform(QueryChannels(sort: .created), as: "ann")))
+            #expect(watches == [Watch("c", at: 1), Watch("b", at: 2), Watch("a", at: 2)])
+        }
+        let (page, _) = try watch()
+        #expect(page.items.map(\.lastMessage?.isDeletedForMe) == [nil, true, true])
+        #expect(page.items.map(\.hasMention) == [false, false, false])
+    }
+
     @Test("ST-09 a channel that has changed keeps its place in the page, whose cursors go on from where the query was")
     func order() throws {
         for id in ["a", "b", "c"] as [ChannelID] {
