@@ -89,9 +89,11 @@ extension InvitationStamps: BoundRow {
 extension Context {
     /// Writes an invitation, and the first one that a channel's members get into the channel's head.
     ///
-    /// - Parameter role: The role that accepting gives. It stays as it was when the invitation began.
+    /// - Parameters:
+    ///   - role: The role that accepting gives. It stays as it was when the invitation began.
+    ///   - place: The place in the channel's list (`invited_seq`), above those of all before. Only an invitation that begins takes one.
     func write(
-        _ invitation: Invitation, in access: ChannelAccess, role: ChannelRole = .member, invitedSeq: Seq, stamps: InvitationStamps
+        _ invitation: Invitation, in access: ChannelAccess, role: ChannelRole = .member, place: Int64 = 0, stamps: InvitationStamps
     ) throws {
         if stamps.channel > 0, !access.rowKinds.mayContain(Invitation.self) {
             try noteRows(of: Invitation.self, in: access.channelId)
@@ -99,7 +101,7 @@ extension Context {
         try transaction.perform(
             """
             INSERT INTO invitations (\(Invitation.boundColumns), \(InvitationStamps.columns), role, invited_seq)
-            VALUES (\(row: invitation), \(row: stamps), \(role), \(invitedSeq))
+            VALUES (\(row: invitation), \(row: stamps), \(role), \(place))
             ON CONFLICT (channel_id, user_id, inviter_id) DO UPDATE
             SET (\(Invitation.boundColumns)) = (\(row: invitation)), (\(InvitationStamps.columns)) = (\(row: stamps)),
                 role = CASE WHEN excluded.state = 'pending' THEN excluded.role ELSE invitations.role END,

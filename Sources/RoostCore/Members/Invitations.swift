@@ -118,8 +118,10 @@ extension Context {
             let invitation = Invitation(
                 channelId: access.channelId, userId: user, inviter: caller.user, welcome: welcome, state: .pending, invitedAt: now,
                 revision: before + 1)
+            // Ids grow with each invitation. The channel's seq moves with those alone that its members are told of.
+            let place = ids.next(at: now).rawValue
             try write(
-                invitation, in: access, role: role, invitedSeq: access.counters.seq,
+                invitation, in: access, role: role, place: place,
                 stamps: InvitationStamps(channel: move?.stamp ?? 0, user: userSeq, inviter: inviterSeq))
             invitations.append((invitation, userSeq))
         }
@@ -148,7 +150,7 @@ extension Context {
             let stamps = InvitationStamps(
                 channel: move?.stamp ?? 0, user: try advanceStream(of: invitation.userId),
                 inviter: try advanceStream(of: invitation.inviter))
-            try write(after, in: access, invitedSeq: access.counters.seq, stamps: stamps)
+            try write(after, in: access, stamps: stamps)
             ended.append((after, stamps))
         }
         try tellMembers(move, kind, ended.map(\.invitation), in: access)
@@ -183,7 +185,7 @@ extension Context {
         accepted.endedAt = now
         let tellsMembers = try tellsMembersOfInvitations(in: access)
         try write(
-            accepted, in: access, invitedSeq: seq,
+            accepted, in: access,
             stamps: InvitationStamps(
                 channel: tellsMembers ? seq : 0, user: userSeq, inviter: try advanceStream(of: accepted.inviter)))
         return accepted

@@ -14,9 +14,9 @@ extension ListInvitations: Handled, PagedQuery {
                     ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
                     """
                 return try transaction.rows(sql) { row in
-                    let seq = row.int64()
+                    let place = row.int64()
                     let invitation = try Invitation(reading: &row)
-                    return Walk.Entry(place: [.integer(seq), .text(invitation.userId.rawValue)], row: invitation)
+                    return Walk.Entry(place: [.integer(place), .text(invitation.userId.rawValue)], row: invitation)
                 }
             }
         ]) { $0 }

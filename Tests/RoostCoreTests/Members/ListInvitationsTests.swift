@@ -5,19 +5,21 @@ import Testing
 
 @Suite("Lists of invitations")
 struct ListInvitationsTests {
-    private func world() throws -> CoreWorld {
+    private func world(_ type: ChannelType = .group) throws -> CoreWorld {
         let world = try CoreWorld()
         for user in ["bob", "cid", "dan", "eve"] as [UserID] {
             try world.user(user)
             try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user)
         }
-        for channel in ["one", "two", "three"] as [ChannelID] { try world.channel(channel, type: .group, owner: "ann") }
+        for channel in ["one", "two", "three"] as [ChannelID] { try world.channel(channel, type: type, owner: "ann") }
         return world
     }
 
-    @Test("SB-13 R14 the pending invitations of a channel are for its members, the newest first, page by page")
-    func ofChannel() throws {
-        let world = try world()
+    @Test(
+        "SB-13 R14 the pending invitations of a channel are for its members, the newest first, page by page",
+        arguments: [.group, .community, .messaging] as [ChannelType])
+    func ofChannel(type: ChannelType) throws {
+        let world = try world(type)
         for user in ["cid", "bob", "eve", "dan"] as [UserID] {
             world.advance(milliseconds: 1)
             try world.perform(InviteMembers(channel: "one", users: [user]), as: "ann")
@@ -32,6 +34,10 @@ struct ListInvitationsTests {
         #expect(try world.perform(list, as: "ann").items == first.items)
         #expect([first.previousCursor, second.nextCursor] == [nil, nil])
         #expect(try world.code(ListInvitations(channel: "one"), as: "bob") == .notMember)
+        // Who is invited anew is the newest, also at the same moment.
+        try world.perform(WithdrawInvitations(channel: "one", users: ["cid"]), as: "ann")
+        try world.perform(InviteMembers(channel: "one", users: ["eve", "cid"]), as: "ann")
+        #expect(try world.perform(ListInvitations(channel: "one"), as: "ann").items.map(\.userId) == ["cid", "eve", "dan", "bob"])
     }
 
     @Test("SB-15 R14 one's own pending invitations come with what they lead to, the newest first, without deleted channels")
