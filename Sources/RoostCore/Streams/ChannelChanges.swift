@@ -45,8 +45,9 @@ extension Context {
         rows.counters = access.counters
         if attributesChanged { rows.channel = try self.channel(channel) }
         rows[Membership.self] = access.membership.map { [$0] }
-        // The caller's capabilities can change with the channel and with the caller's own row.
-        if let own = access.own, attributesChanged || (own.changeSeq > after && own.changeSeq <= upTo) {
+        // The caller's capabilities can change with the channel, also those of a non-member who watches it, and with the caller's own row.
+        let ownChanged = access.own.map { $0.changeSeq > after && $0.changeSeq <= upTo } ?? false
+        if !caller.isServer, attributesChanged || ownChanged {
             rows.ownCapabilities = [channel.rawValue: capabilities(in: access)]
         }
         return Changes(

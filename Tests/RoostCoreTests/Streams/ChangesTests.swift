@@ -166,6 +166,21 @@ struct ChangesTests {
         #expect(try world.perform(GetChannelChanges(channel: "echo", after: 2), as: "ann").isIncomplete == nil)
     }
 
+    @Test("I5 SB-21 with a channel's changed attributes a non-member who watches it gets what they may do now")
+    func capabilitiesOfNonMember() throws {
+        let world = try CoreWorld()
+        try world.channel("stage", type: .livestream, owner: "ann")
+        try world.user("eve")
+        func told() throws -> [Permission]? {
+            try world.perform(GetChannelChanges(channel: "stage", after: 1), as: "eve").rows.ownCapabilities?["stage"]
+        }
+        try world.send("hello", to: "stage", as: "ann")
+        #expect(try told() == nil)
+        try world.perform(FreezeChannel(channel: "stage"), as: "ann")
+        let capabilities = try world.perform(GetChannel(channel: "stage"), as: "eve").ownCapabilities
+        #expect(try told() == capabilities && !capabilities.contains(.messageSend) && capabilities.contains(.historyRead))
+    }
+
     @Test("SB-14 SB-26 no page of changes brings messages that are hidden from the caller, nor changed ones")
     func floors() throws {
         let world = try CoreWorld()
