@@ -47,6 +47,26 @@ import Testing
         #expect(values == [nil, nil, nil, nil, nil] && emptied.tags == [])
     }
 
+    @Test("AM-06 AM-34 a tag that is written anew in another form of Unicode is found as it is written now, and as it was no more")
+    func tagForms() throws {
+        let world = try world()
+        let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
+        func found(_ tag: String) throws -> [[ChannelID]] {
+            try [QueryChannels(includingTags: [tag]), QueryChannels(membership: .all, includingTags: [tag])].map { query in
+                try world.perform(query, as: "ann").items.map(\.channel.channelId)
+            }
+        }
+        let (here, nowhere): ([[ChannelID]], [[ChannelID]]) = ([["general"], ["general"]], [[], []])
+        for (tag, other) in [(composed, decomposed), (decomposed, composed)] {
+            let channel = try world.perform(UpdateChannel(channel: "general", tags: [tag]), as: "ann")
+            #expect(channel.tags.map { Array($0.utf8) } == [Array(tag.utf8)])
+            #expect(try found(tag) == here)
+            #expect(try found(other) == nowhere)
+        }
+        // In one list they are one tag twice.
+        #expect(try world.code(UpdateChannel(channel: "general", tags: [composed, decomposed]), as: "ann") == .invalidArgument)
+    }
+
     @Test("AM-35 AM-36 R10 the last writer of the metadata wins, and everyone sees its version and who that was")
     func lastWriterWins() throws {
         let world = try world()
