@@ -100,8 +100,9 @@ public struct RemoveMembers: Operation {
     }
 }
 
-/// Gives members a role (AM-47, SB-10, R33). The caller's own role has to be above both the role that each has and the one given; an owner
-/// who makes another member the owner becomes an operator.
+/// Gives members a role (AM-47, SB-10, R33). The caller's own role has to be above the one that each has, at least as high as the one given,
+/// and grant all that this one grants; whoever may give roles may also give up their own for a lower one. An owner who makes another member
+/// the owner becomes an operator.
 ///
 /// - Throws: `not_found` with the field `role` for a role that doesn't exist, `kind_forbids`, `not_permitted`.
 public struct SetMemberRole: Operation {
