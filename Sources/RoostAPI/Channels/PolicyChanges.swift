@@ -80,14 +80,23 @@ public struct PolicyChanges: Hashable, Sendable {
 
     /// Throws `immutable_field` if a channel of a type may not differ in this, and `invalid_argument` if only types decide it.
     public func validate(forChannelOf policy: ChannelPolicy, field: String) throws(RoostError) {
+        try validate(forChannelOf: policy, naming: { "\(field).\($0.rawValue)" })
+    }
+
+    /// The same for changes that a field of another kind stands for, such as `isPublic`.
+    package func validate(forChannelOf policy: ChannelPolicy, givenBy field: String) throws(RoostError) {
+        try validate(forChannelOf: policy, naming: { _ in field })
+    }
+
+    private func validate(forChannelOf policy: ChannelPolicy, naming field: (PolicyName) -> String) throws(RoostError) {
         for name in names {
             if name.knob.isDecidedByType {
-                throw .invalidArgument("\(field).\(name.rawValue)", "is decided by the type, not by a channel")
+                throw .invalidArgument(field(name), "is decided by the type, not by a channel")
             }
             guard !policy.fixed.contains(name) else {
                 throw RoostError(
                     .immutableField, "Channels of the type \(policy.type) can't have another \(name.rawValue).",
-                    field: "\(field).\(name.rawValue)", rule: "\(name.rawValue) is fixed for \(policy.type)")
+                    field: field(name), rule: "\(name.rawValue) is fixed for \(policy.type)")
             }
         }
     }

@@ -104,7 +104,7 @@ extension UpdateChannel: Handled {
         let before = access.policy
         if let isPublic {
             let changes = isPublic ? PolicyChanges.isPublic : .isPrivate
-            try changes.validate(forChannelOf: typePolicy, field: "isPublic")
+            try changes.validate(forChannelOf: typePolicy, givenBy: "isPublic")
             access.policy = access.policy.applying(changes)
             // It replaces the channel's own discovery and joining.
             after.policy?.discovery = nil

@@ -68,9 +68,13 @@ extension CreateChannel: Handled {
     /// Returns the channel's policy: the type's, with the request's differences.
     private func policy(over typePolicy: ChannelPolicy) throws -> ChannelPolicy {
         var policy = typePolicy
-        for (changes, field) in [(isPublic.map { $0 ? PolicyChanges.isPublic : .isPrivate }, "isPublic"), (self.policy, "policy")] {
-            guard let changes else { continue }
-            try changes.validate(forChannelOf: typePolicy, field: field)
+        if let isPublic {
+            let changes = isPublic ? PolicyChanges.isPublic : .isPrivate
+            try changes.validate(forChannelOf: typePolicy, givenBy: "isPublic")
+            policy = policy.applying(changes)
+        }
+        if let changes = self.policy {
+            try changes.validate(forChannelOf: typePolicy, field: "policy")
             policy = policy.applying(changes)
         }
         if isEphemeral == true, !policy.allowsEphemeral { throw forbidden("isEphemeral", "can't be ephemeral") }

@@ -223,6 +223,13 @@ import Testing
             return (refusal?.code, refusal?.field)
         }
         #expect(try refusal("live", PolicyChanges(discovery: .everyone)) == (.immutableField, "policy.discovery"))
+        // What another field stands for is refused by the name of that.
+        let refusals = try [
+            world.refusal(UpdateChannel(channel: "live").with { $0.isPublic = true }, as: "ann"),
+            world.refusal(CreateChannel(type: .live, isPublic: true), as: "ann"),
+        ]
+        #expect(refusals.map { $0?.code } == [.immutableField, .immutableField])
+        #expect(refusals.map { $0?.field } == ["isPublic", "isPublic"])
         var create = PolicyChanges()
         create.create = .nobody
         #expect(try refusal("open", create) == (.invalidArgument, "policy.create"))
