@@ -43,8 +43,13 @@ package enum NameKey {
 
     /// Returns whether a name's key contains a part's key: one of one or two letters at the beginning of a word, a longer one anywhere.
     package static func holds(_ part: String, in key: String) -> Bool {
-        part.count > 2 ? key.range(of: part, options: .literal) != nil : words(of: key).contains { $0.hasPrefix(part) }
+        guard isShort(part) else { return key.range(of: part, options: .literal) != nil }
+        return words(of: key).contains { $0.unicodeScalars.starts(with: part.unicodeScalars) }
     }
+
+    /// Returns whether a part's key has one or two letters. A letter is a scalar of Unicode, of which a character can have several, as in
+    /// Devanagari: databases compare scalars.
+    package static func isShort(_ part: String) -> Bool { part.unicodeScalars.count <= 2 }
 
     package static func words(of key: String) -> [Substring] { key.split { !($0.isLetter || $0.isNumber) } }
 }

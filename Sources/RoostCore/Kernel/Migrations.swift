@@ -45,6 +45,7 @@ public enum Migrations {
         Step(name: "0028 purged counts", statements: purgedCounts),
         Step(name: "0029 floors of joining", statements: joiningFloors),
         Step(name: "0030 memberships of deleted channels", statements: deletedMemberships),
+        Step(name: "0031 names by letters", statements: { _ in [] }, fill: indexLetters),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

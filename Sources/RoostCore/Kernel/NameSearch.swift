@@ -4,7 +4,8 @@ import RoostAPI
 ///
 /// A name is folded into a key. The key's grams, all runs of three letters and the first one and two of every word, are rows of an index: a
 /// search finds the names with the rarest gram of the part there, and compares their keys. A part of one or two letters matches the
-/// beginning of a word, a longer one any place.
+/// beginning of a word, a longer one any place. A letter is a scalar of Unicode, since the database compares keys by these: with grams of
+/// characters, which can have several, a search would miss names that it matches.
 struct NameSearch {
     /// The kind of things that have the names.
     enum Kind: String, CaseIterable, WireEnumeration { case user, channel }
@@ -27,7 +28,7 @@ struct NameSearch {
     ///   - id: The column with the id of the name's owner.
     ///   - key: The column with the name's key.
     func condition(_ kind: Kind, id: SQL, key: SQL) -> SQL {
-        guard part.count > 2 else {
+        guard !NameKey.isShort(part) else {
             return "EXISTS (SELECT 1 FROM name_grams g WHERE g.kind = \(kind) AND g.gram = \("^" + part) AND g.id = \(id))"
         }
         var pattern = "%"
@@ -61,23 +62,23 @@ struct NameSearch {
 
     /// The grams of every matching name.
     private var grams: [String] {
-        part.count > 2 ? Self.runs(of: part) : ["^" + part]
+        NameKey.isShort(part) ? ["^" + part] : Self.runs(of: part)
     }
 
-    /// The grams of a name's key.
-    static func grams(of key: String) -> Set<String> {
-        var grams = Set(runs(of: key))
+    /// The grams of a name's key, compared by their bytes as the table compares them.
+    static func grams(of key: String) -> Set<SortKey> {
+        var grams = Set(runs(of: key).map(SortKey.text))
         for word in NameKey.words(of: key) {
-            grams.insert("^" + word.prefix(1))
-            if word.count > 1 { grams.insert("^" + word.prefix(2)) }
+            let letters = word.unicodeScalars
+            for count in 1...2 where letters.count >= count { grams.insert(.text("^" + String(letters.prefix(count)))) }
         }
         return grams
     }
 
     private static func runs(of key: String) -> [String] {
-        let letters = Array(key)
+        let letters = Array(key.unicodeScalars)
         guard letters.count > 2 else { return [] }
-        return (0...(letters.count - 3)).map { String(letters[$0..<($0 + 3)]) }
+        return (0...(letters.count - 3)).map { String(String.UnicodeScalarView(letters[$0..<($0 + 3)])) }
     }
 }
 
@@ -89,13 +90,18 @@ extension Transaction {
 
     /// The same, by the keys of the names.
     func indexKey(_ kind: NameSearch.Kind, id: String, before: String, after: String) throws {
-        let (old, new) = (NameSearch.grams(of: before), NameSearch.grams(of: after))
+        try indexGrams(kind, id: id, before: NameSearch.grams(of: before), after: NameSearch.grams(of: after))
+    }
+
+    /// The same, by the grams of the names.
+    func indexGrams(_ kind: NameSearch.Kind, id: String, before old: Set<SortKey>, after new: Set<SortKey>) throws {
         for gram in old.subtracting(new).sorted() {
-            try perform("DELETE FROM name_grams WHERE kind = \(kind) AND gram = \(gram) AND id = \(id)")
+            try perform("DELETE FROM name_grams WHERE kind = \(kind) AND gram = \(gram.sql) AND id = \(id)")
         }
         for gram in new.subtracting(old).sorted() {
             try perform(
-                "INSERT INTO name_grams (kind, gram, id) VALUES (\(kind), \(gram), \(id)) ON CONFLICT (kind, gram, id) DO NOTHING")
+                "INSERT INTO name_grams (kind, gram, id) VALUES (\(kind), \(gram.sql), \(id)) ON CONFLICT (kind, gram, id) DO NOTHING"
+            )
         }
     }
 }

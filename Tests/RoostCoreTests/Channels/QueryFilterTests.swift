@@ -33,7 +33,7 @@ struct QueryFilterTests {
             Setting("sort created") { $0.sort = .created },
             Setting("sort lastActivity") { $0.sort = .lastActivity },
         ]
-        for part in ["gen", "GÉNÉRAL", "ta", "t", "100%", "e_c", "a!b", "l t", "nothing", "ße", "l ", "ten 1"] {
+        for part in ["gen", "GÉNÉRAL", "ta", "t", "100%", "e_c", "a!b", "l t", "nothing", "ße", "l ", "ten 1", "नमस", "मस"] {
             all.append(Setting("nameContains \(part)") { $0.nameContains = part })
         }
         return all

@@ -14,6 +14,7 @@ struct QueryOracle {
     let tags = ["red", "green", "blue"]
     let names: [String?] = [
         nil, "Général", "general talk", "Ten 100%", "Ten 100x", "snake_case", "snakeXcase", "Straße 9", "a!b", "Tea",
+        "नमस्ते दोस्त",
     ]
     let customTypes: [String?] = [nil, "support", "sales"]
 
@@ -182,7 +183,11 @@ struct QueryOracle {
 
     private static func name(_ name: String?, holds part: String) -> Bool {
         let (name, part) = (folded(name), folded(part))
-        if part.count > 2 { return name.contains(part) }
-        return name.split { !$0.isLetter && !$0.isNumber }.contains { $0.hasPrefix(part) }
+        // Letters are scalars, of which a character can have several.
+        let (letters, wanted) = (Array(name.unicodeScalars), Array(part.unicodeScalars))
+        if wanted.count > 2 {
+            return letters.indices.contains { letters[$0...].starts(with: wanted) }
+        }
+        return name.split { !$0.isLetter && !$0.isNumber }.contains { $0.unicodeScalars.starts(with: wanted) }
     }
 }

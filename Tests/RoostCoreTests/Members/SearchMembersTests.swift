@@ -7,6 +7,7 @@ import Testing
 struct SearchMembersTests {
     private let names: KeyValuePairs<UserID, String> = [
         "u1": "José Álvarez", "u2": "Josephine", "u3": "100% Joe", "anna": "Zed", "u5": "Ann Josh", "u6": "under_score",
+        "hin": "नमस्ते दोस्त",
     ]
 
     private func world() throws -> CoreWorld {
@@ -41,7 +42,8 @@ struct SearchMembersTests {
             ("lva", ["u1"]), ("lv", []), ("ann", ["u5", "anna"]), ("a", ["u5", "anna", "u1"]),
             ("u", ["u6", "u5", "u3", "u2", "u1"]),
             ("U1", []), ("0% j", ["u3"]), ("0x j", []), ("r_s", ["u6"]), ("e_j", []), ("é al", ["u1"]), ("´", []), ("   ", []),
-            ("nobody", []),
+            ("nobody", []), ("नमस्ते", ["hin"]), ("नमस", ["hin"]), ("मस्", ["hin"]), ("स्त", ["hin"]), ("नम", ["hin"]),
+            ("दो", ["hin"]), ("न", ["hin"]), ("मस", []), ("त", []),
         ] as [(String, [String])])
     func finds(text: String, expected: [String]) throws {
         #expect(try search(text, in: world()) == expected)

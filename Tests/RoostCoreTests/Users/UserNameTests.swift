@@ -67,4 +67,35 @@ struct UserNameTests {
         #expect(found == ["one"] && !grams.contains { $0.contains("ø") } && grams.contains("ode"))
         #expect(try world.perform(GetChannel(channel: "gone"), as: "one").channel.counters.memberCount == 0)
     }
+
+    @Test("MN-14 MN-15 a database from before finds its names by a part that ends within a character of several scalars")
+    func migrationOfLetters() throws {
+        let world = try CoreWorld()
+        for number in 1...1001 { try world.user(UserID("u\(number)")) }
+        try world.user("zoe", displayName: "नमस्ते")
+        try world.user("zed", displayName: "Zed")
+        try world.channel("general", owner: "zoe", members: ["zed"])
+        try world.perform(UpdateChannel(channel: "general", displayName: "नमस्ते"), as: "zoe")
+        let rows: SQL = "SELECT kind, gram, id FROM name_grams ORDER BY 1, 2, 3"
+        let before = try world.rows(rows) { [$0.string(), $0.string(), $0.string()] }
+        // As the version before left it, which made grams of characters.
+        try world.execute("DELETE FROM migrations WHERE name LIKE \("0031%")")
+        for (kind, id) in [("user", "zoe"), ("channel", "general")] {
+            try world.execute("DELETE FROM name_grams WHERE kind = \(kind) AND id = \(id)")
+            for gram in ["नमस्ते", "^न", "^नम"] {
+                try world.execute("INSERT INTO name_grams (kind, gram, id) VALUES (\(kind), \(gram), \(id))")
+            }
+        }
+        func found() throws -> [[String]] {
+            let query = QueryChannels(membership: .all, nameContains: "नमस")
+            return [
+                try world.perform(SearchMembers(channel: "general", text: "नमस"), as: "zed").items.map(\.member.userId.rawValue),
+                try world.perform(query, as: "zed").items.map(\.channel.channelId.rawValue),
+            ]
+        }
+        #expect(try found() == [[], []])
+        try world.database.write(lane: 0) { try Migrations.apply(in: $0) }
+        #expect(try world.rows(rows) { [$0.string(), $0.string(), $0.string()] } == before)
+        #expect(try found() == [["zoe"], ["general"]])
+    }
 }

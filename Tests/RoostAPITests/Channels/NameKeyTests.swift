@@ -1,0 +1,15 @@
+import RoostAPI
+import Testing
+
+@Suite("Keys of names")
+struct NameKeyTests {
+    @Test(
+        "MN-14 X-21 one or two letters are held at the beginning of a word, more anywhere; a character can have several",
+        arguments: [
+            ("jo", true), ("os", false), ("ose", true), ("e al", true), ("al", true), ("नमस्ते", true), ("नमस", true), ("मस्", true),
+            ("स्त", true), ("दो", true), ("न", true), ("मस", false), ("त", false),
+        ] as [(String, Bool)])
+    func holds(part: String, isHeld: Bool) {
+        #expect(NameKey.holds(NameKey.of(part), in: NameKey.of("José Álvarez, नमस्ते दोस्त")) == isHeld)
+    }
+}
