@@ -86,7 +86,8 @@ final class FloorCache {
         let placeholders = Array(repeating: "?", count: messages.first?.row.count ?? 0).joined(separator: ", ")
         let insert = try prepare("INSERT INTO messages VALUES (\(placeholders))")
         let advance = try prepare(
-            "UPDATE positions SET cursor = ?2, message_count = message_count + 1, has_hole = 0, has_ended = 0 WHERE channel_id = ?1")
+            "UPDATE positions SET cursor = ?2, message_count = message_count + 1, has_hole = 0, has_ended = 0 WHERE channel_id = ?1"
+        )
         let add = try prepare(
             """
             UPDATE channels

@@ -37,7 +37,7 @@ struct ActivityBoardTests {
             }
             for (user, time) in board.takeDue(at: now + 100) { found[user, default: []].append(time) }
         }
-        let times: [Int64] = [15, 30, 46].map { $0 * 60_000 + 100 }
+        let times: [Int64] = [15, 30, 45, 60].map { $0 * 60_000 + 100 }
         #expect(found == ["ann": times, "bob": times])
         // Whoever goes for good has no record after that.
         board.went("ann", at: 3_600_200)
