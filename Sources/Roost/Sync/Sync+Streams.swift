@@ -140,6 +140,14 @@ extension Sync {
         id.utf8.count + id.utf8.count { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") } + 4
     }
 
+    /// Whether a channel became the user's after the part of a resume that it belongs to: the next round fetches it. Later parts bring theirs.
+    private func isOfEarlierPart(_ membership: Membership) -> Bool {
+        guard let from = resumedIDs.from, membership.state == .member, saved.channels[membership.channelId] == nil else {
+            return false
+        }
+        return IDRange(before: from).contains(membership.channelId.rawValue)
+    }
+
     mutating func resumed(_ bytes: [UInt8]) {
         let page: IncomingResumption
         do {
@@ -167,6 +175,9 @@ extension Sync {
             writes += written
         }
         writes.removeRepeated(memberships, among: ownCount)
+        for membership in page.user.rows.rows.memberships ?? [] where isOfEarlierPart(membership) {
+            refreshing.insert(membership.channelId)
+        }
         for changes in [page.user] + page.channels {
             for problem in changes.rows.problems {
                 log(.error, "A row of \(changes.stream) couldn't be read and was skipped: \(problem)")

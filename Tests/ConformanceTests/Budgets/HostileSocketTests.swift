@@ -184,20 +184,23 @@ import Testing
         connection.post(Array(upgrade.utf8) + calls(0..<16))
         for part in 1..<32 { connection.post(calls(part * 16..<(part + 1) * 16)) }
 
-        func isReply(_ frame: ServerFrame, to number: Int) -> Bool {
-            guard case .text(let text) = frame else { return false }
-            return String(decoding: text, as: UTF8.self).hasPrefix(#"{"reply":\#(number),"result""#)
+        /// The number of the call that a frame answers, if it was carried out.
+        func answered(_ frame: ServerFrame) -> Int? {
+            guard case .text(let text) = frame else { return nil }
+            return String(decoding: text, as: UTF8.self).firstMatch(of: /^{"reply":([0-9]+),"result"/).flatMap { Int($0.output.1) }
         }
+        // Calls that only read are carried out beside one another, and answered in any order.
         var replyCount = 0
         let frames = try await UpgradeTests.frames(on: connection) { frame in
-            if isReply(frame, to: replyCount) { replyCount += 1 }
+            if answered(frame) != nil { replyCount += 1 }
             return replyCount == 16 * 32
         }
+        #expect(frames.compactMap(answered).sorted() == Array(0..<16 * 32))
         // The welcome came before them.
-        #expect(replyCount == 16 * 32 && frames.first.map { isReply($0, to: 0) } == false)
+        #expect(frames.first.map(answered) == .some(nil))
         try await connection.send(RawSocket.frame(opcode: 1, Array(#"{"call":9000,"operation":"user.me"}"#.utf8)))
         guard let rest = await connection.receive() else { throw Missed("a reply") }
-        #expect(ServerFrame.all(in: rest).first.map { isReply($0, to: 9000) } == true)
+        #expect(ServerFrame.all(in: rest).first.map(answered) == 9000)
         let grown = try Self.peakMebibytes(of: server.process.identifier) - before
         #expect(grown < 24, "\(grown) MiB")
         await connection.close()

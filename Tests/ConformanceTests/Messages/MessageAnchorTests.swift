@@ -9,13 +9,21 @@ import Testing
 @MainActor @Suite("Messages: lists around a place", .timeLimit(.minutes(5)))
 struct MessageAnchorTests {
     /// Ann's socket in a channel with 200 messages of hers, of which bob has read 80.
-    private func room(at server: TestServer, _ count: Int = 200) async throws -> (ann: RawSocket, messages: [Message]) {
+    ///
+    /// - Parameter isApart: Whether each message is of a millisecond of its own: a page around a time keeps those of one moment together.
+    private func room(
+        at server: TestServer, _ count: Int = 200, isApart: Bool = false
+    ) async throws -> (ann: RawSocket, messages: [Message]) {
         let ann = try await server.socket("ann")
         let bob = try await server.socket("bob")
         try await ann.call(CreateChannel(channel: "general"))
         try await bob.call(JoinChannel(channel: "general"))
         var messages: [Message] = []
-        for number in 1...count { messages.append(try await send("\(number)", ann)) }
+        for number in 1...count {
+            let message = try await send("\(number)", ann)
+            messages.append(message)
+            while isApart, Timestamp(Date()) <= message.createdAt { await Task.yield() }
+        }
         if count > 80 { try await bob.call(MarkRead(channel: "general", seq: messages[79].seq)) }
         return (ann, messages)
     }
@@ -159,7 +167,7 @@ struct MessageAnchorTests {
     )
     func time() async throws {
         let server = try await TestServer()
-        let (ann, messages) = try await room(at: server)
+        let (ann, messages) = try await room(at: server, isApart: true)
         let bob = chat("bob", at: server)
         try await bob.connect()
         let general = bob.channel("general")

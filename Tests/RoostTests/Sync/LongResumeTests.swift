@@ -95,6 +95,39 @@ struct LongResumeTests {
         #expect(first.from == nil && first.before != nil)
     }
 
+    @Test("R39 a channel that becomes the user's while another part is asked for is fetched before the client is online")
+    func joinedMeanwhile() async throws {
+        var settings = Sync.Settings()
+        settings.outgoingSizeBytesMax = 3000
+        var client = try await Harness(settings: settings)
+        for number in 0..<100 {
+            let id = ChannelID("\(number < 50 ? "a" : "z")\(number)" + String(repeating: "x", count: 40))
+            client.sync.saved.channels[id] = Position(cursor: 1, windowStart: 0)
+        }
+        client.sync.saved.epoch = "first"
+        try await client.connect()
+        let nothing = Resumption(user: changes(user: 1), channels: [], hasMore: false)
+        // On to a part behind the channel's id.
+        var resume = try sentResume(&client).resume
+        while resume.covers(Harness.channel.rawValue) || resume.from == nil {
+            try await client.answer("stream.resume", with: nothing)
+            resume = try sentResume(&client).resume
+        }
+        let joined = membership(readSeq: 1, readCount: 0, userSeq: 2)
+        try await client.receive(mine(2, .memberJoined, joined, channel: channel(counters(3, messages: 2))))
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: 2, [joined]), channels: [], hasMore: false))
+        while client.sync.phase == .catchingUp {
+            resume = try sentResume(&client).resume
+            let isAsked = resume.covers(Harness.channel.rawValue) && resume.channels[Harness.channel.rawValue] == nil
+            let channels = isAsked ? [fresh(membership: joined)] : []
+            try await client.answer("stream.resume", with: Resumption(user: changes(user: 2), channels: channels, hasMore: false))
+        }
+        #expect(client.sync.phase == .online)
+        #expect(client.sync.saved.channels[Harness.channel]?.cursor == 3)
+        #expect(try await client.texts() == ["one", "two"])
+    }
+
     @Test(
         "AM-34 a channel whose deletion this device knows isn't asked for any more, after a restart either",
         arguments: [true, false])
