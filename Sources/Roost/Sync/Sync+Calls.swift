@@ -59,11 +59,13 @@ extension Sync {
     }
 
     mutating func call(_ operation: any Operation, for token: CallToken) {
+        if let operation = operation as? UnwatchChannel {
+            let isHeld = unwatch(operation.channel)
+            // A watch has ended with its connection, and the next one doesn't begin this one again.
+            guard isAuthenticated, !isHeld else { return emit(.reply(token, .success(Self.done))) }
+        }
         guard isAuthenticated else {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
-        }
-        if let operation = operation as? UnwatchChannel, unwatch(operation.channel) {
-            return emit(.reply(token, .success(Self.done)))
         }
         if let channel = CacheEffect.channelJoined(by: operation) { giveUpLeaving(channel) }
         let effect = CacheEffect(operation)

@@ -18,7 +18,8 @@ extension LiveChannel {
     ///
     /// A ``LivePresence`` of the channel has a watch of its own: as long as one is kept, the channel stays watched, and what it tells goes on.
     ///
-    /// - Throws: `RoostError` as ``Chat/call(_:)`` does.
+    /// Without a connection this returns at once: the watch has ended with the connection, and a reconnect doesn't begin it again.
+    /// - Throws: `RoostError` as ``Chat/call(_:)`` does, but for `not_connected` while offline.
     public func unwatch() async throws { _ = try await chat.call(UnwatchChannel(channel: id)) }
 }
 

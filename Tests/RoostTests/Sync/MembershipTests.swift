@@ -240,6 +240,36 @@ struct MembershipTests {
         try await client.reconnect()
         #expect(client.calls.values.filter { $0 == "channel.watch" }.count == 1)
     }
+
+    @Test(
+        "ST-10 R39 A channel that is unwatched without a connection isn't watched again by the next one; it was, and the call was refused"
+    )
+    func unwatchedOffline() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for (token, channel) in [(1, "general"), (2, "b")] as [(CallToken, ChannelID)] {
+            try await client.feed(.call(token, WatchChannel(channel: channel)))
+            try await client.answer("channel.watch", with: Done())
+        }
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        _ = client.take()
+        try await client.feed(.call(3, UnwatchChannel(channel: "public:b")))
+        #expect(client.replied == [3])
+        #expect(client.sync.watched == [Harness.channel])
+        try await client.reconnect()
+        #expect(client.calls.values.filter { $0 == "channel.watch" }.count == 1)
+
+        // As long as the next one isn't there in full, too.
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        try await client.feed(.start)
+        try await client.feed(.call(4, UnwatchChannel(channel: Harness.channel)))
+        #expect(client.sync.watched == [])
+        try await client.reconnect()
+        #expect(!client.calls.values.contains("channel.watch"))
+        #expect(!client.calls.values.contains("channel.unwatch"))
+    }
 }
 
 extension Harness {
