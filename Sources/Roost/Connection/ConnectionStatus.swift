@@ -29,9 +29,6 @@ public enum ConnectionStatus: Hashable, Sendable {
         }
     }
 
-    /// Whether the client is connected, or goes on trying by itself: whoever is refused is not before the app connects again.
-    var triesByItself: Bool { if case .refused = self { false } else { isUnderWay } }
-
     /// Why the server can't be asked now; nil if it can, or soon can.
     var absence: RoostError? {
         switch self {

@@ -255,7 +255,7 @@ private final class OnePage: ChannelInboundHandler {
 }
 
 /// A server that answers every token with an error.
-private struct TurningAway: Transport {
+struct TurningAway: Transport {
     let error: RoostError
     init(_ error: RoostError) { self.error = error }
 
