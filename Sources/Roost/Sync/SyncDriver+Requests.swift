@@ -7,8 +7,8 @@ extension SyncDriver {
     ///
     /// - Parameter timeout: How long to wait for that; nil for ever. The client goes on connecting after it.
     func connect(timeout: Duration? = nil) async throws {
-        startsUnderWay += 1
         let (token, stops) = (nextToken(), stopCount)
+        noteStart(since: stops)
         let clock = environment.clock
         // Opening the files takes a while too.
         let alarm = timeout.map { timeout in
@@ -64,12 +64,17 @@ extension SyncDriver {
     ///
     /// - Parameter stops: What ``stopCount`` was when the app asked for it.
     func start(since stops: Int) async throws {
-        startsUnderWay += 1
+        noteStart(since: stops)
         var isSubmitted = false
         defer { if !isSubmitted { giveUpStarting() } }
         guard try await prepareToConnect(since: stops) else { return }
         isSubmitted = true
         await post(.start)
+    }
+
+    private func noteStart(since stops: Int) {
+        startsUnderWay += 1
+        stopCountAtStart = max(stopCountAtStart ?? stops, stops)
     }
 
     private func giveUpStarting() {

@@ -44,8 +44,9 @@ extension SyncDriver {
         guard suspended == nil, opening != nil || startsUnderWay > 0, let files = try? await files() else { return }
         // What the machine is made of is read by then. A connection that was just asked for may not have come to that.
         if startsUnderWay > 0 { _ = try? await prepare() } else { _ = try? await preparation?.value }
-        // Of a refusal the status doesn't say whether the machine goes on trying.
-        let isUnderWay = machine.map { $0.phase != .idle || startsUnderWay > 0 } ?? false
+        // Of a refusal the status doesn't say whether the machine goes on trying. What the app has ended may still be ending.
+        let isTrying = machine.map { $0.phase != .idle || startsUnderWay > 0 } ?? false
+        let isUnderWay = isTrying && stopCountAtStart == stopCount
         suspended = Suspended(files: files, isUnderWay: isUnderWay, stopCount: stopCount + 1, takesBackToWrite: false)
         // Writes that are under way are waited for by the gate of the files, which lets no new ones begin.
         await endConnection()

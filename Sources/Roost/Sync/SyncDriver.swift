@@ -43,6 +43,8 @@ actor SyncDriver {
     var stopsUnderWay = 0
     /// How often the app has asked for a connection which it hasn't begun to make: the files are being opened, say.
     var startsUnderWay = 0
+    /// What ``stopCount`` was when the app last asked for a connection; nil before. It has disconnected since if that is another now.
+    var stopCountAtStart: Int?
     /// How many of the app's requests are under way that may write to the files.
     var writesUnderWay = 0
     /// Those that wait until none is.

@@ -55,4 +55,56 @@ struct ForegroundTests {
         }
         await chat.disconnect()
     }
+
+    @Test("An app that goes to the background while it disconnects isn't connected when it comes back; it was")
+    func disconnecting() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.connect()
+        await chat.driver.beginBatch()
+        let disconnecting = Task { await chat.disconnect() }
+        try await until { await chat.driver.stopsUnderWay == 1 }
+        let background = Task { await chat.driver.take(.background) }
+        try await until { await chat.driver.suspended != nil }
+        await chat.driver.endBatch()
+        await disconnecting.value
+        await background.value
+        await chat.driver.take(.foreground)
+        #expect(chat.driver.statuses.current == .offline)
+        #expect(await chat.driver.machine?.connection == 1)
+        try await chat.connect()
+        await chat.disconnect()
+    }
+
+    @Test("Nor is one that disconnects, and goes to the background, while the files are being opened for its connection")
+    func disconnectedWhileOpening() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        try await chat.driver.openFiles(after: opened)
+        chat.start()
+        try await until { await chat.driver.preparation != nil }
+        await chat.disconnect()
+        let background = Task { await chat.driver.take(.background) }
+        await letOthersRun()
+        open.finish()
+        await background.value
+        await chat.driver.take(.foreground)
+        try await until { await chat.driver.startsUnderWay == 0 }
+        #expect(chat.driver.statuses.current == .offline)
+        #expect(await chat.driver.machine?.connection == 0)
+    }
+}
+
+extension SyncDriver {
+    /// Has what is asked for wait, as behind a batch that is under way.
+    fileprivate func beginBatch() async {
+        await rest()
+        isDraining = true
+    }
+
+    fileprivate func endBatch() async {
+        isDraining = false
+        await drain()
+    }
 }
