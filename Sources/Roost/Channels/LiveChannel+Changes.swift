@@ -82,7 +82,7 @@ extension LiveChannel {
     /// - Parameters:
     ///   - hidePreviousMessages: Whether the messages so far stay concealed when the channel comes back; they are deleted from this device.
     ///   - allowAutoUnhide: Whether the next message brings the channel back. False archives it.
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it.
     public func hide(hidePreviousMessages: Bool = false, allowAutoUnhide: Bool = true) async throws {
         try await enqueue(
             .hide(HideChannel(channel: id, hidePreviousMessages: hidePreviousMessages, allowAutoUnhide: allowAutoUnhide)))
@@ -98,7 +98,8 @@ extension LiveChannel {
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
     /// - Parameter duration: Rounded up to whole seconds; nil until ``unmuteNotifications()``. It begins when the server gets it.
-    /// - Throws: `RoostError` with `invalid_argument` for a duration that isn't more than 0, `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for a duration that isn't more than 0 or an id that no channel can have, `unavailable` when this
+    ///   device can't store it.
     public func muteNotifications(for duration: Duration? = nil) async throws {
         let operation = MuteNotifications(channel: id, seconds: duration?.wholeSeconds)
         try operation.validate()

@@ -11,7 +11,7 @@ extension LiveChannel {
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as possible. If the server refuses it, as it does for a
     /// conversation (`kind_forbids`, AM-18), the channel comes back, and ``Chat/outbox`` has the error. Joining cancels it if it hasn't been sent.
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it.
     public func leave() async throws { try await enqueue(.leave(LeaveChannel(channel: id))) }
 
     /// The channel's members as a live collection (AM-39, R15). Each call makes a new one; keep it while it is shown.

@@ -102,7 +102,7 @@ extension LiveChannel {
     /// Deletes a message: its place stays, its content is removed (SB-59). Deleting it again changes nothing. As with
     /// ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``, it is shown at once.
     ///
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it.
     public func delete(_ message: MessageID) async throws {
         try await chat.driver.enqueue(.delete(DeleteMessage(channel: id, message: message)))
     }
@@ -137,7 +137,7 @@ extension LiveChannel {
 
     /// Deletes a message for good: only its place in the order is left. It is shown as deleted at once, and disappears when the server has done it.
     ///
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it.
     public func purge(_ message: MessageID) async throws {
         try await chat.driver.enqueue(.purge(PurgeMessage(channel: id, message: message)))
     }
@@ -145,7 +145,7 @@ extension LiveChannel {
     /// Restores a deleted message, as long as the app keeps its content (SB-59). Authors may restore messages that they deleted themselves, operators any. A
     /// deletion that is still on its way is taken back at once; otherwise the row changes when the server has answered.
     ///
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it.
     public func undelete(_ message: MessageID) async throws {
         try await chat.driver.enqueue(.undelete(UndeleteMessage(channel: id, message: message)))
     }
@@ -167,7 +167,7 @@ extension LiveChannel {
     /// Empties the channel for this user alone, on all of their devices: the messages so far are concealed and count as read (SB-60). It is shown at once,
     /// and taken back if the server refuses it: with `feature_disabled` where the app hides history from new members.
     ///
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it.
     public func resetHistory() async throws { try await enqueue(.reset(ResetHistory(channel: id))) }
 
     private func change(_ item: MessageItem, _ change: OutboxOperation) async throws {

@@ -227,8 +227,12 @@ extension SyncDriver {
 
     /// Takes an operation into the outbox, and returns when it is on disk and shown. Operations are sent in the order of these calls.
     ///
-    /// - Throws: `RoostError` with `unavailable` if it can't be written; `not_found` for a change of a message on its way that isn't.
-    nonisolated(nonsending) func enqueue(_ operation: OutboxOperation) async throws { try await enqueue(operation, order.take()) }
+    /// - Throws: `RoostError` with the code of a limit, which no server would take: it would stay in the outbox as refused; `unavailable` if it can't be written;
+    ///   `not_found` for a change of a message on its way that isn't.
+    nonisolated(nonsending) func enqueue(_ operation: OutboxOperation) async throws {
+        try operation.operation.validate()
+        try await enqueue(operation, order.take())
+    }
 
     /// Takes a message into the outbox, and removes the channel's draft if that is what was sent. What the user writes after this call stays.
     nonisolated(nonsending) func enqueue(sending message: SendMessage) async throws {

@@ -1,3 +1,5 @@
+import Foundation
+import Logging
 import RoostAPI
 import Testing
 
@@ -201,5 +203,34 @@ struct OutboxTests {
         #expect(try await client.texts() == ["one", "two", "three", "hi"])
         #expect(try await client.outbox.items() == [])
         #expect(try await client.unread() == 3)
+    }
+
+    @MainActor
+    @Test("An id that no channel can have is refused at once, with its field; it was kept, and the user couldn't log out")
+    func impossibleChannel() async throws {
+        let configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let (channel, message) = (chat.channel(""), MessageID(rawValue: 1))
+        let calls: [() async throws -> Void] = [
+            { try await channel.hide() },
+            { try await channel.unhide() },
+            { try await channel.muteNotifications() },
+            { try await channel.unmuteNotifications() },
+            { try await channel.leave() },
+            { try await channel.delete(message) },
+            { try await channel.delete([message]) },
+            { try await channel.purge(message) },
+            { try await channel.undelete(message) },
+            { try await channel.resetHistory() },
+        ]
+        for call in calls {
+            let error = await #expect(throws: RoostError.self) { try await call() }
+            #expect(error?.code == .invalidArgument && error?.field == "channel")
+        }
+        let outbox = chat.outbox
+        try await outbox.loaded()
+        #expect(outbox.count == 0)
+        try await chat.logOut()
     }
 }
