@@ -149,7 +149,7 @@ final class FolderLock: Sendable {
             try await prepare()
             // What another process has made in its place is that one's.
             if [nil, file.number].contains(Self.number(at: file.path)) {
-                try FileManager.default.removeItem(at: URL(filePath: file.path).deletingLastPathComponent())
+                try Self.removeFolder(of: file.path)
             }
         } catch {
             Self.held.withLockedValue { $0[file]?.isGoing = false }
@@ -158,6 +158,15 @@ final class FolderLock: Sendable {
         Self.held.withLockedValue { held in
             if let own = held.removeValue(forKey: file) { close(own.descriptor) }
             isGivenBack.withLockedValue { $0 = true }
+        }
+    }
+
+    /// Removes the folder of a lock, which somebody else may have removed.
+    private static func removeFolder(of path: String) throws {
+        do {
+            try FileManager.default.removeItem(at: URL(filePath: path).deletingLastPathComponent())
+        } catch let error as CocoaError where error.code == .fileNoSuchFile {
+            return
         }
     }
 

@@ -143,6 +143,22 @@ struct LogOutTests {
         try await Chat.erase("ann", at: url, in: storage)
     }
 
+    @Test("A user whose folder the app has deleted itself logs out, and begins anew; each time it was an error")
+    func deletedByApp() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.connect()
+        await chat.driver.rest()
+        try FileManager.default.removeItem(at: directory)
+        try await chat.logOut()
+        try await chat.logOut()
+        let next = self.chat()
+        try await next.connect()
+        try await next.channel("general").sendConfirmed("hi")
+        try await next.logOut()
+        #expect(!isThere)
+    }
+
     @Test("A folder that was deleted and made again is locked anew, and the former lock has nothing to do with it")
     func madeAgain() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
