@@ -11,10 +11,16 @@ public import RoostAPI
 ///
 /// Each answer shows a single moment: that of the app's last connection. What the app stores later is in the next answer. Messages on their way
 /// to the server aren't included.
+///
+/// It is over once its file is deleted or replaced, as by ``Chat/logOut(discardingUnsent:)`` in the app or where the file was damaged: each function throws
+/// `unavailable` then. Make another one.
 public struct StoredChat: Sendable {
     /// The user that the chat belongs to.
     public let user: UserID
     private let queue: DatabaseQueue
+    private let path: String
+    /// The number of the file that is open, which nothing else has as long as it is.
+    private let number: UInt64
 
     /// Opens the files of a user.
     ///
@@ -29,10 +35,12 @@ public struct StoredChat: Sendable {
     public init(user: UserID, at url: URL, in storage: Chat.Storage = .standard) throws {
         self.user = user
         do {
-            guard let file = try SyncFiles.cache(of: user, at: url, in: storage), FileManager.default.fileExists(atPath: file.path)
+            guard let file = try SyncFiles.cache(of: user, at: url, in: storage), let number = FolderLock.number(at: file.path)
             else {
                 throw RoostError(.unavailable, "Nothing is stored of \(user) on this device.")
             }
+            path = file.path
+            self.number = number
             queue = try Store.openForReading(file)
         } catch let error as RoostError {
             throw error
@@ -101,12 +109,25 @@ public struct StoredChat: Sendable {
     }
 
     private func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try requireSameFile()
+        let value: Value
         do {
-            return try await queue.read(query)
+            value = try await queue.read(query)
         } catch is CancellationError {
             throw CancellationError()
         } catch {
             throw RoostError(.unavailable, "What is stored on this device can't be read: \(error)")
+        }
+        // It may have been deleted meanwhile, and what is open can be read as long as it is.
+        try requireSameFile()
+        return value
+    }
+
+    /// - Throws: `RoostError` with `unavailable` if the file that is open was deleted or replaced.
+    private func requireSameFile() throws {
+        guard FolderLock.number(at: path) == number else {
+            throw RoostError(
+                .unavailable, "What was stored of \(user) was deleted or replaced. A new StoredChat reads what there is now.")
         }
     }
 }

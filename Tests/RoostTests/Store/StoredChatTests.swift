@@ -103,6 +103,30 @@ struct StoredChatTests {
         #expect(tooMany?.field == "ids")
     }
 
+    @Test("What was deleted or replaced isn't read any more: after logging out, signing in again, and damage; it was, for ever")
+    func deleted() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let first = chat()
+        try await first.connect()
+        let stored = try StoredChat(user: "ann", at: url, in: .directory(directory))
+        #expect(try await stored.messages(in: "general").map(\.text) == ["welcome"])
+        try await first.logOut()
+        let gone = await #expect(throws: RoostError.self) { try await stored.messages(in: "general") }
+        #expect(gone?.code == .unavailable && gone?.message.contains("was deleted or replaced") == true)
+
+        let second = chat()
+        try await second.connect()
+        let still = await #expect(throws: RoostError.self) { try await stored.unread() }
+        #expect(still == gone)
+        let next = try StoredChat(user: "ann", at: url, in: .directory(directory))
+        #expect(try await next.messages(in: "general").map(\.text) == ["welcome"])
+        // It is set aside.
+        #expect(try await second.driver.files().store.recover(from: DatabaseError(resultCode: .SQLITE_CORRUPT)))
+        let replaced = await #expect(throws: RoostError.self) { try await next.channels() }
+        #expect(replaced == gone)
+        await second.disconnect()
+    }
+
     @Test("Nothing stored, nothing on disk, another version's cache: it says so, and leaves everything as it is")
     func unavailable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
