@@ -4,6 +4,9 @@ public import RoostAPI
 extension Chat {
     /// A channel as a live object. Each call makes a new one; keep it while it is shown. It shows what this device knows once
     /// ``LiveChannel/loaded()`` returns.
+    ///
+    /// - Parameter id: The channel's own id. What this device knows is stored by it, so a live object with `type:id` shows nothing (ST-03):
+    ///   ``getChannel(_:)`` and ``joinChannel(_:)`` take that too, and return a live object with the channel's own id.
     @MainActor public func channel(_ id: ChannelID) -> LiveChannel { LiveChannel(id, of: self) }
 
     /// The user's channels as a live collection, the one with the newest message first, hidden ones left out. All of them are rows
@@ -34,6 +37,7 @@ extension Chat {
     /// Joins a channel, and returns it as a loaded live object. Joining again changes nothing, so this can also be used to fetch it
     /// (AM-26).
     ///
+    /// - Parameter id: The channel's id, or `type:id` (ST-03). The live object has the channel's own.
     /// - Throws: `RoostError` with `not_found`, `invite_required` for a private channel, `banned`, `member_limit`, `channel_limit`,
     ///   `kind_forbids`, and as ``call(_:)`` does.
     @MainActor @discardableResult public func joinChannel(_ id: ChannelID) async throws -> LiveChannel {
