@@ -90,7 +90,8 @@ public final class ChannelList {
     /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
     public var updates: ListUpdates<ChannelItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
-    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
+    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29). The difference is empty
+    /// if only ``totalUnreadCount`` has changed, or the rows of another ``query`` are those of the one before.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<ChannelItem>) -> Void) -> ObservationToken {
         observers.add(startingWith: isShown ? items : nil, callback)
     }
@@ -136,8 +137,7 @@ public final class ChannelList {
     private func forget() {
         if source == nil {
             (hasMore, totalUnreadCount) = (false, 0)
-            show([], nil)
-            follower.answered()
+            show([], nil, isAnswer: true)
         }
         (source as? AskedChannels)?.forget()
         show()
@@ -147,22 +147,25 @@ public final class ChannelList {
         guard let source, let items = source.items else { return }
         if hasMore != source.hasMore { hasMore = source.hasMore }
         // The first rows don't wait for the places of all others, which make the total.
-        let isPartial = source.isPartial
-        if !isPartial, totalUnreadCount != source.unreadCount { totalUnreadCount = source.unreadCount }
+        let (isAnswer, total) = (!source.isPartial, totalUnreadCount)
+        if isAnswer, total != source.unreadCount { totalUnreadCount = source.unreadCount }
         // A difference is of use if the rows before it are those that are shown.
         let difference = source.number == shown + 1 ? source.difference : nil
         shown = source.number
         follower.shows(source.shownUsers)
         waitForEnd(source.nextEnd)
-        defer { if !isPartial { follower.answered() } }
-        show(items, difference)
+        show(items, difference, isAnswer: isAnswer, isTotalNew: totalUnreadCount != total)
     }
 
-    private func show(_ items: [ChannelItem], _ difference: ListUpdate<ChannelItem>?) {
-        guard !isShown || difference.map({ !$0.isEmpty }) ?? (items != self.items) else { return }
-        let before = self.items
-        isShown = true
-        self.items = items
+    private func show(
+        _ items: [ChannelItem], _ difference: ListUpdate<ChannelItem>?, isAnswer: Bool, isTotalNew: Bool = false
+    ) {
+        let (before, phaseBefore) = (self.items, phase)
+        let isChanged = !isShown || difference.map { !$0.isEmpty } ?? (items != before)
+        if isChanged { (isShown, self.items) = (true, items) }
+        if isAnswer { follower.answered() }
+        // The total comes after the rows, and another query may have the same ones.
+        guard isChanged || isTotalNew || phase != phaseBefore else { return }
         observers.notify(items, after: before, difference)
     }
 

@@ -122,8 +122,8 @@ public final class LiveChannel: Identifiable {
         let ownMembership = ChannelMembership(view, now: now)
         let areOthers = row?.sender != lastSender || row?.inviter != inviter
         follower.shows([row?.sender, row?.inviter].compactMap { $0 })
-        defer { follower.answered() }
-        guard !follower.hasAnswer || areOthers || view != self.view || ownMembership != currentUserMembership else { return }
+        let isChanged = areOthers || view != self.view || ownMembership != currentUserMembership
+        guard isChanged || !follower.hasAnswer else { return follower.answered() }
         channel = view?.channel
         membership = view?.membership
         invitation = view?.invitation
@@ -135,6 +135,7 @@ public final class LiveChannel: Identifiable {
         hasMention = view?.hasMention ?? false
         hiddenState = view?.hiddenState ?? .unhidden
         ownCapabilities = view?.ownCapabilities ?? []
+        follower.answered()
         observers.notify(view)
     }
 

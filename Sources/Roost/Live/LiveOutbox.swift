@@ -120,11 +120,11 @@ public final class LiveOutbox {
         let (items, count) = try await outbox.oldest(limit: limit)
         let entries = items.map { Entry($0, server: server) }
         let isForAnother = if let server { try await outbox.holdsOperations(notFor: server) } else { false }
-        defer { follower.answered() }
         guard
             !follower.hasAnswer || entries != self.entries || count != self.count || isForAnother != isForAnotherServer
-        else { return }
+        else { return follower.answered() }
         (self.entries, self.count, isForAnotherServer) = (entries, count, isForAnother)
+        follower.answered()
         observers.notify(entries)
     }
 }

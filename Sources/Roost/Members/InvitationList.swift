@@ -103,13 +103,11 @@ public final class InvitationList {
         let items = try await chat.driver.files().store.read { database in
             try database.waitingInvitations()
         }
-        if !follower.hasAnswer || items != self.items {
-            let before = self.items
-            self.items = items
-            observers.notify(items, after: before)
-        }
+        let (before, isChanged) = (self.items, !follower.hasAnswer || items != self.items)
+        if isChanged { self.items = items }
         follower.shows(items.lazy.map(\.inviter))
         follower.answered()
+        if isChanged { observers.notify(items, after: before) }
         Task { [weak self] in await self?.fetchChannels() }
     }
 

@@ -104,7 +104,8 @@ public final class MemberList {
     /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
     public var updates: ListUpdates<MemberItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
-    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
+    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29). The difference is empty
+    /// if the list is loaded with the rows that it began with.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MemberItem>) -> Void) -> ObservationToken {
         observers.add(startingWith: isShown ? items : nil, callback)
     }
@@ -244,27 +245,27 @@ public final class MemberList {
         else { return }
         roster.apply(members)
         guard (try? await introduce()) != nil, !isAnswered else { return }
-        show(roster.sorted)
+        show(roster.sorted, isAnswer: false)
     }
 
     private func show() {
         guard isAnswered else { return }
         if hasMore != (roster.nextCursor != nil) { hasMore = roster.nextCursor != nil }
-        defer { follower.answered() }
-        show(roster.sorted)
+        show(roster.sorted, isAnswer: true)
     }
 
-    private func show(_ members: [MemberItem]) {
+    private func show(_ members: [MemberItem], isAnswer: Bool) {
         let sorted = members.map { item in
             var item = item
             if let user = users[item.id], user.version > item.user.version { item.user = user }
             return item
         }
         follower.shows(sorted.lazy.map(\.user))
-        guard !isShown || sorted != items else { return }
-        let before = items
-        isShown = true
-        items = sorted
+        let (before, phaseBefore, isChanged) = (items, phase, !isShown || sorted != items)
+        if isChanged { (isShown, items) = (true, sorted) }
+        if isAnswer { follower.answered() }
+        // What was known before may have been all of it: that it is loaded is told then too.
+        guard isChanged || phase != phaseBefore else { return }
         observers.notify(sorted, after: before)
     }
 

@@ -47,12 +47,12 @@ public final class DraftList {
             for channel in change.channels { drafts[channel] = try database.draft(of: channel) }
             return drafts
         }
-        defer { follower.answered() }
         drafts = read
         let sorted = read.values.sorted { ($0.updatedAt, $1.channelId) > ($1.updatedAt, $0.channelId) }
-        guard !follower.hasAnswer || sorted != items else { return }
+        guard !follower.hasAnswer || sorted != items else { return follower.answered() }
         let before = items
         items = sorted
+        follower.answered()
         observers.notify(sorted, after: before)
     }
 }

@@ -49,9 +49,9 @@ public final class LiveDraft {
     private func reload() async throws {
         let channel = channel
         let draft = try await chat.driver.files().store.read { try $0.draft(of: channel) }
-        defer { follower.answered() }
-        guard !follower.hasAnswer || draft != self.draft else { return }
+        guard !follower.hasAnswer || draft != self.draft else { return follower.answered() }
         self.draft = draft
+        follower.answered()
         observers.notify(draft)
     }
 }

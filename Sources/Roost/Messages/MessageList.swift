@@ -108,7 +108,8 @@ public final class MessageList {
     /// The list after each change, with the difference from the one before; the first update inserts everything.
     public var updates: ListUpdates<MessageItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
-    /// Calls back with the list and its difference after each change, until the token is invalidated or released.
+    /// Calls back with the list and its difference after each change, until the token is invalidated or released. The difference is empty if the
+    /// list is loaded with the rows that were shown meanwhile.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MessageItem>) -> Void) -> ObservationToken {
         observers.add(startingWith: isShown ? items : nil, callback)
     }
@@ -322,18 +323,17 @@ public final class MessageList {
     private func show(_ items: [MessageItem]) {
         follower.shows(items.lazy.map(\.sender))
         follower.shows(items.lazy.filter { $0.mentionees != nil }.flatMap(\.mentionedUsers))
-        defer {
-            if opening == nil {
-                follower.answered()
-            } else if follower.hasAnswer {
-                if case .refused = phase {} else { follower.askedAnew() }
-            }
-        }
+        let (before, phaseBefore) = (self.items, phase)
         // Before there is an answer, nothing means nothing.
-        guard isShown ? items != self.items : opening == nil || !items.isEmpty else { return }
-        let before = self.items
-        isShown = true
-        self.items = items
+        let isChanged = isShown ? items != before : opening == nil || !items.isEmpty
+        if isChanged { (isShown, self.items) = (true, items) }
+        if opening == nil {
+            follower.answered()
+        } else if follower.hasAnswer {
+            if case .refused = phase {} else { follower.askedAnew() }
+        }
+        // The messages at its place may be those that were shown meanwhile: that it is loaded is told then too.
+        guard isChanged || phase == .loaded && phase != phaseBefore else { return }
         observers.notify(items, after: before)
     }
 

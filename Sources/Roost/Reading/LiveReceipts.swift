@@ -110,10 +110,10 @@ public final class LiveReceipts {
     }
 
     private func show(_ changed: [UserID: ReadPosition], isAnswer: Bool = true) {
-        defer { if isAnswer { follower.answered() } }
-        guard changed != positions || isAnswer && !follower.hasAnswer else { return }
-        positions = changed
-        if isAnswer || follower.hasAnswer { observers.notify(changed) }
+        let isNew = changed != positions || isAnswer && !follower.hasAnswer
+        if isNew { positions = changed }
+        if isAnswer { follower.answered() }
+        if isNew, follower.hasAnswer { observers.notify(changed) }
     }
 
     private func askSoon() {

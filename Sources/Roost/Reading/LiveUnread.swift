@@ -45,9 +45,9 @@ public final class LiveUnread {
                 return totals.total
             }
         }
-        defer { follower.answered() }
-        guard !follower.hasAnswer || total != self.total else { return }
+        guard !follower.hasAnswer || total != self.total else { return follower.answered() }
         self.total = total
+        follower.answered()
         observers.notify(total)
     }
 }

@@ -60,13 +60,13 @@ public final class LivePreferences {
 
     private func reload() async throws {
         let preferences = try await driver.files().store.read { try $0.preferences() }
-        defer { follower.answered() }
-        guard !follower.hasAnswer || preferences != self.preferences else { return }
+        guard !follower.hasAnswer || preferences != self.preferences else { return follower.answered() }
         autoAcceptInvitations = preferences.autoAcceptInvitations
         sharesTyping = preferences.sharesTyping
         sharesReading = preferences.sharesReading
         sharesDelivery = preferences.sharesDelivery
         sharesPresence = preferences.sharesPresence
+        follower.answered()
         observers.notify(preferences)
     }
 }

@@ -48,9 +48,9 @@ public final class LiveUser: Identifiable {
         let id = id
         let stored = try await chat.driver.files().store.read { try $0.summary(of: id) }
         follower.shows([stored])
-        defer { follower.answered() }
-        guard !follower.hasAnswer || stored != user else { return }
+        guard !follower.hasAnswer || stored != user else { return follower.answered() }
         user = stored
+        follower.answered()
         observers.notify(stored)
     }
 }

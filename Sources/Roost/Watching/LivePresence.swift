@@ -110,9 +110,9 @@ public final class LivePresence {
     }
 
     private func show(_ count: Int) {
-        defer { follower.answered() }
-        guard !follower.hasAnswer || count != onlineCount else { return }
+        guard !follower.hasAnswer || count != onlineCount else { return follower.answered() }
         onlineCount = count
+        follower.answered()
         observers.notify(count)
     }
 }

@@ -83,9 +83,9 @@ public final class LiveTyping {
         // Others may type by now: they have a turn of their own.
         guard ids == self.ids else { return }
         follower.shows(stored)
-        defer { follower.answered() }
-        guard !follower.hasAnswer || stored != users else { return }
+        guard !follower.hasAnswer || stored != users else { return follower.answered() }
         users = stored
+        follower.answered()
         observers.notify(stored)
     }
 }

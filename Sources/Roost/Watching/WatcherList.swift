@@ -193,16 +193,16 @@ public final class WatcherList {
 
     private func show() {
         guard isAnswered else { return }
-        defer { follower.answered() }
         let sorted = roster.sorted
         follower.shows(sorted)
         let latest = Array(roster.latest.reversed())
         if roster.hasMore { follower.shows(latest) }
         if lastActiveWatchers != latest { lastActiveWatchers = latest }
         if watcherCount != roster.count { watcherCount = roster.count }
-        guard !follower.hasAnswer || sorted != items else { return }
+        guard !follower.hasAnswer || sorted != items else { return follower.answered() }
         let before = items
         items = sorted
+        follower.answered()
         observers.notify(sorted, after: before)
     }
 }

@@ -50,6 +50,106 @@ struct LivePhaseTests {
         token.invalidate()
     }
 
+    /// What an observer of a live object sees when it is first called back, and what another one is told that is added inside that callback.
+    @MainActor private final class FirstCallback {
+        let name: String
+        private(set) var phase: LivePhase?
+        private(set) var value = ""
+        private(set) var toldInside: [String] = []
+        private var tokens: [ObservationToken] = []
+
+        init<Value: Sendable>(
+            _ name: String, _ phase: @escaping @MainActor () -> LivePhase,
+            _ observe: @escaping @MainActor (@escaping @MainActor (Value) -> Void) -> ObservationToken
+        ) {
+            self.name = name
+            let token = observe { [weak self] value in
+                guard let self, self.phase == nil else { return }
+                self.phase = phase()
+                self.value = "\(value)"
+                let inner = observe { [weak self] inside in self?.toldInside.append("\(inside)") }
+                self.tokens.append(inner)
+            }
+            tokens.append(token)
+        }
+    }
+
+    /// The names of those that weren't loaded when they called back first, or didn't tell an observer that was added then.
+    private func wrong(among callbacks: [FirstCallback]) async throws -> [String] {
+        try await until { callbacks.allSatisfy { $0.phase != nil } }
+        return callbacks.filter { $0.phase != .loaded || $0.toldInside != [$0.value] }.map(\.name)
+    }
+
+    @Test("AM-29 A live object is loaded when it calls back first, and whoever begins to observe it then is told at once, and once")
+    func firstCallbacks() async throws {
+        let chat = chat()
+        let channel = chat.channel("general")
+        let (list, drafts, invitations) = (chat.channels(), chat.drafts(), chat.invitations())
+        let (draft, typing, user) = (channel.draft(), channel.typing(), chat.user("bob"))
+        let (unread, outbox, preferences) = (chat.unread, chat.outbox, chat.preferences)
+        let stored: [FirstCallback] = [
+            FirstCallback("channel", { channel.phase }, channel.observe),
+            FirstCallback("channels", { list.phase }, list.observe),
+            FirstCallback("drafts", { drafts.phase }, drafts.observe),
+            FirstCallback("invitations", { invitations.phase }, invitations.observe),
+            FirstCallback("draft", { draft.phase }, draft.observe),
+            FirstCallback("typing", { typing.phase }, typing.observe),
+            FirstCallback("user", { user.phase }, user.observe),
+            FirstCallback("unread", { unread.phase }, unread.observe),
+            FirstCallback("outbox", { outbox.phase }, outbox.observe),
+            FirstCallback("preferences", { preferences.phase }, preferences.observe),
+        ]
+        #expect(try await wrong(among: stored) == [])
+        try await chat.connect()
+        let messages = channel.messages()
+        let shown = FirstCallback("messages", { messages.phase }, messages.observe)
+        #expect(try await wrong(among: [shown]) == [])
+        await chat.disconnect()
+    }
+
+    @Test("AM-29 R08 A live object that the server answers is loaded when it calls back first, and observed from then on")
+    func firstAnswers() async throws {
+        let chat = chat(ScriptedServer { LogOutListTests.answer(to: $0) })
+        try await chat.connect()
+        let channel = chat.channel("general")
+        let (members, watchers) = (channel.members(), channel.watchers())
+        let (receipts, presence) = (channel.receipts(), channel.presence())
+        let list = chat.channels(matching: ChannelQuery(membership: .all))
+        let answered: [FirstCallback] = [
+            FirstCallback("members", { members.phase }, members.observe),
+            FirstCallback("watchers", { watchers.phase }, watchers.observe),
+            FirstCallback("receipts", { receipts.phase }, receipts.observe),
+            FirstCallback("presence", { presence.phase }, presence.observe),
+            FirstCallback("channels", { list.phase }, list.observe),
+        ]
+        #expect(try await wrong(among: answered) == [])
+        await chat.disconnect()
+    }
+
+    @Test(
+        "AM-29 AM-44 SB-23 A list of channels calls back when its total is there after its rows, and when another query has the same rows"
+    )
+    func toldOnceLoaded() async throws {
+        let chat = chat()
+        try await chat.connect()
+        // Of a list that is paged, the first rows come before the total.
+        let list = chat.channels(matching: ChannelQuery())
+        var phases: [LivePhase] = []
+        var totals: [Int] = []
+        let token = list.observe { _ in
+            phases.append(list.phase)
+            totals.append(list.totalUnreadCount)
+        }
+        try await until { list.totalUnreadCount == 1 }
+        #expect(phases.last == .loaded && totals.last == 1)
+        let count = phases.count
+        list.query = ChannelQuery(hidden: .all)
+        try await list.loaded()
+        #expect(list.items.map(\.id) == ["general"] && phases.dropFirst(count).last == .loaded)
+        token.invalidate()
+        await chat.disconnect()
+    }
+
     @Test("Who waits for messages that only the server has is told when no connection can be made")
     func unreachable() async throws {
         let chat = chat(Unreachable())

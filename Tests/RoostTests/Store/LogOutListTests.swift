@@ -15,7 +15,8 @@ struct LogOutListTests {
     private nonisolated static let entry = MemberEntry(
         member: Member(userId: "bob", role: .member, state: .member, joinedAt: time, joinedSeq: 1, changeSeq: 1), isOnline: true)
 
-    private nonisolated static func answer(to call: ScriptedServer.Call) -> ScriptedServer.Answer {
+    /// Answers the questions of all lists that only the server can make.
+    nonisolated static func answer(to call: ScriptedServer.Call) -> ScriptedServer.Answer {
         switch call.operation {
         case "channel.query": .result(Page(items: [view], nextCursor: "more"))
         case "member.list", "member.search": .result(Page(items: [entry], nextCursor: "more"))
