@@ -131,15 +131,19 @@ public final class MessageList {
 
     /// Adds a page of newer messages, from this device where they are cached, else from the server. Does nothing when there are none.
     ///
-    /// An app calls it whenever the last row becomes visible: once there are no newer ones, the list follows the newest messages again.
+    /// An app calls it whenever the last row becomes visible: once there are no newer ones, the list follows the newest messages again. A list that
+    /// shows the newest ones because it can't go to its anchor yet still goes there.
     ///
     /// - Throws: As ``loadOlder()``.
     public func loadNewer() async throws {
         shown.beginMove()
         defer { shown.endMove() }
-        if hasNewer, !window.hasNewerCached {
-            try await driver.load(.newer(than: window.place), in: channelId, limit: pageSize)
+        guard hasNewer else {
+            // There is nothing to move to, so the anchor isn't abandoned.
+            await follower.work(isQuestion: false) { try await self.read(.newer) }
+            return
         }
+        if !window.hasNewerCached { try await driver.load(.newer(than: window.place), in: channelId, limit: pageSize) }
         await go(.newer)
     }
 

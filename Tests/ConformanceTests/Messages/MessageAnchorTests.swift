@@ -116,14 +116,21 @@ struct MessageAnchorTests {
         let general = bob.channel("general")
         let list = general.messages(around: .firstUnread, pageSize: 20)
         let moved = general.messages(around: .firstUnread, pageSize: 10)
-        for list in [list, moved] {
+        let atEnd = general.messages(around: .firstUnread, pageSize: 20)
+        for list in [list, moved, atEnd] {
             try await list.loaded()
             #expect(list.firstUnread == nil && list.items.last?.text == "60")
         }
         try await moved.loadOlder()
+        // The last row is visible: an app asks for newer ones, and there are none.
+        try await atEnd.loadNewer()
         try await bob.connect()
-        try await wait("the first unread message") { list.firstUnread?.clientId == "61" && list.items.contains { $0.text == "61" } }
-        #expect(list.items.map(\.text) == texts(51...70) && list.hasNewer)
+        for list in [list, atEnd] {
+            try await wait("the first unread message") {
+                list.firstUnread?.clientId == "61" && list.items.contains { $0.text == "61" }
+            }
+            #expect(list.items.map(\.text) == texts(51...70) && list.hasNewer)
+        }
         try await wait("the newest message") { moved.items.last?.text == "100" }
         #expect(moved.firstUnread?.clientId == "61")
         await bob.disconnect()
@@ -268,6 +275,9 @@ struct MessageAnchorTests {
         let unknown = general.messages(around: .message(messages[99].messageId), pageSize: 10)
         try await wait("what is here") { unknown.items.map(\.text) == texts(191...200) }
         #expect(unknown.phase == .loading)
+        // The last row is visible: an app asks for newer ones, and there are none.
+        try await unknown.loadNewer()
+        #expect(unknown.phase == .loading && unknown.items.map(\.text) == texts(191...200))
         await #expect(throws: RoostError.self) { try await general.message(messages[99].messageId) }
         let unread = general.messages(around: .firstUnread, pageSize: 10)
         try await wait("what is here") { unread.items.map(\.text) == texts(191...200) }
