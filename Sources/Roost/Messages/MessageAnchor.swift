@@ -117,7 +117,8 @@ struct UnreadMark: Sendable {
     private(set) var readSeq: Seq?
     /// The first unread message, as far as it is cached that it is the first.
     private(set) var first: MessageItem.ID?
-    private var isSet = false
+    /// Whether it is known up to where the user had read. Until then, a message that comes may be one that they hadn't.
+    private(set) var isSet = false
 
     /// Reads where the user had read to, once the channel is followed; then, the first message after it.
     ///

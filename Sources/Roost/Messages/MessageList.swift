@@ -198,7 +198,8 @@ public final class MessageList {
     // MARK: Reading
 
     private func connected() async {
-        if opening != nil { await follower.work(isQuestion: false) { try await self.read(.stay) } }
+        // Once this device has caught up, nothing that comes is what the user hadn't read when the list was made.
+        if opening != nil || !mark.isSet { await follower.work(isQuestion: false) { try await self.read(.stay) } }
         await endRefusal()
         await fetch()
     }

@@ -138,6 +138,38 @@ struct MessageAnchorTests {
     }
 
     @Test(
+        "AM-43 a list that is made before there is a connection, with everything read, has no first unread message when one arrives later"
+    )
+    func nothingUnreadFound() async throws {
+        let server = try await TestServer()
+        let (ann, _) = try await room(at: server, 60)
+        let folder = TemporaryDirectory.make()
+        var bob = chat("bob", at: server, in: folder)
+        try await bob.connect()
+        _ = try await bob.call(MarkRead(channel: "general"))
+        let read = bob.channel("general")
+        try await read.loaded()
+        try await wait("everything read") { read.unreadCount == 0 }
+        await bob.disconnect()
+        bob = chat("bob", at: server, in: folder)
+        let general = bob.channel("general")
+        let lists = [general.messages(around: .firstUnread, pageSize: 20), general.messages(pageSize: 20)]
+        for list in lists { try await list.loaded() }
+        try await bob.connect()
+        // Each list reads once more when there is a connection. This one, and the question, come after that.
+        let later = general.messages(pageSize: 20)
+        try await later.loaded()
+        #expect(try await bob.call(GetUnread(channel: "general")).unreadCount == 0)
+        try await send("61", ann)
+        for list in lists + [later] {
+            try await wait("the message") { list.items.last?.text == "61" }
+            #expect(list.firstUnread == nil)
+        }
+        await bob.disconnect()
+        try await server.stop()
+    }
+
+    @Test(
         "AM-30 I6 a list around a message stays there while others arrive, tells of them, and shows what becomes of its own, live and after an absence"
     )
     func message() async throws {
