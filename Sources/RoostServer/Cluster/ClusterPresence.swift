@@ -14,7 +14,7 @@ final class ClusterPresence: Presence, Sendable {
     static let timeoutStandard: Duration = .seconds(3)
     /// How often a node asks again as long as it has watchers, and how long an answering node continues without being asked.
     private static let askAgainMilliseconds: Int64 = 5000
-    fileprivate static let interestMilliseconds: Int64 = 15_000
+    static let interestMilliseconds: Int64 = 15_000
     /// How long a watcher's answer waits for the other nodes.
     static let gatherTimeoutStandard: Duration = .milliseconds(250)
     /// Changes within this time are sent together.
@@ -61,27 +61,6 @@ final class ClusterPresence: Presence, Sendable {
             0...Int(Int32.max) ~= onlineBeyond && 0...Int(Int32.max) ~= watchersBeyond && online.count <= ClusterPresence.namesMax
                 && watchers.count <= ClusterPresence.namesMax
         }
-    }
-
-    fileprivate struct State {
-        var nodes: [NodeID: Int64] = [:]
-        /// The nodes that asked about a channel, and until when they get its changes.
-        var interested: [ChannelID: [NodeID: Int64]] = [:]
-        /// The presence of a channel as other nodes reported it.
-        var remote: [ChannelID: [NodeID: Present]] = [:]
-        /// The channels that this node asked about, and when it last did.
-        var asked: [ChannelID: Int64] = [:]
-        var gathers: [ChannelID: Gather] = [:]
-        var changed: Set<ChannelID> = []
-        var lastHeartbeat: Int64 = 0
-        var lastTold: Int64 = 0
-    }
-
-    /// Callers that wait for the other nodes' answers.
-    fileprivate struct Gather {
-        var missing: Set<NodeID>
-        let deadline: Int64
-        var waiting: [@Sendable () -> Void]
     }
 
     private let node: NodeID
@@ -326,18 +305,6 @@ final class ClusterPresence: Presence, Sendable {
         if changed.hasUnnamed { listener.tell(nil, channel) }
     }
 
-    /// Whose presence has begun or ended, over all other nodes.
-    fileprivate struct Changed {
-        var watchers: Set<UserID> = []
-        var online: Set<UserID> = []
-        /// Whether more came or went online than a node names.
-        var hasUnnamed = false
-        /// The same of watchers.
-        var hasUnnamedWatchers = false
-
-        var isEmpty: Bool { watchers.isEmpty && online.isEmpty && !hasUnnamed && !hasUnnamedWatchers }
-    }
-
     /// Reports that a user began to watch a channel on another node, or doesn't any more; nil for some who aren't known by name. Set once.
     func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         watchListener.withLock { $0 = WatchListener(tell: tell) }
@@ -417,77 +384,5 @@ final class ClusterPresence: Presence, Sendable {
             state.interested[channel] = current.isEmpty ? nil : current
         }
         return messages
-    }
-}
-
-extension ClusterPresence.State {
-    /// Whether the other nodes were asked about a channel, and still tell its changes.
-    fileprivate func isKnown(_ channel: ChannelID, at now: Int64) -> Bool {
-        asked[channel].map { now - $0 < ClusterPresence.interestMilliseconds } ?? false
-    }
-
-    /// Takes what a node says of a channel now.
-    ///
-    /// - Returns: Who has come and gone by that, over all other nodes. With a node's first answer all of its users have come: whoever watches
-    ///   already knows nothing of them, as after a time in which the node couldn't be heard.
-    fileprivate mutating func replace(
-        _ present: ClusterPresence.Present, in channel: ChannelID
-    ) -> ClusterPresence.Changed {
-        let before =
-            remote[channel, default: [:]].updateValue(present, forKey: present.node)
-            ?? ClusterPresence.Present(node: present.node, online: [], onlineBeyond: 0, watchers: [], watchersBeyond: 0)
-        let others = (remote[channel] ?? [:]).filter { $0.key != present.node }.values
-        func changed(_ names: KeyPath<ClusterPresence.Present, [UserID]>) -> Set<UserID> {
-            guard before[keyPath: names] != present[keyPath: names] else { return [] }
-            let elsewhere = others.reduce(into: Set()) { $0.formUnion($1[keyPath: names]) }
-            return Set(before[keyPath: names]).symmetricDifference(present[keyPath: names]).subtracting(elsewhere)
-        }
-        // Which of very many a node names says nothing of who came and went.
-        func isNamed(_ beyond: KeyPath<ClusterPresence.Present, Int>) -> Bool {
-            before[keyPath: beyond] == 0 && present[keyPath: beyond] == 0
-        }
-        let (hasNames, hasNamesOfWatchers) = (isNamed(\.onlineBeyond), isNamed(\.watchersBeyond))
-        let hasUnnamed = before.onlineBeyond + before.online.count != present.onlineBeyond + present.online.count
-        let hasUnnamedWatchers =
-            before.watchersBeyond + before.watchers.count != present.watchersBeyond + present.watchers.count
-        return ClusterPresence.Changed(
-            watchers: hasNamesOfWatchers ? changed(\.watchers) : [], online: hasNames ? changed(\.online) : [],
-            hasUnnamed: !hasNames && hasUnnamed, hasUnnamedWatchers: !hasNamesOfWatchers && hasUnnamedWatchers)
-    }
-
-    /// Returns who isn't present in a channel on any other node any more once some of these are gone.
-    fileprivate func lost(with nodes: Set<NodeID>) -> [ChannelID: ClusterPresence.Changed] {
-        remote.mapValues { present in
-            func gone(_ names: KeyPath<ClusterPresence.Present, [UserID]>) -> Set<UserID> {
-                var (gone, left): (Set<UserID>, Set<UserID>) = ([], [])
-                for (node, present) in present {
-                    if nodes.contains(node) {
-                        gone.formUnion(present[keyPath: names])
-                    } else {
-                        left.formUnion(present[keyPath: names])
-                    }
-                }
-                return gone.subtracting(left)
-            }
-            let lost = present.filter { nodes.contains($0.key) }.values
-            return ClusterPresence.Changed(
-                watchers: gone(\.watchers), online: gone(\.online), hasUnnamed: lost.contains { $0.onlineBeyond > 0 },
-                hasUnnamedWatchers: lost.contains { $0.watchersBeyond > 0 })
-        }.filter { !$0.value.isEmpty }
-    }
-
-    /// Removes a node. Returns the callers that no longer have to wait.
-    fileprivate mutating func forget(_ other: NodeID) -> [@Sendable () -> Void] {
-        nodes[other] = nil
-        for channel in remote.keys { remote[channel]?[other] = nil }
-        for channel in interested.keys { interested[channel]?[other] = nil }
-        return gathers.keys.flatMap { heard(of: $0, from: other) }
-    }
-
-    fileprivate mutating func heard(of channel: ChannelID, from other: NodeID) -> [@Sendable () -> Void] {
-        gathers[channel]?.missing.remove(other)
-        guard let gather = gathers[channel], gather.missing.isEmpty else { return [] }
-        gathers[channel] = nil
-        return gather.waiting
     }
 }
