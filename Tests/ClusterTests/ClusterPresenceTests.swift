@@ -154,6 +154,16 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "late") == 1)
     }
 
+    @Test("I13 I18 however many channels are watched here, the other nodes are asked about one that isn't")
+    func manyWatchedChannels() {
+        let pair = Pair()
+        pair.pass(100)
+        for number in 0..<ClusterPresence.askedMax { pair.boards[0].startedWatching("ann", ChannelID("w\(number)")) }
+        pair.boards[1].cameOnline("bob", in: ["late"])
+        #expect(pair.ask("late", on: 0))
+        #expect(pair[0].onlineMemberCount(of: "late") == 1)
+    }
+
     /// Asks which of some users are connected elsewhere; nil as long as there is no answer.
     private func elsewhere(_ users: [UserID], _ pair: Pair, passing milliseconds: Int64 = 0) -> Set<UserID>? {
         let answer = Mutex<Set<UserID>?>(nil)

@@ -10,6 +10,8 @@ extension ClusterPresence {
         var remote: [ChannelID: [NodeID: Present]] = [:]
         /// The channels that this node asked about, and when it last did.
         var asked: [ChannelID: Int64] = [:]
+        /// Those of them that were asked about while nobody watched them here, and that nobody has begun to watch since. ``askedMax`` bounds these alone.
+        var askedUnwatched: Set<ChannelID> = []
         var gathers: [ChannelID: Gather] = [:]
         var changed: Set<ChannelID> = []
         var lastHeartbeat: Int64 = 0

@@ -145,8 +145,12 @@ final class ClusterPresence: Presence, Sendable {
         let (mustAsk, isReady): (Bool, Bool) = state.withLock { state in
             let answered = state.isKnown(channel, at: now) ? Set((state.remote[channel] ?? [:]).keys) : []
             var missing = Set(state.nodes.keys).subtracting(answered)
-            if state.asked[channel] == nil, state.asked.count >= Self.askedMax { missing = [] }
-            if !missing.isEmpty { state.asked[channel] = now }
+            let isWatched = board.isWatched(channel)
+            if !isWatched, state.asked[channel] == nil, state.askedUnwatched.count >= Self.askedMax { missing = [] }
+            if !missing.isEmpty {
+                state.asked[channel] = now
+                if !isWatched { state.askedUnwatched.insert(channel) }
+            }
             if state.gathers[channel] != nil {
                 state.gathers[channel]?.waiting.append(run)
                 return (false, false)
@@ -163,6 +167,7 @@ final class ClusterPresence: Presence, Sendable {
     /// signal. A node that comes later is asked then.
     func watched(_ channel: ChannelID, at now: Int64) {
         let mustAsk = state.withLock { state in
+            state.askedUnwatched.remove(channel)
             guard !state.isKnown(channel, at: now) else { return false }
             state.asked[channel] = now
             return !state.nodes.isEmpty
@@ -376,6 +381,7 @@ final class ClusterPresence: Presence, Sendable {
             } else {
                 guard now - askedAt >= Self.interestMilliseconds else { continue }
                 state.asked[channel] = nil
+                state.askedUnwatched.remove(channel)
                 state.remote[channel] = nil
             }
         }
