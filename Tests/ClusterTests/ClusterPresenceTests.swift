@@ -134,6 +134,21 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "c") == 1)
     }
 
+    @Test("I13 a node whose bus alone was gone for less than the timeout asks the others what they told meanwhile once it is back")
+    func backAlone() {
+        let pair = Pair()
+        pair.pass(100)
+        _ = pair.ask("c", on: 0)
+        // The other one hears it all the time, and isn't heard.
+        pair.silence(1)
+        pair.boards[1].cameOnline("bob", in: ["c"])
+        #expect(!pair.pass(1000))
+        #expect(pair[0].onlineMemberCount(of: "c") == 0)
+        pair.unsilence(1)
+        pair[0].returned()
+        #expect(pair[0].onlineMemberCount(of: "c") == 1)
+    }
+
     @Test("I18 whoever names more and more channels makes no node ask about, or remember, more than a bounded number of them")
     func manyChannels() {
         let pair = Pair()

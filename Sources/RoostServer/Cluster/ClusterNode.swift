@@ -193,7 +193,7 @@ final class ClusterNode: Delivery {
             logger.error("The bus can't be reached. Events of other nodes are read from the database until it is back.")
         case .reconnected:
             logger.notice("The bus is connected.")
-            clusterPresence.sayHello()
+            clusterPresence.returned()
             inbox.put(.recheckAll)
         }
     }

@@ -230,6 +230,15 @@ final class ClusterPresence: Presence, Sendable {
     }
 
     func sayHello() { send(.nodes, .heartbeat(node, isNew: true)) }
+
+    /// The bus is back. What the others told meanwhile hasn't come here, so they are asked again; they ask in turn once they are greeted. Nodes that were
+    /// given up meanwhile are asked when they are heard.
+    func returned() {
+        sayHello()
+        let channels: [ChannelID] = state.withLock { $0.nodes.isEmpty ? [] : Array($0.asked.keys) }
+        for channel in channels { send(.nodes, .ask(channel, from: node)) }
+    }
+
     func sayGoodbye() { send(.nodes, .goodbye(node)) }
     func sayRulesChanged() { send(.nodes, .rulesChanged) }
 
