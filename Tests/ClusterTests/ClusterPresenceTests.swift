@@ -260,6 +260,11 @@ struct ClusterPresenceTests {
         other.pass(100)
         other[1].sayGoodbye()
         #expect(other[0].nodeCount == 0)
+        // Its threads haven't ended yet. Others who come, or are back, aren't told that it is there either.
+        other.pass(1200, ticking: [1])
+        other[0].sayHello()
+        other[1].returned()
+        #expect(other[0].nodeCount == 0)
     }
 
     /// Who one of two nodes says has come or gone on the other, as watcher or online.

@@ -72,6 +72,8 @@ final class ClusterPresence: Presence, Sendable {
     private let watchListener = Mutex<WatchListener?>(nil)
     private let onlineListener = Mutex<OnlineListener?>(nil)
     private let questions = Mutex(NodeQuestions())
+    /// Held while a heartbeat is sent, so that none comes behind the goodbye.
+    private let hasSaidGoodbye = Mutex(false)
 
     init(
         node: NodeID, board: PresenceBoard, timeout: Duration = timeoutStandard, gatherTimeout: Duration = gatherTimeoutStandard,
@@ -229,7 +231,7 @@ final class ClusterPresence: Presence, Sendable {
         state.withLock { state in if state.interested[channel] != nil { state.changed.insert(channel) } }
     }
 
-    func sayHello() { send(.nodes, .heartbeat(node, isNew: true)) }
+    func sayHello() { sendHeartbeat(to: .nodes, isNew: true) }
 
     /// The bus is back. What the others told meanwhile hasn't come here, so they are asked again; they ask in turn once they are greeted. Nodes that were
     /// given up meanwhile are asked when they are heard.
@@ -239,8 +241,17 @@ final class ClusterPresence: Presence, Sendable {
         for channel in channels { send(.nodes, .ask(channel, from: node)) }
     }
 
-    func sayGoodbye() { send(.nodes, .goodbye(node)) }
+    /// Tells the others that this node goes. No heartbeat follows: with it the node would be there again for them, until it is silent for the timeout.
+    func sayGoodbye() {
+        hasSaidGoodbye.withLock { $0 = true }
+        send(.nodes, .goodbye(node))
+    }
+
     func sayRulesChanged() { send(.nodes, .rulesChanged) }
+
+    private func sendHeartbeat(to topic: BusTopic, isNew: Bool) {
+        hasSaidGoodbye.withLock { if !$0 { send(topic, .heartbeat(node, isNew: isNew)) } }
+    }
 
     private func present(in channel: ChannelID) -> Present {
         let online = board.onlineMembers(of: channel)
@@ -261,7 +272,7 @@ final class ClusterPresence: Presence, Sendable {
                 let isUnknown = state.nodes.updateValue(now, forKey: other) == nil
                 return (isUnknown || isNew, isUnknown || isNew ? Array(state.asked.keys) : [])
             }
-            if isNew { send(.node(other), .heartbeat(node, isNew: false)) }
+            if isNew { sendHeartbeat(to: .node(other), isNew: false) }
             // A new or returning node is asked at once about the channels that the others were asked about already: what it told while the bus was gone
             // hasn't reached this one.
             for channel in channels { send(.node(other), .ask(channel, from: node)) }
@@ -348,6 +359,7 @@ final class ClusterPresence: Presence, Sendable {
         var toTell: [(ChannelID, [NodeID])] = []
         var stopped: [ChannelID: Changed] = [:]
         for answer in questions.withLock({ $0.takeOverdue(at: now) }) { ready.append { answer.run(answer.users) } }
+        var isHeartbeatDue = false
         let hasLost = state.withLock { state in
             let lost = state.nodes.filter { now - $0.value > timeoutMilliseconds }.keys
             if !lost.isEmpty { stopped = state.lost(with: Set(lost)) }
@@ -358,7 +370,7 @@ final class ClusterPresence: Presence, Sendable {
             }
             if now - state.lastHeartbeat >= Self.heartbeatMilliseconds {
                 state.lastHeartbeat = now
-                messages.append((.nodes, .heartbeat(node, isNew: false)))
+                isHeartbeatDue = true
                 messages += renewals(&state, at: now)
             }
             if now - state.lastTold >= Self.tellMilliseconds, !state.changed.isEmpty {
@@ -374,6 +386,7 @@ final class ClusterPresence: Presence, Sendable {
             let present = present(in: channel)
             messages += nodes.map { (.node($0), .present(channel, present)) }
         }
+        if isHeartbeatDue { sendHeartbeat(to: .nodes, isNew: false) }
         for (topic, message) in messages { send(topic, message) }
         for run in ready { run() }
         for (channel, changed) in stopped { tell(changed, in: channel) }
