@@ -105,6 +105,11 @@ struct AttachingTests {
                     .init(items: [], seq: seq, hasMore: false, head: seq)))
         }
 
+        /// The streams of a user whose connection waits for them to be read again.
+        mutating func readStreams(_ streams: UserStreams) -> (steps: [Relay.Step], requests: [Relay.Request]) {
+            hand(.streamsRead(relay.connects.keys.first ?? 0, streams))
+        }
+
         func item(_ after: Seq, _ seq: Seq, left: [StreamItem.Leaving] = [], isDestroyed: Bool = false) -> StreamItem {
             StreamItem(stream: stream, after: after, seq: seq, left: left, isDestroyed: isDestroyed, json: [])
         }
@@ -279,6 +284,24 @@ struct AttachingTests {
         let last = node.fetchNothing(after: 12)
         #expect(fetches(last.requests) == [])
         #expect(last.steps.contains { if case .attachWatcher(connection, node.channel) = $0 { true } else { false } })
+    }
+
+    @Test("I6 I18 a connection of a user whose stream is ahead of the database is welcomed after three reads in vain")
+    func userAheadOfTheDatabase() {
+        var node = Node(at: 10)
+        node.connect(2, "ann", UserStreams(user: 5))
+        // Ann has come to 9 here. Then the database went back to 7, where her second connection reads her streams.
+        node.hand(.received([5, 6, 7, 8].map { StreamItem(stream: .user("ann"), after: $0, seq: $0 + 1, json: []) }))
+        let begun = node.connect(3, "ann", UserStreams(user: 7))
+        #expect(!begun.contains { isAnswer($0, to: 3) })
+        for _ in 0..<2 {
+            let read = node.readStreams(UserStreams(user: 7))
+            #expect(read.requests.contains { if case .readStreams("ann", _) = $0 { true } else { false } })
+        }
+        let last = node.readStreams(UserStreams(user: 7))
+        let isReadAgain = last.requests.contains { if case .readStreams = $0 { true } else { false } }
+        #expect(!isReadAgain)
+        #expect(last.steps.contains { isAnswer($0, to: 3) })
     }
 
     @Test("I6 a connection that waits behind its user's joining goes on after what that has brought it, once the user has left")

@@ -12,6 +12,8 @@ extension Relay {
         let answer: Committed.Answer
         /// The channels that don't reach it yet.
         var pending = 0
+        /// How often in a row a read brought no newer position of the user's stream.
+        var emptyReads = 0
     }
 
     mutating func connect(_ connect: Connect) {
@@ -30,8 +32,8 @@ extension Relay {
             feeds[stream]?.parkedConnects.append(token)
             // Another node's commit may never be announced.
             if feed.position < connect.streams.user { noteGap(stream, head: connect.streams.user) }
-        } else if feed.position > connect.streams.user {
-            // The user joined or left something meanwhile.
+        } else if feed.position > connect.streams.user, connect.emptyReads < settings.emptyFetchesMax {
+            // The user joined or left something meanwhile. A database that went back doesn't have it, and may never: then what was read has to do.
             request(.readStreams(connect.user, token))
         } else {
             begin(token, connect)
@@ -39,10 +41,12 @@ extension Relay {
     }
 
     mutating func receive(_ streams: UserStreams?, for token: ConnectToken) {
-        guard let connect = connects[token] else { return }
+        guard var connect = connects[token] else { return }
         guard var streams else { return request(.readStreams(connect.user, token)) }
         streams.appRole = connect.streams.appRole
-        connects[token]?.streams = streams
+        connect.emptyReads = streams.user > connect.streams.user ? 0 : connect.emptyReads + 1
+        connect.streams = streams
+        connects[token] = connect
         proceed(token)
     }
 
