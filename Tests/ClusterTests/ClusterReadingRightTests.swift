@@ -1,4 +1,5 @@
 #if Cluster
+import Foundation
 import RoostAPI
 import RoostTestSupport
 import Testing
@@ -65,11 +66,70 @@ extension RealClusterTests {
                 try await eventually("two watchers") {
                     try await ann.call(ListWatchers(channel: Self.room)).watchers.count == 2
                 }
-                let seq = try await ann.call(GetChannel(channel: Self.room)).channel.counters.seq
+                let seq = try await Self.seq(by: ann)
                 try await Self.end(.type, by: root)
-                try await eventually("one watcher") { try await ann.call(ListWatchers(channel: Self.room)).watchers.count == 1 }
-                #expect(try await ann.call(GetChannel(channel: Self.room)).channel.counters.seq == seq)
+                try await Self.waitForOneWatcher(by: ann)
+                #expect(try await Self.seq(by: ann) == seq)
             }
+        }
+
+        @Test("ST-05 R17 a definition in the file of a node that starts ends watches on the nodes that run already")
+        func definitionAtStart() async throws {
+            let directory = TemporaryDirectory.make()
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            let file = directory.appending(path: "types.json")
+            try Data(#"{"types":[{"type":"show","basedOn":"livestream","policy":{"read":"owners"}}]}"#.utf8).write(to: file)
+            try await TestCluster.run(1) { cluster in
+                let root = try await cluster.socket("root", role: .admin, at: 0)
+                try await root.call(PutChannelType(type: "show", basedOn: .livestream))
+                let ann = try await Self.watchWithEve(at: 0, of: cluster)
+                let seq = try await Self.seq(by: ann)
+                let second = try await TestServer(directory: cluster.directory) {
+                    $0.database = cluster.database
+                    $0.bus = cluster.nats.url
+                    $0.channelTypes = file
+                }
+                let hasEnded: Void? = try? await Self.waitForOneWatcher(by: ann)
+                #expect(hasEnded != nil)
+                #expect(try await Self.seq(by: ann) == seq)
+                try await second.stop()
+            }
+            try? FileManager.default.removeItem(at: directory)
+        }
+
+        @Test("ST-05 R17 a definition that a node doesn't hear of, since the bus is away, ends watches there once it is back")
+        func definitionWithoutBus() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.waitUntilAcquainted()
+                let root = try await cluster.socket("root", role: .admin, at: 0)
+                try await root.call(PutChannelType(type: "show", basedOn: .livestream))
+                let ann = try await Self.watchWithEve(at: 1, of: cluster)
+                await cluster.nats.killNow()
+                for server in cluster.servers {
+                    try await eventually("the bus is away") { try await server.metric("roost_cluster_bus_connected") == 0 }
+                }
+                try await Self.end(.type, by: root)
+                try await cluster.nats.startAgain()
+                try await Self.waitForOneWatcher(by: ann)
+            }
+        }
+
+        /// Has `ann` watch a channel of her own at a node, and `eve` too. Returns ann's socket.
+        private static func watchWithEve(at place: Int, of cluster: TestCluster) async throws -> RawSocket {
+            let ann = try await cluster.socket("ann", at: place)
+            try await ann.call(CreateChannel(channel: room, type: "show"))
+            let eve = try await cluster.socket("eve", at: place)
+            for socket in [eve, ann] { try await socket.call(WatchChannel(channel: room)) }
+            try await eventually("two watchers") { try await ann.call(ListWatchers(channel: room)).watchers.count == 2 }
+            return ann
+        }
+
+        private static func waitForOneWatcher(by ann: RawSocket) async throws {
+            try await eventually("one watcher") { try await ann.call(ListWatchers(channel: room)).watchers.count == 1 }
+        }
+
+        private static func seq(by ann: RawSocket) async throws -> Seq {
+            try await ann.call(GetChannel(channel: room)).channel.counters.seq
         }
 
         private static func end(_ way: Way, by root: RawSocket) async throws {

@@ -195,6 +195,8 @@ final class ClusterNode: Delivery {
             logger.notice("The bus is connected.")
             clusterPresence.returned()
             inbox.put(.recheckAll)
+            // No stream tells of rules that changed meanwhile.
+            told.withLock { $0 }?.take([.rulesChanged])
         }
     }
 

@@ -37,7 +37,7 @@ public struct Definitions: Sendable {
         let definitions = try Definitions(file: file)
         let directory = FileManager.default.temporaryDirectory.appending(path: "roost-examination-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
-        try definitions.put(into: SQLiteDatabase(directory: directory), options: AppOptions(), patience: .zero)
+        _ = try definitions.put(into: SQLiteDatabase(directory: directory), options: AppOptions(), patience: .zero)
     }
 
     private static func entries(of file: URL) throws -> [Entry] {
@@ -73,8 +73,9 @@ public struct Definitions: Sendable {
     ///
     /// - Parameter patience: How long the other nodes' transactions may be in the way before the start is given up. An attempt waits for a
     ///   second, as a change of the rules by an operation does.
-    func put(into database: any Database, options: AppOptions, patience: Duration) throws {
-        guard !entries.isEmpty else { return }
+    /// - Returns: Whether a rule changed, of which the other nodes are to be told.
+    func put(into database: any Database, options: AppOptions, patience: Duration) throws -> Bool {
+        guard !entries.isEmpty else { return false }
         let started = ContinuousClock.now
         while true {
             do {
@@ -92,8 +93,9 @@ public struct Definitions: Sendable {
         }
     }
 
-    private func put(into database: any Database, options: AppOptions) throws {
+    private func put(into database: any Database, options: AppOptions) throws -> Bool {
         try database.write(lane: 0) { transaction in
+            var hasChanged = false
             // Other nodes may be at work: nothing commits by the former rules after this.
             for statement in transaction.dialect.accessLock?.exclusive ?? [] { try transaction.perform(statement) }
             for entry in entries {
@@ -105,7 +107,9 @@ public struct Definitions: Sendable {
                 } catch let refusal as RoostError {
                     throw Unusable(path: file.path, place: entry.place, refusal: refusal)
                 }
+                for case .rulesChanged in context.notices { hasChanged = true }
             }
+            return hasChanged
         }
     }
 

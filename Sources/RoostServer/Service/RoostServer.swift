@@ -167,7 +167,7 @@ public struct RoostServer: Service {
         }
 
         try StartChecks(configuration, database, logger).run(tokenKeys: keys)
-        try definitions?.put(into: database, options: configuration.options, patience: configuration.lockTimeout)
+        let hasNewRules = try definitions?.put(into: database, options: configuration.options, patience: configuration.lockTimeout)
 
         let counters = ServerMetrics()
         connections = try Connections(configuration, metrics: counters, logger: logger)
@@ -176,8 +176,8 @@ public struct RoostServer: Service {
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
         hub = try await Hub(group: group)
         cluster = try storage.joinCluster(hub: hub, readiness: readiness)
-        let security = SecurityLog(logger: logger)
-        let alarm = EffectAlarm()
+        if hasNewRules == true { cluster?.publish([.rulesChanged]) }
+        let (security, alarm) = (SecurityLog(logger: logger), EffectAlarm())
         engine = try Engine(
             database: database, hub: hub, delivery: cluster, options: configuration.options,
             configuration: .init(configuration), metrics: counters, security: security, memory: connections.memory, alarm: alarm,
