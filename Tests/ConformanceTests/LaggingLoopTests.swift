@@ -1,8 +1,12 @@
 import Dispatch
+import Logging
 import NIOCore
 import NIOPosix
 import RoostAPI
 import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Synchronization
 import Testing
 
 @testable import RoostServer
@@ -32,4 +36,110 @@ struct LaggingLoopTests {
         #expect(hub.waitForLoops(atMost: .seconds(60)))
         try await group.shutdownGracefully()
     }
+
+    @Test("I18 I13 a node takes no more from others while a loop has more than 32 MB left to deliver, and is heard meanwhile")
+    func waitsWithEventsOfOtherNodes() async throws {
+        let lagging = try await LaggingNode()
+        try await lagging.fill()
+        for seq in Seq(17)...20 { lagging.receive(seq) }
+        let heartbeats = lagging.bus.heartbeatCount
+        try await eventually("two heartbeats") { lagging.bus.heartbeatCount >= heartbeats + 2 }
+        #expect(lagging.deliveredCount == 16)
+        lagging.isFree.signal()
+        try await eventually("all events") { lagging.deliveredCount == 20 }
+        lagging.node.stop()
+        try await lagging.end()
+    }
+
+    @Test("I18 a node that waits for a loop that lags stops all the same")
+    func stopsMeanwhile() async throws {
+        let lagging = try await LaggingNode()
+        try await lagging.fill()
+        lagging.node.stop()
+        #expect(lagging.deliveredCount == 16)
+        try await lagging.end()
+    }
+}
+
+/// A node of a cluster that has a connection of `ann`. The last of its two event loops does nothing until it is free.
+private struct LaggingNode {
+    let node: ClusterNode
+    let bus: HandBus
+    let isFree = DispatchSemaphore(value: 0)
+    private let group: MultiThreadedEventLoopGroup
+    private let database: any RoostDatabase.Database
+
+    init() async throws {
+        group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+        let hub = try await Hub(group: group)
+        bus = HandBus()
+        database = try SQLiteDatabase(directory: TemporaryPlace.make())
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        node = try ClusterNode(
+            node: NodeID("here"), hub: hub, bus: bus, database: database, readiness: Readiness(), logger: logger)
+        // Her stream is followed from here on.
+        let isConnected = Mailbox<Bool>()
+        let connected = Notice.connected(ConnectionID(rawValue: 1), "ann", UserStreams(user: 0))
+        node.deliver([Committed(notices: [connected], answer: .waiting { isConnected.put(true) })])
+        guard await isConnected.next() == true else { throw Missed("the connection's answer") }
+        let isFree = isFree
+        Array(group.makeIterator()).last?.execute { isFree.wait() }
+    }
+
+    /// Has the node receive one event of ann's stream, of which loops are handed two megabytes.
+    func receive(_ seq: Seq) {
+        let json = [UInt8](repeating: 32, count: 1 << 20)
+        bus.bring([StreamItem(stream: .user("ann"), after: seq - 1, seq: seq, json: json)])
+    }
+
+    /// Has the node receive as many events as a loop that lags may have before it, one by one.
+    func fill() async throws {
+        for seq in Seq(1)...16 {
+            receive(seq)
+            try await eventually("event \(seq)") { deliveredCount == Double(seq) }
+        }
+    }
+
+    /// How many events the node has handed to its loops.
+    var deliveredCount: Double? {
+        let sample = node.samples.first { $0.series.name == "roost_cluster_events_delivered_total" }
+        guard case .counter(let count)? = sample?.value else { return nil }
+        return count
+    }
+
+    /// Frees the loop, and ends what the stopped node has used.
+    func end() async throws {
+        isFree.signal()
+        try database.close()
+        try await group.shutdownGracefully()
+    }
+}
+
+/// A bus that brings what a test hands it, and counts what is sent to all nodes: heartbeats, where nobody watches.
+private final class HandBus: Bus {
+    private struct State {
+        var handler: (@Sendable (BusEvent) -> Void)?
+        var heartbeatCount = 0
+    }
+    private let state = Mutex(State())
+
+    var heartbeatCount: Int { state.withLock { $0.heartbeatCount } }
+
+    func bring(_ items: [StreamItem]) {
+        guard let handler = state.withLock({ $0.handler }) else { return }
+        for packet in Packet.encode(items) { handler(.received(.stream(packet.stream), packet.bytes)) }
+    }
+
+    func start(_ handler: @escaping @Sendable (BusEvent) -> Void) { state.withLock { $0.handler = handler } }
+
+    func publish(_ payload: [UInt8], to topic: BusTopic) {
+        if topic == .nodes { state.withLock { $0.heartbeatCount += 1 } }
+    }
+
+    func subscribe(to topic: BusTopic) {}
+    func unsubscribe(from topic: BusTopic) {}
+    func settle() {}
+    var isConnected: Bool { true }
+    func stop() { state.withLock { $0.handler = nil } }
 }

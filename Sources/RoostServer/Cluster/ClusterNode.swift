@@ -220,6 +220,19 @@ final class ClusterNode: Delivery {
                 $0.relay = relay.counts
                 $0.feeds = relay.feeds.count
             }
+            letLoopsCatchUp(&relay)
+        }
+    }
+
+    /// Waits while event loops have very much left to deliver: what other nodes send would grow without a bound in front of a loop that lags. Meanwhile it
+    /// waits in the inbox, which is bounded: once that is full, the streams are compared with the database instead.
+    ///
+    /// No loop and no lane waits for this thread. ``stop()`` does, and ends the wait.
+    private func letLoopsCatchUp(_ relay: inout Relay) {
+        while !hub.waitForLoops(atMost: .milliseconds(50)), !inbox.isClosed {
+            // The other nodes go on hearing of this one, and are watched.
+            let now = Self.now
+            if clusterPresence.tick(at: now) { relay.handle(.recheckAll, at: now) }
         }
     }
 

@@ -77,6 +77,9 @@ final class Inbox<Element: Sendable>: Sendable {
         return taken
     }
 
+    /// Whether nothing more is waited for.
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
     /// Waits, unless the inbox is closed meanwhile.
     func pause(for time: Duration) {
         guard !state.withLock({ $0.isClosed }), closing.wait(atMost: time) else { return }
