@@ -194,7 +194,12 @@ public struct Context {
 
     /// Sends a change of a user's own stream to all of the user's connections.
     package mutating func tell(_ kind: Event.Kind, user: UserID, seq: Seq, _ rows: Rows) {
-        notices.append(.event(Event(kind: kind, stream: .user(user), seq: seq, actor: caller.actor, rows: rows), .user(user)))
+        tell(kind, user: user, seq: seq, actor: caller.actor, rows)
+    }
+
+    /// Sends the same, and says of somebody that it was their doing; nil where the user isn't to know.
+    mutating func tell(_ kind: Event.Kind, user: UserID, seq: Seq, actor: UserID?, _ rows: Rows) {
+        notices.append(.event(Event(kind: kind, stream: .user(user), seq: seq, actor: actor, rows: rows), .user(user)))
     }
 }
 

@@ -90,12 +90,14 @@ extension Context {
             theirs.own = own
             let isTold = toldCount < toldMax
             if isTold { toldCount += 1 }
-            try tellMention(isTold ? .mentionReceived : .readingMarked, user, &theirs)
+            try tellMention(isTold ? .mentionReceived : .readingMarked, user, &theirs, by: caller.actor)
         }
     }
 
     /// Ends mentions of users in a message that was edited or deleted. Those for whom it was the newest are told the newest one now.
-    mutating func endMentions(of users: [UserID], in message: Message) throws {
+    ///
+    /// - Parameter actor: Who did it; nil where nobody is to know.
+    mutating func endMentions(of users: [UserID], in message: Message, by actor: UserID?) throws {
         for user in users where user != message.sender {
             try transaction.deleteMention(of: user, in: message)
             guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
@@ -103,7 +105,7 @@ extension Context {
             else { continue }
             try own.row.setMention(transaction.newestMention(of: user, in: message.channelId, above: own.row.historyFloor))
             theirs.own = own
-            try tellMention(.readingMarked, user, &theirs)
+            try tellMention(.readingMarked, user, &theirs, by: actor)
         }
     }
 
@@ -129,12 +131,16 @@ extension Context {
         try row.setMention(transaction.newestMention(of: caller.user, in: row.channelId, above: row.historyFloor))
     }
 
-    private mutating func tellMention(_ kind: Event.Kind, _ user: UserID, _ theirs: inout ChannelAccess) throws {
+    /// Tells a user their newest mention. Who may not read the channel isn't told whose doing it was, as on the channel's stream.
+    private mutating func tellMention(
+        _ kind: Event.Kind, _ user: UserID, _ theirs: inout ChannelAccess, by actor: UserID?
+    ) throws {
         guard var own = theirs.own else { return }
         own.row.userSeq = try advanceStream(of: user)
         theirs.own = own
         try transaction.writeMention(own, of: user, in: theirs.channelId)
-        tell(kind, user: user, seq: own.row.userSeq, Rows(theirs.membership.map { [$0] }))
+        let mayRead = Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
+        tell(kind, user: user, seq: own.row.userSeq, actor: mayRead ? actor : nil, Rows(theirs.membership.map { [$0] }))
     }
 
     /// Writes that a message mentions its channel, or doesn't any more.
@@ -170,7 +176,7 @@ extension Context {
         let (old, new) = (before.mentionees?.mentionedUsers ?? [], after.mentionees?.mentionedUsers ?? [])
         guard old != new else { return }
         let ended = old.filter { !new.contains($0) }
-        try endMentions(of: ended, in: before)
+        try endMentions(of: ended, in: before, by: caller.actor)
         // A deleted message that can't be brought back mentions nobody again.
         if after.deletedAt == nil || options.undeletionSeconds > 0 {
             try transaction.countEndedMentions(ended.count { $0 != before.sender }, of: before)

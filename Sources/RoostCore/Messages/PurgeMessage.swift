@@ -18,15 +18,15 @@ extension Context {
         try movePurges(of: access.channelId, to: message.seq)
         try moveStream(of: access.channelId, to: access.counters)
         if access.counters.lastMessageAt == nil { try list(access.channelId, at: self.channel(access.channelId).createdAt) }
+        // No event of it has an actor: that may be the message's sender, and receivers may not be allowed to know who that was.
         // Memberships are told as of the new seq: their read counts are without the message already.
-        try endMentions(of: message.mentionees?.mentionedUsers ?? [], in: message)
+        try endMentions(of: message.mentionees?.mentionedUsers ?? [], in: message, by: nil)
         if message.changeSeq != message.seq { try transaction.forgetEndedMentions(of: message) }
         try tellSender(of: message, access)
         var rows = Rows(counters: access.counters, [place])
         if message.mentionees?.mentionsChannel ?? false {
             rows.channelMentions = try transaction.newestChannelMentions(in: access.channelId)
         }
-        // Without an actor: that may be the message's sender, and receivers may not be allowed to know who that was.
         let event = Event(kind: .messageDeleted, stream: .channel(access.channelId), seq: seq, actor: nil, rows: rows)
         tell(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
     }
@@ -40,7 +40,7 @@ extension Context {
         own.row.userSeq = try advanceStream(of: message.sender)
         theirs.own = own
         try transaction.stampMember(message.sender, in: access.channelId, own.row.userSeq)
-        tell(.readingMarked, user: message.sender, seq: own.row.userSeq, Rows(theirs.membership.map { [$0] }))
+        tell(.readingMarked, user: message.sender, seq: own.row.userSeq, actor: nil, Rows(theirs.membership.map { [$0] }))
     }
 }
 

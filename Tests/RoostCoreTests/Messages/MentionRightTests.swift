@@ -88,4 +88,30 @@ struct MentionRightTests {
         try setReaders(.members)
         #expect(try listed() == [sent])
     }
+
+    /// What ends a mention.
+    enum Ending: CaseIterable { case edit, deletion, purge }
+
+    @Test(
+        "MN-11 R23 I9 who may not read any more is told that a mention has ended, and not by whom; of a purge nobody is told by whom",
+        arguments: Ending.allCases)
+    func endOfMention(by ending: Ending) throws {
+        for readers in [.members, .operators] as [ChannelPolicy.Audience] {
+            let world = try CoreWorld()
+            try world.channel("general", owner: "ann", members: ["ben", "cid"])
+            let send = SendMessage(channel: "general", clientId: "1", text: "x", mentionees: Self.cid)
+            let sent = try world.perform(send, as: "ann").messageId
+            let update = UpdateChannel(channel: "general", policy: PolicyChanges(read: readers))
+            try world.perform(update, as: "root", role: .admin)
+            switch ending {
+            case .edit: try world.perform(EditMessage(channel: "general", message: sent, mentionees: []), as: "ann")
+            case .deletion: try world.perform(DeleteMessage(channel: "general", message: sent), as: "ann")
+            case .purge: try world.perform(PurgeMessage(channel: "general", message: sent), as: "ann")
+            }
+            let event = try #require(world.events(to: .user("cid")).last)
+            #expect(event.kind == .readingMarked && event.rows.memberships?.map(\.mentionSeq) == [0])
+            let actor: UserID? = readers == .members && ending != .purge ? "ann" : nil
+            #expect(event.actor == actor, "\(readers)")
+        }
+    }
 }
