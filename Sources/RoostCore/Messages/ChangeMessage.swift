@@ -54,6 +54,8 @@ extension DeleteMessages: Handled {
 
     /// Asks about all messages before it changes the first one.
     public func handle(in context: inout Context) throws -> MessageResults {
+        // A channel that can't be read refuses the call, and not one of its messages.
+        _ = try context.require(.historyRead, in: channel)
         var found: [Message] = []
         var opened: ChannelAccess?
         for (index, message) in messages.enumerated() {

@@ -104,6 +104,17 @@ struct PermissionTests {
         #expect(refusal?.code == .kindForbids && refusal?.field == "messages[1]")
     }
 
+    @Test("SB-59 R23 where nobody may read, deleting several messages is refused for the channel, and names none of them")
+    func nobodyReads() throws {
+        let world = try CoreWorld()
+        try world.channel("room", owner: "ann", members: ["bob"])
+        let sent = try (1...2).map { try world.send("\($0)", to: "room", as: "bob").messageId }
+        let update = UpdateChannel(channel: "room", policy: PolicyChanges(read: .nobody))
+        try world.perform(update, as: "root", role: .admin)
+        let refusal = try world.refusal(DeleteMessages(channel: "room", messages: sent), as: "bob")
+        #expect(refusal?.code == .kindForbids && refusal?.field == nil)
+    }
+
     @Test("SB-59 a hundred messages are deleted at once, and of a hundred and one none is")
     func hundredAtOnce() throws {
         let world = try CoreWorld()
