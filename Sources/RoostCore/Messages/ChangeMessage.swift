@@ -175,5 +175,5 @@ extension Transaction {
 extension Message {
     /// The time of a change that is made now, which is after the message and its last edit also where the clock was set back, or another node's is
     /// behind.
-    fileprivate func timeOfChange(at now: Timestamp) -> Timestamp { max(now, createdAt, editedAt ?? createdAt) }
+    func timeOfChange(at now: Timestamp) -> Timestamp { max(now, createdAt, editedAt ?? createdAt) }
 }

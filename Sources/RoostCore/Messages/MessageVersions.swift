@@ -119,8 +119,8 @@ extension Context {
                 """)
         }
         let version = MessageVersion(
-            changeSeq: message.changeSeq, content: message.content, editedAt: message.editedAt, replacedAt: now,
-            replacedBy: caller.user, isDeletion: isDeletion)
+            changeSeq: message.changeSeq, content: message.content, editedAt: message.editedAt,
+            replacedAt: message.timeOfChange(at: now), replacedBy: caller.user, isDeletion: isDeletion)
         try transaction.perform(
             """
             INSERT INTO message_versions (channel_id, seq, kept_until, \(MessageVersion.columns))

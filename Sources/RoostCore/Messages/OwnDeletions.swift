@@ -14,7 +14,7 @@ extension DeleteMessagesForMe: Handled {
         }
         let fresh = found.filter { !$0.isDeletedForMe }
         if !fresh.isEmpty { try context.deleteForCaller(fresh, in: &access) }
-        return MessageResults(messages: found.map { $0.deletedForMe(at: context.now) })
+        return MessageResults(messages: found.map { $0.deletedForMe(at: $0.timeOfChange(at: context.now)) })
     }
 }
 
@@ -23,7 +23,9 @@ extension Context {
         let (user, channel) = (caller.user, access.channelId)
         try noteRows(of: OwnDeletion.self, in: channel)
         let userSeq = try advanceStream(of: user)
-        let deletions = messages.map { OwnDeletion(channelId: channel, seq: $0.seq, deletedAt: now, userSeq: userSeq) }
+        let deletions = messages.map { message in
+            OwnDeletion(channelId: channel, seq: message.seq, deletedAt: message.timeOfChange(at: now), userSeq: userSeq)
+        }
         for deletion in deletions {
             try transaction.perform(
                 "INSERT INTO own_deletions (user_id, \(OwnDeletion.columns)) VALUES (\(user), \(row: deletion))")

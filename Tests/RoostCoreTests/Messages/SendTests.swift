@@ -205,9 +205,13 @@ struct SendTests {
         #expect(try world.perform(GetChannel(channel: "general"), as: "ann").channel.counters.lastActivity == before)
     }
 
-    @Test("MN-09 SB-58 a message is never edited or deleted before it was sent or edited, though the clock goes back")
+    @Test(
+        "MN-09 SB-58 R24 no message is edited or deleted, also for oneself, before it was sent or edited, though the clock goes back"
+    )
     func changesInTime() throws {
         let world = try CoreWorld()
+        world.options.versionSeconds = 3600
+        world.options.undeletionSeconds = 3600
         try world.channel("general", owner: "ann")
         let sent = try world.send("x", to: "general", as: "ann")
         world.advance(milliseconds: -10_000)
@@ -219,6 +223,16 @@ struct SendTests {
         world.advance(milliseconds: -1000)
         let deleted = try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: "ann")
         #expect(deleted.deletedAt == again.editedAt)
+        let versions = ListMessageVersions(channel: "general", message: sent.messageId)
+        let replacedAt = try world.perform(versions, as: "ann").versions.map { Optional($0.replacedAt) }
+        #expect(replacedAt == [deleted.deletedAt, again.editedAt, edited.editedAt])
+
+        let second = try world.send("second", to: "general", as: "ann")
+        world.advance(milliseconds: -1000)
+        let hidden = try world.perform(DeleteMessagesForMe(channel: "general", messages: [second.messageId]), as: "ann")
+        #expect(hidden.messages.map(\.deletedAt) == [second.createdAt])
+        let event = try #require(world.events(to: .user("ann")).last)
+        #expect(event.rows.ownDeletions?.map(\.deletedAt) == [second.createdAt])
     }
 
     @Test(
