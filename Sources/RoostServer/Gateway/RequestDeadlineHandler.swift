@@ -17,7 +17,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private var deadline: Scheduled<Void>?
     private var isReceiving = false
     private var isDiscarding = false
-    /// Whether a request has arrived, and nothing of its answer has been written.
+    /// Whether a request that has arrived whole is worked on, and no bytes have been written since it is.
     private var isWorking = false
     /// What the client has read of its answers, since the last of them was written.
     private var unread: UnreadOutput?
@@ -60,6 +60,11 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         deadline = nil
         if let context, let unread, holdsAnswers(context) { wait(context, unread) }
     }
+
+    /// An answer has been written to its end.
+    ///
+    /// - Parameter isWorking: Whether another request has arrived whole behind the answered one: it is worked on now.
+    func answered(isWorking: Bool) { self.isWorking = isWorking }
 
     /// Whether an answer waits to be written until the client reads.
     private func holdsAnswers(_ context: ChannelHandlerContext) -> Bool {

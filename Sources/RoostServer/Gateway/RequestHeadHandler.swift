@@ -212,6 +212,8 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             let isLast = if case .ended = state, unanswered == 0, refusal == nil { true } else { false }
             let written = isLast ? promise ?? context.eventLoop.makePromise() : promise
             context.write(data, promise: written)
+            // Of the unanswered requests, the one that is still arriving isn't worked on.
+            front.answered(isWorking: unanswered > (isInsideRequest ? 1 : 0))
             if isLast, let written {
                 closeOutput(context, after: written.futureResult)
             } else {

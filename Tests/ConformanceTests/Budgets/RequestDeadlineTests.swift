@@ -92,6 +92,25 @@ import Testing
         }
     }
 
+    @Test("R21 a request that has arrived whole behind another isn't cut while it is worked on, once the other is answered")
+    func pipelinedRequest() throws {
+        let request = "GET /v1/me HTTP/1.1\r\nhost: example.org\r\n\r\n"
+        let channel = try Self.served()
+        try channel.writeInbound(ByteBuffer(string: request + request))
+        try Self.answer(on: channel)
+        channel.embeddedEventLoop.advanceTime(by: .minutes(10))
+        #expect(channel.isActive)
+        try Self.answer(on: channel)
+        #expect(Self.isOpen(channel, around: 60) == [true, false])
+
+        // One of which only a part has arrived has no longer than a request that hasn't begun.
+        let partly = try Self.served()
+        try partly.writeInbound(
+            ByteBuffer(string: request + "PUT /v1/me HTTP/1.1\r\nhost: example.org\r\ncontent-length: 2\r\n\r\n{"))
+        try Self.answer(on: partly)
+        #expect(Self.isOpen(partly, around: 60) == [true, false])
+    }
+
     @Test("R21 an answer that is read slowly isn't cut: the time between requests begins when it has been read")
     func slowAnswer() throws {
         var left = 1000
