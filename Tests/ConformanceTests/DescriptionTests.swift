@@ -73,6 +73,15 @@ import Testing
         #expect(Set(members.keys) == Set(query))
     }
 
+    @Test("R19 a message's clientId is described with room for the server's own, and that of a call as the sender's has to be")
+    func clientID() throws {
+        let entry = try #require(OperationTable.named("message.send"))
+        let sent = try #require(entry.schema.fields.first { $0.name == "clientId" })
+        #expect(FieldLimits(of: entry).ownSchema(of: sent)["pattern"] == .string(VisibleText.identifierPattern))
+        let received = try #require(try Schema.of(Message.self).fields.first { $0.name == "clientId" })
+        #expect(received.schema == .string(maxLength: Limits.identifierLength))
+    }
+
     @Test("MN-04 an entry of mentionees is described with its type, which it needs, and with names that may be none")
     func mentionees() throws {
         let entry = try #require(OperationTable.named("message.send"))

@@ -61,9 +61,13 @@ public struct UserID: Identifier {
 }
 
 /// The sender's own id of a message, unique per channel and sender, for ever. Sending twice with one client id stores one message.
+///
+/// The server's own messages have ids with a `/`, which no call can have.
 public struct ClientID: Identifier {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
+    // Without the pattern of other ids, as it describes what is received.
+    public static var schema: Schema { .string(maxLength: Limits.identifierLength) }
 }
 
 /// The id of a message: 63 bits that grow with time (milliseconds, node, counter); a decimal string in JSON.

@@ -10,12 +10,10 @@ extension Context {
             access.policy.announcesInLargeChannels || access.counters.memberCount <= Limits.largeChannelMembers
         else { return }
         let content = MessageContent(event, text: try text(of: event))
-        var sent: Message?
-        while sent == nil {
-            // A client could have used the same id.
-            var channel = access
-            sent = try add(content, ClientID("\(ids.next(at: now))"), mentioning: Mentions(), in: &channel)
-            if sent != nil { access = channel }
+        // An id that no client can send: whoever did would be answered with the server's message, and theirs be stored nowhere.
+        let clientId = ClientID("system/\(ids.next(at: now))")
+        guard try add(content, clientId, mentioning: Mentions(), in: &access) != nil else {
+            throw ImpossibleState("The server has a message with the new id \(clientId) already.")
         }
     }
 

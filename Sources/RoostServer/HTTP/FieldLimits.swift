@@ -205,7 +205,9 @@ private struct Question {
         } else if pattern == nil || pattern == VisibleText.identifierPattern, isRefused("a\u{200B}b"), !isRefused("example") {
             result["pattern"] = .string(isRefused("a/b") ? VisibleText.newIdentifierPattern : VisibleText.displayNamePattern)
         } else if pattern == nil, isRefused("a\u{0}b") {
-            result["pattern"] = .string(VisibleText.textPattern)
+            // A client id: what is sent has the pattern of ids, and what is received hasn't.
+            let isIdentifier = isRefused("a/b") && isRefused("a,b") && !isRefused("example")
+            result["pattern"] = .string(isIdentifier ? VisibleText.identifierPattern : VisibleText.textPattern)
         }
         return result
     }

@@ -123,6 +123,18 @@ struct SystemMessageTests {
         #expect(deleted.content == MessageContent(text: "", kind: .system) && deleted.content.systemEvent == nil)
     }
 
+    @Test("R19 I1 nobody can send the client id of one of the server's messages, which would be taken for what they sent")
+    func clientID() throws {
+        let world = try Self.world(Self.all)
+        try world.perform(JoinChannel(channel: "room"), as: "ben")
+        let message = try #require(try messages(in: world).first)
+        #expect(message.sender == "ben" && message.clientId.rawValue.hasPrefix("system/"))
+        let before = try world.dump()
+        let refusal = try world.refusal(SendMessage(channel: "room", clientId: message.clientId, text: "hello"), as: "ben")
+        #expect(refusal?.code == .invalidArgument && refusal?.field == "clientId")
+        #expect(try world.dump() == before)
+    }
+
     @Test("R19 D-11 a newcomer whose history is hidden sees their own joining, and a long list of users is cut and counted")
     func newcomers() throws {
         let world = try Self.world(Self.all)
