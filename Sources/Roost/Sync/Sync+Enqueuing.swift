@@ -250,19 +250,21 @@ extension Sync {
         put(item)
         queues[item.channel]?.beginWriting(item.id, isNew: isNew)
         for earlier in superseded { remove(earlier) }
-        keeping.insert(token)
+        keeping[token] = 1 + superseded.count
         emit(.kept(token, item.id, of: item.channel))
     }
 
     /// Gives up an operation, with those that change the message that it sends. The caller is told so once it isn't in the file any more, and whoever
     /// waits for the message: until then a restart would send it.
     mutating func takeBack(_ item: OutboxItem, for token: CallToken) {
+        var changes: [OutboxItem] = []
         if let message = item.message {
-            for change in changes(of: .sent(message.clientId), in: message.channel) { remove(change) }
+            changes = self.changes(of: .sent(message.clientId), in: message.channel)
             givenUp[token] = message
         }
+        for change in changes { remove(change) }
         remove(item)
-        keeping.insert(token)
+        keeping[token] = changes.count + 1
         emit(.kept(token, item.id, of: item.channel))
     }
 
@@ -270,7 +272,7 @@ extension Sync {
     mutating func giveUp(_ item: OutboxItem) { takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id)) }
 
     mutating func kept(_ id: Int64, of channel: ChannelID?, for token: CallToken) {
-        guard keeping.remove(token) != nil else { return }
+        guard keeping.removeValue(forKey: token) != nil else { return }
         settleGivenUp(token)
         queues[channel]?.endWriting(id)
         showOverlay(of: channel)
@@ -316,11 +318,11 @@ extension Sync {
         }
         if outbox == nil { dropUnwritten() }
         let error = RoostError(.unavailable, "This device's outbox couldn't be written: \(reason)")
-        for token in keeping.sorted() {
+        for token in keeping.keys.sorted() {
             settleGivenUp(token)
             if token > Self.nobody { emit(.reply(token, .failure(error))) }
         }
-        keeping = []
+        keeping = [:]
     }
 
     /// Nobody knows what is in the file. What was to be put into it and never was is dropped, as its callers are told, and other operations go on as they

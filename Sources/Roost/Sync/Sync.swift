@@ -157,8 +157,8 @@ struct Sync: Sendable {
     /// Answers to other operations that came while what was missed is fetched.
     var heldAnswers: [HeldAnswer] = []
     var lastNumber: Int64 = 0
-    /// Callers that wait until their operation is in the file.
-    var keeping: Set<CallToken> = []
+    /// Callers that wait until their operation is in the file, each with how many of the writes just before its ``Output/kept(_:_:of:)`` are its own.
+    var keeping: [CallToken: Int] = [:]
     /// The messages that are given up by some of these.
     var givenUp: [CallToken: MessageKey] = [:]
     /// What is shown over the server's rows.

@@ -12,11 +12,9 @@ extension SyncDriver {
         let isStored = storeFailure == nil
         // A watch ends with the membership, without a word of the server's.
         for case .leave(let channel) in writes { signals.send(.stoppedWatching(channel)) }
-        var outboxWrites: [OutboxWrite] = []
-        var failure: (any Error)?
+        var batch = OutboxBatch()
         var kept: [Sync.Input] = []
         var untold: [Sync.Input] = []
-        var times: [Int64: Timestamp] = [:]
         for output in outputs {
             switch output {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id. What the
@@ -27,23 +25,22 @@ extension SyncDriver {
                 if case .missed(let after) = event { untold.append(.missedAgain(after)) }
                 continue
             case .outbox(let write):
-                // After one that failed the file stays as it is: its caller is told that nothing was kept, and what follows may build on it.
-                if failure == nil { outboxWrites.append(write) } else { owe([write]) }
+                batch.writes.append(write)
                 continue
             case .send, .kept, .noted, .reply:
                 // These say what is in the file. Nothing else waits for the disk, so that several writes are one.
-                if !outboxWrites.isEmpty { failure = await apply(outboxWrites, &times) }
-                outboxWrites = []
+                await write(&batch, before: output)
             default: break
             }
             switch output {
-            case .kept(let token, let id, let channel): if failure == nil { kept.append(.kept(token, id, of: channel)) }
-            case .noted(let id, let channel, _): if failure == nil { kept.append(.noted(id, of: channel, at: times[id])) }
+            case .kept(let token, let id, let channel): if batch.failure == nil { kept.append(.kept(token, id, of: channel)) }
+            case .noted(let id, let channel, _):
+                if batch.failure == nil { kept.append(.noted(id, of: channel, at: batch.times[id])) }
             default: await perform(output)
             }
         }
-        if !outboxWrites.isEmpty { failure = await apply(outboxWrites, &times) }
-        if let failure {
+        await write(&batch)
+        if let failure = batch.failure {
             // The machine goes on from the file only where somebody waits for something to be kept. Of a large outbox that is much to read.
             let isAwaited = machine?.keeping.isEmpty == false
             var saved: SavedOutbox?
@@ -160,15 +157,48 @@ extension SyncDriver {
         }
     }
 
+    /// The part of a batch of outputs that is about the outbox.
+    private struct OutboxBatch {
+        /// What is still to be written.
+        var writes: [OutboxWrite] = []
+        /// Why some of it couldn't be written. From then on the file stays as it is: callers are told that nothing was kept, and what follows may build on it.
+        var failure: (any Error)?
+        /// Since when operations are sent that are about to be.
+        var times: [Int64: Timestamp] = [:]
+        /// The operations of which callers are told that they weren't kept.
+        var notKept: Set<Int64> = []
+    }
+
+    /// Writes what has to be in the file before an output. If it can't be, what nobody waits for is owed.
+    private func write(_ batch: inout OutboxBatch, before output: Sync.Output? = nil) async {
+        let writes = batch.writes
+        batch.writes = []
+        guard !writes.isEmpty else { return }
+        if batch.failure == nil { batch.failure = await apply(writes, &batch.times) }
+        guard let failure = batch.failure else { return }
+        var awaitedCount = 0
+        if case .kept(let token, _, _)? = output { awaitedCount = machine?.keeping[token] ?? 0 }
+        for write in writes.dropLast(awaitedCount) {
+            // Another state of what isn't kept isn't kept either.
+            if case .put(let item) = write, batch.notKept.contains(item.id) { continue }
+            owedWrites.add(write)
+        }
+        // What somebody waits for isn't owed: they are told that it wasn't kept, or not taken back, and it goes on as the file has it.
+        for case .put(let item) in writes.suffix(awaitedCount) { batch.notKept.insert(item.id) }
+        // Nothing is put into a file that was deleted, and what is to be written to it goes on without.
+        if failure is Outbox.Deleted { owedWrites.dropItems() }
+    }
+
     /// Returns why the writes aren't in the file; nil if they are.
     ///
     /// - Parameter times: Gets the times of the operations that are about to be sent.
     private func apply(_ writes: [OutboxWrite], _ times: inout [Int64: Timestamp]) async -> (any Error)? {
         let files: SyncFiles
         do { files = try await self.files() } catch { return error }
-        let all = owedWrites + writes
+        let owed = owedWrites.all
+        let all = owed + writes
         func isServer(_ write: OutboxWrite) -> Bool { if case .server = write { true } else { false } }
-        let owedServer = owedWrites.contains(where: isServer)
+        let owedServer = owed.contains(where: isServer)
         var isWritten = false
         defer {
             var change = StoreChange(outbox: Set(all.compactMap(\.channel)), isOutbox: true)
@@ -179,37 +209,20 @@ extension SyncDriver {
         do {
             times.merge(try await files.outbox.apply(all)) { _, new in new }
             isWritten = true
-            owedWrites = []
+            owedWrites = OwedWrites()
             return nil
         } catch {
             // The rows stay unchanged. What was carried out is sent once more after a restart, which does nothing twice.
-            owe(writes)
             environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
             environment.onStorageProblem(StorageProblem(.outboxNotWritten, files.outbox.url, error))
             return error
         }
     }
 
-    /// Remembers the removals among writes that failed, and the servers that were met: they go before the next write. What somebody waits to have taken back isn't
-    /// among them: they are told that it wasn't, and it goes on.
-    private func owe(_ writes: [OutboxWrite]) {
-        let isAwaited = machine.map { !$0.keeping.isEmpty } ?? false
-        for write in writes {
-            switch write {
-            case .done, .server: owedWrites.append(write)
-            case .remove where !isAwaited: owedWrites.append(write)
-            default: break
-            }
-        }
-    }
-
-    /// What the outbox has, without what it still has to remove.
+    /// What the outbox has, with what is still to be written to it.
     func savedOutbox() async throws -> SavedOutbox {
         var saved = try await files().outbox.saved()
-        guard !owedWrites.isEmpty else { return saved }
-        let owed = Set(owedWrites.compactMap(\.removed))
-        saved.items.removeAll { owed.contains($0.id) }
-        for case .server(let name) in owedWrites { saved.meet(name) }
+        owedWrites.apply(to: &saved)
         return saved
     }
 

@@ -73,8 +73,8 @@ actor SyncDriver {
     var suspended: Suspended?
     /// Whether the app is in the background, as the system has said last, or was found to be when the chat was made.
     var isInBackground = false
-    /// Removals, and servers that were met, that the outbox file has refused so far, for a full disk, say.
-    var owedWrites: [OutboxWrite] = []
+    /// What the outbox file has refused so far.
+    var owedWrites = OwedWrites()
     /// Whether the machine has to read the files again: another process may have had them, or another chat of this one.
     var isReopened = false
     /// Whether another chat of this process is gone, which may have left something in the outbox.

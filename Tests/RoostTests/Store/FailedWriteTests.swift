@@ -141,6 +141,64 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
+    /// A chat whose message was edited on its way, and answered while its outbox can't remove anything.
+    private func editedAndAnswered(
+        _ answer: ScriptedServer.Answer
+    ) async throws -> (server: ScriptedServer, chat: Chat, outbox: DatabaseQueue) {
+        let (gate, open) = AsyncStream.makeStream(of: Void.self)
+        let edited = message(4, "b", by: "ann", clientId: "c1", changedAt: 5)
+        let server = ScriptedServer { call in
+            switch call.operation {
+            case "message.send": .held(until: gate, answer)
+            case "message.edit": .result(edited)
+            default: .result(Done())
+            }
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        try await chat.driver.enqueue(.send(SendMessage(channel: "general", clientId: "c1", text: "a")))
+        try await until { await server.operations().contains("message.send") }
+        let edit = EditMessage(channel: "general", message: MessageID(rawValue: 0), text: "b")
+        try await chat.driver.enqueue(.edit(edit, of: "c1"))
+        let outbox = try await refuse("DELETE ON operations", in: "outbox.sqlite")
+        open.finish()
+        for await problem in problems.stream {
+            #expect(problem.kind == .outboxNotWritten)
+            break
+        }
+        return (server, chat, outbox)
+    }
+
+    @Test("An edit behind a message whose answer can't be written is one of the message that the server has")
+    func answeredWithEdit() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (server, chat, outbox) = try await editedAndAnswered(.result(message(4, "a", by: "ann", clientId: "c1")))
+        // Somebody waits for this one, so that the client goes on from what the file has.
+        await #expect(throws: RoostError.self) { try await chat.channel("other").hide() }
+        try await outbox.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        try await until { await server.operations().contains("message.edit") }
+        let edits = await server.calls.filter { $0.operation == "message.edit" }
+        let ids = edits.map { edit -> JSONValue? in if case .object(let fields) = edit.with { fields["message"] } else { nil } }
+        #expect(ids == [.string("4")])
+        try await until { try await chat.driver.files().outbox.count() == 0 }
+        #expect(await server.operations().count { $0 == "message.send" } == 1)
+        await chat.disconnect()
+    }
+
+    @Test("A message on its way that is refused while the outbox can't be written keeps the edit that was made of it")
+    func refusedWithEdit() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (server, chat, outbox) = try await editedAndAnswered(.error(RoostError(.notPermitted, "No.")))
+        try await outbox.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        try await chat.channel("other").hide()
+        try await until { try await chat.driver.files().outbox.count() == 1 }
+        let items = try await chat.driver.files().outbox.items()
+        #expect(items.map { $0.operation.sent?.content.text } == ["b"])
+        #expect(items.map { $0.failure?.code } == [.notPermitted])
+        #expect(await server.operations().contains("message.edit") == false)
+        await chat.disconnect()
+    }
+
     @Test("An operation of which the file can't say that it may be sent isn't sent, and is once the file can")
     func notNoted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
