@@ -298,20 +298,28 @@ extension Sync {
     }
 
     private mutating func goOn(from outbox: SavedOutbox?, _ reason: String) {
-        if let outbox {
+        if var outbox {
             // What was given up is in the file, and goes on.
             givenUp = [:]
-            let (before, known) = (queues, server)
+            // The server has these messages. Their rows are there until the stream brings them.
+            outbox.items.removeAll { $0.message.map { acknowledged[$0] != nil } ?? false }
+            let (before, known, answers) = (queues, server, heldAnswers)
+            heldAnswers = []
             restoreQueues(outbox)
             // The file may not have the server of this connection yet. What is meant for another one must not be sent to it.
             met(known)
             for (channel, queue) in before {
-                if let id = queue.inFlight, queues[channel]?.items[id] != nil { queues[channel]?.inFlight = id }
+                if let id = queue.inFlight, queues[channel]?.items[id] != nil {
+                    queues[channel]?.inFlight = id
+                    if queue.withoutKey == id { queues[channel]?.withoutKey = id }
+                }
                 queues[channel]?.isWaiting = queue.isWaiting
                 queues[channel]?.waitsUntil = queue.waitsUntil
                 queues[channel]?.letsOthersPass = queue.letsOthersPass
                 queues[channel]?.retries = queue.retries
             }
+            // What was missed is still to come, and ends what these are about.
+            heldAnswers = answers.filter { queues[$0.channel]?.inFlight == $0.id }
             for channel in Set(before.keys).union(queues.keys).sorted(by: { $0?.rawValue ?? "" < $1?.rawValue ?? "" }) {
                 emit(.store([.overlay(channel, overlays[channel])]))
             }

@@ -49,6 +49,21 @@ struct OutboxFailureTests {
         #expect(feed(.outboxFailed(saved, "It is full."), to: &sync) == ["message.send"])
     }
 
+    @Test("A message that is answered, and that the stream hasn't brought yet, isn't sent once more after a write that failed")
+    func acknowledged() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("a", clientId: "c1")
+        try await client.answer("message.send", with: message(4, "a", by: "ann", clientId: "c1"))
+        let saved = try await client.outbox.saved()
+        #expect(saved.items.map(\.message?.clientId) == ["c1"])
+        var sync = client.sync
+        let next = SendMessage(channel: Self.channel, clientId: "c2", text: "b")
+        _ = sync.handle(.enqueue(.max, .send(next), id: .max, at: Timestamp(milliseconds: 0)))
+        #expect(feed(.outboxFailed(saved, "It is full."), to: &sync) == [])
+        #expect(sync.acknowledged.count == 1 && sync.queues.isEmpty)
+    }
+
     @Test("What is meant for another server waits for the app, also where the file couldn't be told of this one")
     func otherServer() async throws {
         var client = try await Harness()

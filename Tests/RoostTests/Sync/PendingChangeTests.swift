@@ -101,6 +101,26 @@ struct PendingChangeTests {
     }
 
     @Test(
+        "A change that was answered before a connection was lost holds up nothing, also if the outbox couldn't be written since",
+        arguments: [true, false])
+    func answeredAndNotWritten(hasKeys: Bool) async throws {
+        var client = try await answeredWhileCatchingUp(hasKeys: hasKeys)
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        let saved = try await client.outbox.saved()
+        let notKept = SendMessage(channel: Self.channel, clientId: "c1", text: "not kept")
+        _ = client.sync.handle(.enqueue(.max, .send(notKept), id: .max, at: Timestamp(milliseconds: 0)))
+        try await client.feed(.outboxFailed(saved, "It is full."))
+        #expect(client.sync.heldAnswers.count == 1)
+        try await reconnect(&client)
+        #expect(client.keys["reading.mark"]?.count == 1)
+        #expect(client.sync.heldAnswers == [])
+        #expect(try await client.outbox.items() == [])
+        try await client.send("behind", clientId: "c2")
+        try await client.answer("message.send", with: message(4, "behind", by: "ann", clientId: "c2"))
+    }
+
+    @Test(
         "A change that was answered before the store failed is sent again with its key; one without a key is done",
         arguments: [true, false])
     func answeredAndNotStored(hasKeys: Bool) async throws {
