@@ -132,6 +132,9 @@ struct OutboxQueue: Hashable, Sendable {
         if isNew { new.insert(id) }
     }
 
+    /// Whether an operation isn't in the file yet as it is.
+    func isBeingWritten(_ id: Int64) -> Bool { unwritten[id] != nil }
+
     mutating func endWriting(_ id: Int64) {
         new.remove(id)
         guard let count = unwritten[id] else { return }

@@ -45,7 +45,7 @@ extension Sync {
             keep(item, removing: superseded, for: token)
         case .leave:
             let same = pending(in: item.channel) { if case .leave = $0.operation { true } else { false } }
-            guard same.allSatisfy(\.isRefused) else { return reply(token) }
+            if let known = same.first(where: { !$0.isRefused }) { return join(known, for: token) }
             // Behind this one the server would refuse a draft that is held back.
             if let channel = item.channel { releaseDraft(in: channel) }
             keep(item, removing: same, for: token)
@@ -74,7 +74,7 @@ extension Sync {
         // Sending with a client id that is on its way already is no second message; with one that was refused, or was meant for another server, it is
         // another attempt, with what it says now.
         if var known = self.item(.message(key)) {
-            guard known.failure != nil || !isForThisServer(known) else { return reply(token) }
+            guard known.failure != nil || !isForThisServer(known) else { return join(known, for: token) }
             known.operation = item.operation
             return keep(begunAnew(known), for: token)
         }
@@ -115,14 +115,14 @@ extension Sync {
         let earlier = changes(of: target, in: delete.channel)
         // One that is brought back before is deleted again.
         let last = earlier.last { ($0.operation.isDeletion || $0.operation.isUndeletion) && !$0.isRefused }
-        guard last?.operation.isDeletion != true else { return reply(token) }
+        if let last, last.operation.isDeletion { return join(last, for: token) }
         keep(aimed(item, at: target), removing: earlier.filter(isTakenBack), for: token)
     }
 
     /// Brings a message back: one whose deletion the server can't have yet was never deleted.
     private mutating func enqueue(_ item: OutboxItem, _ undelete: UndeleteMessage, for token: CallToken) {
         let earlier = changes(of: .stored(undelete.message), in: undelete.channel).filter { !$0.isRefused }
-        guard earlier.last?.operation.isUndeletion != true else { return reply(token) }
+        if let last = earlier.last, last.operation.isUndeletion { return join(last, for: token) }
         if let last = earlier.last, case .delete = last.operation, last.isUnsent, !isInFlight(last) {
             return takeBack(last, for: token)
         }
@@ -133,7 +133,7 @@ extension Sync {
     private mutating func enqueue(_ item: OutboxItem, deleting messages: [ChangedMessage], for token: CallToken) {
         guard let channel = item.channel else { return reply(token) }
         let earlier = messages.flatMap { changes(of: $0, in: channel) }
-        guard !earlier.contains(where: { $0.operation == item.operation && !$0.isRefused }) else { return reply(token) }
+        if let known = earlier.first(where: { $0.operation == item.operation && !$0.isRefused }) { return join(known, for: token) }
         // Of several messages the server may refuse one, and then deletes none.
         let isOfOne = if case .purge = item.operation { true } else { false }
         keep(item, removing: isOfOne ? earlier.filter(isTakenBack) : [], for: token)
@@ -164,7 +164,7 @@ extension Sync {
         }
         for earlier in pending(in: read.channel, where: { $0.number > unmarked }) {
             guard case .read(let before) = earlier.operation else { continue }
-            if !earlier.isRefused, let seq = read.seq, before.seq ?? -1 >= seq { return reply(token) }
+            if !earlier.isRefused, let seq = read.seq, before.seq ?? -1 >= seq { return join(earlier, for: token) }
             if earlier.isUnsent, !isInFlight(earlier) { superseded.append(earlier) }
         }
         keep(item, removing: superseded, for: token)
@@ -191,7 +191,7 @@ extension Sync {
     /// Only what the text is in the end counts: one that is being typed is sent once in a while, and the removal of one at once.
     private mutating func enqueue(_ item: OutboxItem, _ draft: SetDraft, for token: CallToken) {
         let earlier = pending(in: draft.channel) { $0.operation.draft != nil }
-        guard earlier.last(where: { !$0.isRefused })?.operation.draft != draft else { return reply(token) }
+        if let last = earlier.last(where: { !$0.isRefused }), last.operation.draft == draft { return join(last, for: token) }
         let superseded = earlier.filter { $0.isUnsent && !isInFlight($0) }
         if !draft.text.isEmpty {
             if queues[draft.channel]?.held == nil { emit(.startTimer(.draft(draft.channel), settings.draftPause)) }
@@ -239,6 +239,15 @@ extension Sync {
     // MARK: Into the file
 
     private mutating func reply(_ token: CallToken) { if token > Self.nobody { emit(.reply(token, .success([]))) } }
+
+    /// Answers a caller whose operation is there already, once that is in the file: if it can't be written, nothing was kept for this caller either.
+    private mutating func join(_ known: OutboxItem, for token: CallToken) {
+        guard queues[known.channel]?.isBeingWritten(known.id) == true else { return reply(token) }
+        queues[known.channel]?.beginWriting(known.id, isNew: false)
+        // It has nothing written itself.
+        keeping[token] = 0
+        emit(.kept(token, known.id, of: known.channel))
+    }
 
     /// Has an operation, or another state of it, written in place of others. It is sent and shown once it is in the file.
     private mutating func keep(_ item: OutboxItem, removing superseded: [OutboxItem] = [], for token: CallToken) {
