@@ -12,7 +12,7 @@ extension Chat {
     /// before.
     /// - Parameter discardingUnsent: Whether messages and other changes that haven't reached the server, or that it refused, are deleted too.
     /// - Throws: ``UnsentOperations`` if there are such changes and they aren't to be discarded, and `RoostError` with `unavailable` if another
-    ///   chat of this process, or another process, has the files open, or they can't be opened. Nothing has changed then. Also `unavailable` if
+    ///   chat of this process, or another process, has the files open, or they can't be opened or read. Nothing has changed then. Also `unavailable` if
     ///   the files can't be deleted: the chat has ended, and calling this again retries the deletion.
     public func logOut(discardingUnsent: Bool = false) async throws { try await driver.logOut(discardingUnsent: discardingUnsent) }
 

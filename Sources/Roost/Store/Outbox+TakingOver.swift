@@ -34,10 +34,14 @@ extension Outbox {
     }
 
     /// How many operations the next log-out would delete, those included that were set aside for a newer version.
-    func unsentCount() async throws -> Int {
+    ///
+    /// - Parameter removed: Operations that are done, though the file has them still. They don't count.
+    func unsentCount(except removed: Set<Int64>) async throws -> Int {
         let file = file
         let setAside = try await Blocking.perform { file.newerFiles().reduce(0) { $0 + Self.count($1, of: file) } }
-        return try await count() + setAside
+        let ids = "[" + removed.map { String($0) }.joined(separator: ",") + "]"
+        let sql = "SELECT COUNT(*) FROM operations WHERE id NOT IN (SELECT value FROM json_each(?))"
+        return try await read { try Int.fetchOne($0, sql: sql, arguments: [ids]) ?? 0 } + setAside
     }
 
     private static func count(_ newer: URL, of file: DatabaseFile) -> Int {

@@ -381,7 +381,7 @@ actor SyncDriver {
                 // What was asked for before is in the outbox; nothing comes after.
                 await drain()
                 await rest()
-                let count = discardingUnsent ? 0 : try await files.outbox.unsentCount()
+                let count = discardingUnsent ? 0 : try await unsentCount(in: files.outbox)
                 guard count == 0 else { throw UnsentOperations(count: count) }
                 guard !files.isShared else {
                     throw RoostError(.unavailable, "Another chat of this process has this user's files open.")
@@ -396,6 +396,14 @@ actor SyncDriver {
             await end()
         }
         try await files.erase()
+    }
+
+    private func unsentCount(in outbox: Outbox) async throws -> Int {
+        do {
+            return try await outbox.unsentCount(except: owedWrites.removed)
+        } catch {
+            throw RoostError(.unavailable, "The outbox of this device can't be read: \(error)")
+        }
     }
 
     private func endCheck(isLoggingOut: Bool) {

@@ -142,6 +142,35 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
+    @Test("What is answered, and couldn't be removed from the file, keeps nobody from logging out", arguments: [true, false])
+    func removedByLogOut(isStillFull: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(ScriptedServer { _ in .result(Done()) })
+        try await chat.connect()
+        let queue = try await refuse("DELETE ON operations", in: "outbox.sqlite")
+        try await chat.channel("general").hide()
+        for await problem in problems.stream {
+            #expect(problem.kind == .outboxNotWritten)
+            break
+        }
+        if !isStillFull { try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") } }
+        try await chat.logOut()
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
+    }
+
+    @Test("Whoever logs out while the outbox can't be read is told that it is unavailable, and can do so without")
+    func unreadableByLogOut() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat()
+        try await chat.channel("general").send("unsent")
+        let queue = try DatabaseQueue(path: folder.appending(component: "outbox.sqlite").path)
+        try await queue.write { try $0.execute(sql: "ALTER TABLE operations RENAME TO others") }
+        let error = await #expect(throws: RoostError.self) { try await chat.logOut() }
+        #expect(error?.code == .unavailable && error?.message.contains("can't be read") == true)
+        try await chat.logOut(discardingUnsent: true)
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
+    }
+
     /// A chat whose message was edited on its way, and answered while its outbox can't remove anything.
     private func editedAndAnswered(
         _ answer: ScriptedServer.Answer
