@@ -116,7 +116,9 @@ extension Sync {
         // One that is brought back before is deleted again.
         let last = earlier.last { ($0.operation.isDeletion || $0.operation.isUndeletion) && !$0.isRefused }
         if let last, last.operation.isDeletion { return join(last, for: token) }
-        keep(aimed(item, at: target), removing: earlier.filter(isTakenBack), for: token)
+        // The others stay: once this one is taken back, they count again.
+        let refused = earlier.filter { $0.isRefused && isTakenBack($0) }
+        keep(aimed(item, at: target), removing: refused, for: token)
     }
 
     /// Brings a message back: one whose deletion the server can't have yet was never deleted.
@@ -133,10 +135,19 @@ extension Sync {
     private mutating func enqueue(_ item: OutboxItem, deleting messages: [ChangedMessage], for token: CallToken) {
         guard let channel = item.channel else { return reply(token) }
         let earlier = messages.flatMap { changes(of: $0, in: channel) }
-        if let known = earlier.first(where: { $0.operation == item.operation && !$0.isRefused }) { return join(known, for: token) }
+        if let known = repeated(by: item, among: earlier) { return join(known, for: token) }
         // Of several messages the server may refuse one, and then deletes none.
         let isOfOne = if case .purge = item.operation { true } else { false }
         keep(item, removing: isOfOne ? earlier.filter(isTakenBack) : [], for: token)
+    }
+
+    /// Returns the same deletion if it is on its way already, with nothing behind it that brings one of its messages back.
+    private func repeated(by item: OutboxItem, among earlier: [OutboxItem]) -> OutboxItem? {
+        let counted = earlier.filter { !$0.isRefused }
+        guard let known = counted.filter({ $0.operation == item.operation }).max(by: { $0.place < $1.place }) else { return nil }
+        // There is no way back from the others.
+        guard case .deleteMany = item.operation else { return known }
+        return counted.contains { $0.operation.isUndeletion && $0.place > known.place } ? nil : known
     }
 
     /// Whether a change of one message needn't be made any more when the message is deleted. An edit must: the deletion may be refused or taken back.

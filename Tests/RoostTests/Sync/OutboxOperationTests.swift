@@ -217,6 +217,33 @@ struct OutboxOperationTests {
         }
     }
 
+    @Test("SB-59 a message that is deleted and restored again and again offline ends as it was asked for last")
+    func restoredLast() async throws {
+        let message = MessageID(rawValue: 2)
+        let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: message))
+        let undelete = OutboxOperation.undelete(UndeleteMessage(channel: Self.channel, message: message))
+        // It is deleted on the server.
+        var client = try await offline()
+        for operation in [undelete, delete, undelete, delete, undelete] { try await client.enqueue(operation) }
+        #expect(try await client.outbox.items().map(\.operation) == [undelete])
+
+        // The server may have deleted it: the reply is lost.
+        client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.enqueue(delete)
+        try await client.feed(.stop)
+        client.forgetCalls()
+        for operation in [undelete, delete, undelete] { try await client.enqueue(operation) }
+        #expect(try await client.outbox.items().map(\.operation) == [delete, undelete])
+
+        // It is deleted with another one, and the two once more.
+        let both = [message, MessageID(rawValue: 3)]
+        let several = OutboxOperation.deleteMany(DeleteMessages(channel: Self.channel, messages: both))
+        client = try await offline()
+        for operation in [several, undelete, several, several] { try await client.enqueue(operation) }
+        #expect(try await client.outbox.items().map(\.operation) == [several, undelete, several])
+    }
+
     @Test("Changes of a message that may have left follow it, with the id that it gets")
     func sentMessage() async throws {
         var client = try await Harness()
