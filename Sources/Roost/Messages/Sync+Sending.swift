@@ -102,28 +102,37 @@ extension Sync {
     /// - Returns: The operation as it is then; nil if there is nothing left to send.
     mutating func mergeChanges(ofUnsent item: OutboxItem) -> OutboxItem? {
         guard let key = item.message else { return item }
-        let changes = changes(of: .sent(key.clientId), in: key.channel)
+        let changes = changesHere(of: key)
         guard !changes.isEmpty else { return item }
-        guard !changes.contains(where: { $0.operation.isDeletion && isForThisServer($0) }) else {
+        guard !changes.contains(where: \.operation.isDeletion) else {
             giveUp(item)
             return nil
         }
-        mergeChanges(of: item, key)
+        merge(changes, into: item)
         return queues[key.channel]?.items[item.id]
     }
 
-    /// The server doesn't have a refused message: its changes are made where it is.
+    /// The server doesn't have a refused message, of which its sender was told: its changes are made where it is. One that was deleted meanwhile is gone.
     mutating func mergeChanges(of item: OutboxItem, _ key: MessageKey) {
+        let changes = changesHere(of: key)
+        guard changes.contains(where: \.operation.isDeletion) else { return merge(changes, into: item) }
+        // Without the message there is nothing left to change, on any server.
+        for change in self.changes(of: .sent(key.clientId), in: key.channel) { remove(change) }
+        remove(item)
+    }
+
+    /// The changes of a message on its way that are for this server: those that were meant for another one wait for the app.
+    private func changesHere(of key: MessageKey) -> [OutboxItem] {
+        changes(of: .sent(key.clientId), in: key.channel).filter { isForThisServer($0) }
+    }
+
+    private mutating func merge(_ changes: [OutboxItem], into item: OutboxItem) {
         var item = item
-        for change in changes(of: .sent(key.clientId), in: key.channel) {
+        for change in changes {
             remove(change)
-            switch change.operation {
-            case .edit(let edit, _): item.operation = item.operation.edited(edit)
-            case .delete: return remove(item)
-            default: break
-            }
+            if case .edit(let edit, _) = change.operation { item.operation = item.operation.edited(edit) }
         }
-        if item != queues[key.channel]?.items[item.id] { put(item) }
+        if item != queues[item.channel]?.items[item.id] { put(item) }
     }
 }
 

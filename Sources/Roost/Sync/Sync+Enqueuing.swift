@@ -76,7 +76,9 @@ extension Sync {
         if var known = self.item(.message(key)) {
             guard known.failure != nil || !isForThisServer(known) else { return join(known, for: token) }
             known.operation = item.operation
-            return keep(begunAnew(known), for: token)
+            // What was to be changed of it on another server isn't to be changed of this attempt.
+            let former = changes(of: .sent(message.clientId), in: message.channel).filter { !isForThisServer($0) }
+            return keep(begunAnew(known), removing: former, for: token)
         }
         keep(item, for: token)
     }

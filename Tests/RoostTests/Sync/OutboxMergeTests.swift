@@ -71,6 +71,10 @@ struct OutboxMergeTests {
     private func moved(_ client: inout Harness) async throws {
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         client.forgetCalls()
+        try await connectElsewhere(&client)
+    }
+
+    private func connectElsewhere(_ client: inout Harness) async throws {
         try await client.connect(server: "other")
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
     }
@@ -85,6 +89,56 @@ struct OutboxMergeTests {
         #expect(client.calls.isEmpty)
         #expect(try await kept(by: client) == [])
         #expect(client.take().contains(.settled(key, .failure(discarded))))
+    }
+
+    @Test("R08 a message that is sent again on another server is sent as it is now, whatever was to become of it on the former one")
+    func sentAgainElsewhere() async throws {
+        var client = try await client()
+        try await client.enqueue(edit("B"))
+        try await client.enqueue(deletion)
+        try await moved(&client)
+        try await client.feed(.stop)
+        client.forgetCalls()
+        try await client.send("again", clientId: "c1")
+        #expect(try await kept(by: client) == ["again"])
+        try await connectElsewhere(&client)
+        #expect(client.inFlight == "c1")
+        _ = client.take()
+        let sent = message(4, "again", by: "ann", clientId: "c1")
+        try await client.answer("message.send", with: sent)
+        let settled = client.take().compactMap { if case .settled(let key, .success) = $0 { key } else { nil } }
+        #expect(settled == [key])
+        try await client.receive(alone(sent))
+        #expect(client.calls.isEmpty)
+        #expect(try await kept(by: client) == [])
+    }
+
+    @Test("R08 a deletion that another chat has left for another server doesn't take away the message that this server refuses")
+    func leftForAnotherServer() async throws {
+        let before = try await client()
+        let left = OutboxItem(
+            id: -1, number: 1000, operation: deletion, createdAt: Timestamp(milliseconds: 0), server: "former")
+        try await before.outbox.apply([.put(left)])
+        var client = try await before.restarted()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        #expect(client.inFlight == "c1")
+        try await client.enqueue(edit("B"))
+        try await client.refuse("message.send", with: silenced)
+        #expect(try await kept(by: client) == ["B", nil])
+        try await client.feed(.timer(.outbox(Self.channel)))
+        #expect(client.inFlight == "c1")
+    }
+
+    @Test("R08 a message that was deleted on its way and is refused takes the changes behind its deletion with it")
+    func changedBehindDeletion() async throws {
+        var client = try await client()
+        try await client.enqueue(edit("B"))
+        try await client.enqueue(deletion)
+        try await client.enqueue(edit("C"))
+        try await client.refuse("message.send", with: RoostError(.notPermitted, "No."))
+        #expect(client.calls.isEmpty)
+        #expect(try await kept(by: client) == [])
     }
 
     @Test("R08 an edit of a message that is still to be sent comes after those that wait behind it")
