@@ -97,7 +97,7 @@ extension Sync {
             sent.operation = sent.operation.edited(edit)
             return keep(sent, removing: superseded, for: token)
         }
-        let item = aimed(item, at: target)
+        let item = aimed(item, at: target, in: edit.channel)
         if var earlier = changes(of: target, in: edit.channel).last(where: { !$0.isRefused }), earlier.isUnsent,
             case .edit(let before, let client) = earlier.operation
         {
@@ -120,7 +120,7 @@ extension Sync {
         if let last, last.operation.isDeletion { return join(last, for: token) }
         // The others stay: once this one is taken back, they count again.
         let refused = earlier.filter { $0.isRefused && isTakenBack($0) }
-        keep(aimed(item, at: target), removing: refused, for: token)
+        keep(aimed(item, at: target, in: delete.channel), removing: refused, for: token)
     }
 
     /// Brings a message back: one whose deletion the server can't have yet was never deleted.
@@ -236,10 +236,14 @@ extension Sync {
         return nil
     }
 
-    private func aimed(_ item: OutboxItem, at target: ChangedMessage) -> OutboxItem {
-        guard case .stored(let message) = target else { return item }
+    private func aimed(_ item: OutboxItem, at target: ChangedMessage, in channel: ChannelID) -> OutboxItem {
         var item = item
-        item.operation = item.operation.resolved(message)
+        switch target {
+        case .stored(let message): item.operation = item.operation.resolved(message)
+        case .sent(let client):
+            // Another server than that of its message knows nothing of it.
+            if let sent = self.item(.message(MessageKey(channel: channel, clientId: client))) { item.server = sent.server }
+        }
         return item
     }
 

@@ -91,6 +91,19 @@ struct OutboxMergeTests {
         #expect(client.take().contains(.settled(key, .failure(discarded))))
     }
 
+    @Test("R08 a change of a message that was meant for another server waits with it, and this server isn't asked for it")
+    func changedElsewhere() async throws {
+        for (change, rest) in [(edit("B"), ["B"]), (deletion, [])] as [(OutboxOperation, [String?])] {
+            var client = try await client()
+            try await moved(&client)
+            try await client.enqueue(change)
+            #expect(client.calls.isEmpty)
+            #expect(try await client.outbox.items().map(\.server) == ["server", "server"])
+            try await client.feed(.resolveOthers(discard: false))
+            #expect(try await kept(by: client) == rest)
+        }
+    }
+
     @Test("R08 a message that is sent again on another server is sent as it is now, whatever was to become of it on the former one")
     func sentAgainElsewhere() async throws {
         var client = try await client()
