@@ -213,6 +213,7 @@ struct MemoryOutbox: Hashable {
     mutating func apply(_ write: OutboxWrite) {
         switch write {
         case .put(let item): rows[item.id] = item
+        case .change(let id, _, let item): rows[id] = item
         case .sending(let id, _, let time, let server):
             guard var item = rows[id] else { return }
             item.firstSentAt = item.failure == nil ? item.firstSentAt ?? time : time

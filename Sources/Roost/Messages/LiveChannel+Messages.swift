@@ -82,12 +82,13 @@ extension LiveChannel {
             channel: id, message: message, text: text, customType: customType, data: data, metadata: metadata, tags: tags,
             mentionees: mentionees)
         try edit.validate()
-        try await chat.driver.enqueue(.edit(edit))
+        try await changeStored(.edit(edit))
     }
 
     /// The same for a row of a list, which may be on its way: a message that can't have been sent yet is sent with the change.
     ///
-    /// - Throws: As ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``; `not_found` for one that was discarded.
+    /// - Throws: As ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``; `not_found` for one that was discarded, or
+    ///   that another chat of the same folder is sending.
     public func edit(
         _ item: MessageItem, text: String? = nil, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
         tags: [String]? = nil, mentionees: [Mentionee]? = nil
@@ -109,7 +110,7 @@ extension LiveChannel {
 
     /// The same for a row of a list. A message that can't have been sent yet is removed without a trace.
     ///
-    /// - Throws: As ``delete(_:)-(MessageID)``; `not_found` for one that was discarded.
+    /// - Throws: As ``delete(_:)-(MessageID)``; `not_found` for one that was discarded, or that another chat of the same folder is sending.
     public func delete(_ item: MessageItem) async throws {
         try await change(item, .delete(DeleteMessage(channel: id, message: MessageID(rawValue: 0)), of: item.clientId))
     }
@@ -147,7 +148,7 @@ extension LiveChannel {
     ///
     /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it.
     public func undelete(_ message: MessageID) async throws {
-        try await chat.driver.enqueue(.undelete(UndeleteMessage(channel: id, message: message)))
+        try await changeStored(.undelete(UndeleteMessage(channel: id, message: message)))
     }
 
     /// Changes the lists of texts that a message carries (SB-37): removes lists, makes new ones, adds values, removes values, in this order. It is shown at
@@ -171,7 +172,7 @@ extension LiveChannel {
     public func resetHistory() async throws { try await enqueue(.reset(ResetHistory(channel: id))) }
 
     private func change(_ item: MessageItem, _ change: OutboxOperation) async throws {
-        if let message = item.message { return try await chat.driver.enqueue(change.resolved(message.messageId)) }
+        if let message = item.message { return try await changeStored(change.resolved(message.messageId)) }
         do {
             try await chat.driver.enqueue(change)
         } catch let error as RoostError where error.code == .notFound {
@@ -179,7 +180,17 @@ extension LiveChannel {
             let (channel, client) = (id, item.clientId)
             let stored = try await chat.driver.files().store.read { try $0.ownMessage(client, in: channel) }
             guard let stored else { throw error }
-            try await chat.driver.enqueue(change.resolved(stored.messageId))
+            try await changeStored(change.resolved(stored.messageId))
+        }
+    }
+
+    /// Takes a change of a stored message into the outbox.
+    private func changeStored(_ change: OutboxOperation) async throws {
+        do {
+            try await chat.driver.enqueue(change)
+        } catch let error as RoostError where error.code == .notFound {
+            // Another chat of the same files has sent what it was to be one with. It comes behind that.
+            try await chat.driver.enqueue(change)
         }
     }
 }

@@ -73,26 +73,28 @@ final class Outbox: Sendable {
 
     /// Applies writes in one transaction.
     ///
-    /// - Returns: Since when the operations are sent that it notes that of, as far as they are here.
+    /// - Returns: What the file says of the operations.
     /// - Throws: ``Deleted`` if an operation is to be kept in a file that won't be there after a restart.
     @discardableResult
-    func apply(_ writes: [OutboxWrite]) async throws -> [Int64: Timestamp] {
-        let keeps = writes.contains { if case .put = $0 { true } else { false } }
-        let sentSince: [Int64: Timestamp] = try await gate.pass {
+    func apply(_ writes: [OutboxWrite]) async throws -> WrittenOutbox {
+        let keeps = writes.contains { write in
+            switch write {
+            case .put, .change(_, _, .some): true
+            default: false
+            }
+        }
+        let written: WrittenOutbox = try await gate.pass {
             try await connection.use {
                 try await $0.write { [url, number] database in
                     if keeps, let url, FolderLock.number(at: url.path) != number { throw Deleted() }
-                    var times: [Int64: Timestamp] = [:]
-                    for write in writes {
-                        try Self.apply(write, in: database)
-                        if case .sending(let id, _, _, _) = write { times[id] = try Self.firstSent(id, in: database) }
-                    }
-                    return times
+                    var outcome = WrittenOutbox()
+                    for write in writes { try Self.apply(write, in: database, &outcome) }
+                    return outcome
                 }
             }
         }
         decoded.forget(writes.compactMap(\.removed))
-        return sentSince
+        return written
     }
 
     /// The file was deleted while it was open, or replaced: what is written is lost with this process.
@@ -106,7 +108,13 @@ final class Outbox: Sendable {
         ).map(Timestamp.init(milliseconds:))
     }
 
-    private static func apply(_ write: OutboxWrite, in database: Database) throws {
+    /// Whether an operation is in the file and no chat has sent it, or the server has refused it since.
+    private static func isUnsent(_ id: Int64, in database: Database) throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT 1 FROM operations WHERE id = ? AND (first_sent_at IS NULL OR failure IS NOT NULL))"
+        return try Bool.fetchOne(database.cachedStatement(sql: sql), arguments: [id]) ?? false
+    }
+
+    private static func apply(_ write: OutboxWrite, in database: Database, _ written: inout WrittenOutbox) throws {
         switch write {
         case .put(let item):
             let (name, fields, client) = try item.operation.columns()
@@ -132,6 +140,13 @@ final class Outbox: Sendable {
                     WHERE id = ?3
                     """
             ).execute(arguments: [time.milliseconds, server, id])
+            written.sentSince[id] = try firstSent(id, in: database)
+        case .change(let id, let channel, let item):
+            guard try isUnsent(id, in: database) else {
+                written.gone.insert(id)
+                return
+            }
+            try apply(item.map(OutboxWrite.put) ?? .remove(id, of: channel), in: database, &written)
         case .remove(let id, _), .done(let id, _):
             try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
         case .server(let server):
@@ -304,6 +319,19 @@ final class Outbox: Sendable {
                     """)
         }
         return migrator
+    }
+}
+
+/// What the file says of operations after it was written.
+struct WrittenOutbox: Sendable {
+    /// Since when operations are sent, of those that were about to be and are here.
+    var sentSince: [Int64: Timestamp] = [:]
+    /// Those that were to be changed, and that another chat has sent or given up.
+    var gone: Set<Int64> = []
+
+    mutating func merge(_ later: WrittenOutbox) {
+        sentSince.merge(later.sentSince) { _, new in new }
+        gone.formUnion(later.gone)
     }
 }
 

@@ -23,8 +23,8 @@ struct OwedWrites: Sendable {
             items[id] = nil
             others.append(write)
         case .server: others.append(write)
-        // What couldn't be noted isn't sent.
-        case .sending: break
+        // What couldn't be noted isn't sent, and whoever waits for a change is told that it wasn't kept.
+        case .sending, .change: break
         }
     }
 

@@ -95,14 +95,14 @@ extension Sync {
                 superseded.append(earlier)
             }
             sent.operation = sent.operation.edited(edit)
-            return keep(sent, removing: superseded, for: token)
+            return keepChanged(sent, removing: superseded, for: token)
         }
         let item = aimed(item, at: target, in: edit.channel)
         if var earlier = changes(of: target, in: edit.channel).last(where: { !$0.isRefused }), earlier.isUnsent,
             case .edit(let before, let client) = earlier.operation
         {
             earlier.operation = .edit(before.followed(by: edit), of: client)
-            return keep(earlier, for: token)
+            return keepChanged(earlier, for: token)
         }
         keep(item, for: token)
     }
@@ -268,12 +268,24 @@ extension Sync {
 
     /// Has an operation, or another state of it, written in place of others. It is sent and shown once it is in the file.
     private mutating func keep(_ item: OutboxItem, removing superseded: [OutboxItem] = [], for token: CallToken) {
+        keep(item, removing: superseded, for: token) { .put($0) }
+    }
+
+    /// The same for another state of an operation that the server can't have. If another chat of the same files has sent it, or given it up, the caller is told.
+    private mutating func keepChanged(_ item: OutboxItem, removing superseded: [OutboxItem] = [], for token: CallToken) {
+        keep(item, removing: superseded, for: token) { .change($0.id, of: $0.channel, to: $0) }
+    }
+
+    private mutating func keep(
+        _ item: OutboxItem, removing superseded: [OutboxItem], for token: CallToken, by write: (OutboxItem) -> OutboxWrite
+    ) {
         var item = item
         let isHeld = queues[item.channel]?.held == item.id
         let isNext = phase == .online && queues[item.channel]?.isIdle ?? true && isForThisServer(item) && !isHeld
         if isNext, !item.isRefused { noteSending(&item) }
         let isNew = queues[item.channel]?.items[item.id] == nil
-        put(item)
+        queues[item.channel, default: OutboxQueue()].put(item, for: server)
+        emit(.outbox(write(item)))
         queues[item.channel]?.beginWriting(item.id, isNew: isNew)
         for earlier in superseded { remove(earlier) }
         keeping[token] = 1 + superseded.count
@@ -281,7 +293,7 @@ extension Sync {
     }
 
     /// Gives up an operation, with those that change the message that it sends. The caller is told so once it isn't in the file any more, and whoever
-    /// waits for the message: until then a restart would send it.
+    /// waits for the message: until then a restart would send it. A caller is also told if another chat of the same files has sent it, or given it up.
     mutating func takeBack(_ item: OutboxItem, for token: CallToken) {
         var changes: [OutboxItem] = []
         if let message = item.message {
@@ -289,7 +301,7 @@ extension Sync {
             givenUp[token] = message
         }
         for change in changes { remove(change) }
-        remove(item)
+        if token > Self.nobody { remove(item, .change(item.id, of: item.channel, to: nil)) } else { remove(item) }
         keeping[token] = changes.count + 1
         emit(.kept(token, item.id, of: item.channel))
     }
@@ -297,12 +309,25 @@ extension Sync {
     /// The same where nobody waits for that. One that the file still has goes on, as its row says.
     mutating func giveUp(_ item: OutboxItem) { takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id)) }
 
-    mutating func kept(_ id: Int64, of channel: ChannelID?, for token: CallToken) {
+    mutating func kept(_ id: Int64, of channel: ChannelID?, isGone: Bool, for token: CallToken) {
         guard keeping.removeValue(forKey: token) != nil else { return }
+        guard !isGone else { return changedNothing(of: id, in: channel, for: token) }
         settleGivenUp(token)
         queues[channel]?.endWriting(id)
         showOverlay(of: channel)
         reply(token)
+        sendNext(in: channel)
+    }
+
+    /// What was to be changed or taken back is another chat's by now.
+    private mutating func changedNothing(of id: Int64, in channel: ChannelID?, for token: CallToken) {
+        if let message = givenUp.removeValue(forKey: token) { settleLost(message) }
+        if let item = queues[channel]?.items[id] { lost(item) }
+        showOverlay(of: channel)
+        if token > Self.nobody {
+            let error = RoostError(.notFound, "Another chat has sent what was to be changed, or has given it up.")
+            emit(.reply(token, .failure(error)))
+        }
         sendNext(in: channel)
     }
 

@@ -193,7 +193,7 @@ extension Sync {
     }
 
     /// Another chat of the same files has sent an operation, or given it up.
-    private mutating func lost(_ item: OutboxItem) {
+    mutating func lost(_ item: OutboxItem) {
         forget(item)
         if let key = item.message {
             for change in changes(of: .sent(key.clientId), in: key.channel) { forget(change) }
@@ -202,7 +202,7 @@ extension Sync {
         showOverlay(of: item.channel)
     }
 
-    private mutating func settleLost(_ key: MessageKey) {
+    mutating func settleLost(_ key: MessageKey) {
         let error = RoostError(.unavailable, "Another chat had this user's files, and has sent the message or given it up.")
         emit(.settled(key, .failure(error)))
     }
@@ -373,7 +373,7 @@ extension Sync {
     /// Removes an operation that the server has carried out.
     mutating func complete(_ item: OutboxItem) { remove(item, .done(item.id, of: item.channel)) }
 
-    private mutating func remove(_ item: OutboxItem, _ write: OutboxWrite) {
+    mutating func remove(_ item: OutboxItem, _ write: OutboxWrite) {
         // Its queue waits for the end of this refusal.
         if queues[item.channel]?.items[item.id]?.isWaiting == true { endWaiting(in: item.channel) }
         emit(.outbox(write))

@@ -217,7 +217,7 @@ struct Sync: Sendable {
         case .startReading(let token, let channel): startReading(channel, for: token)
         case .stopReading(let token, let channel, let id, let time, let told):
             stopReading(channel, id: id, at: time, told: told, for: token)
-        case .kept(let token, let id, let channel): kept(id, of: channel, for: token)
+        case .kept(let token, let id, let channel, let isGone): kept(id, of: channel, isGone: isGone, for: token)
         case .noted(let id, let channel, let time): noted(id, of: channel, at: time)
         case .outboxFailed(let outbox, let reason, let isAwaited): outboxFailed(outbox, reason, isAwaited: isAwaited)
         case .retry(let row): retry(row)

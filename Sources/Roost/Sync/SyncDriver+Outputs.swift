@@ -33,9 +33,10 @@ extension SyncDriver {
             default: break
             }
             switch output {
-            case .kept(let token, let id, let channel): if batch.failure == nil { kept.append(.kept(token, id, of: channel)) }
+            case .kept(let token, let id, let channel):
+                if batch.failure == nil { kept.append(.kept(token, id, of: channel, isGone: batch.written.gone.contains(id))) }
             case .noted(let id, let channel, _):
-                if batch.failure == nil { kept.append(.noted(id, of: channel, at: batch.times[id])) }
+                if batch.failure == nil { kept.append(.noted(id, of: channel, at: batch.written.sentSince[id])) }
             default: await perform(output)
             }
         }
@@ -163,8 +164,8 @@ extension SyncDriver {
         var writes: [OutboxWrite] = []
         /// Why some of it couldn't be written. From then on the file stays as it is: callers are told that nothing was kept, and what follows may build on it.
         var failure: (any Error)?
-        /// Since when operations are sent that are about to be.
-        var times: [Int64: Timestamp] = [:]
+        /// What the file says of the operations.
+        var written = WrittenOutbox()
         /// The operations of which callers are told that they weren't kept.
         var notKept: Set<Int64> = []
     }
@@ -174,7 +175,7 @@ extension SyncDriver {
         let writes = batch.writes
         batch.writes = []
         guard !writes.isEmpty else { return }
-        if batch.failure == nil { batch.failure = await apply(writes, &batch.times) }
+        if batch.failure == nil { batch.failure = await apply(writes, &batch.written) }
         guard let failure = batch.failure else { return }
         var awaitedCount = 0
         if case .kept(let token, _, _)? = output { awaitedCount = machine?.keeping[token] ?? 0 }
@@ -184,15 +185,20 @@ extension SyncDriver {
             owedWrites.add(write)
         }
         // What somebody waits for isn't owed: they are told that it wasn't kept, or not taken back, and it goes on as the file has it.
-        for case .put(let item) in writes.suffix(awaitedCount) { batch.notKept.insert(item.id) }
+        for write in writes.suffix(awaitedCount) {
+            switch write {
+            case .put(let item), .change(_, _, let item?): batch.notKept.insert(item.id)
+            default: break
+            }
+        }
         // Nothing is put into a file that was deleted, and what is to be written to it goes on without.
         if failure is Outbox.Deleted { owedWrites.dropItems() }
     }
 
     /// Returns why the writes aren't in the file; nil if they are.
     ///
-    /// - Parameter times: Gets the times of the operations that are about to be sent.
-    private func apply(_ writes: [OutboxWrite], _ times: inout [Int64: Timestamp]) async -> (any Error)? {
+    /// - Parameter written: Gets what the file says of the operations.
+    private func apply(_ writes: [OutboxWrite], _ written: inout WrittenOutbox) async -> (any Error)? {
         let files: SyncFiles
         do { files = try await self.files() } catch { return error }
         let owed = owedWrites.all
@@ -207,7 +213,7 @@ extension SyncDriver {
             files.store.signals.signal(change)
         }
         do {
-            times.merge(try await files.outbox.apply(all)) { _, new in new }
+            written.merge(try await files.outbox.apply(all))
             isWritten = true
             owedWrites = OwedWrites()
             return nil

@@ -228,7 +228,7 @@ extension SyncDriver {
     /// Takes an operation into the outbox, and returns when it is on disk and shown. Operations are sent in the order of these calls.
     ///
     /// - Throws: `RoostError` with the code of a limit, which no server would take: it would stay in the outbox as refused; `unavailable` if it can't be written;
-    ///   `not_found` for a change of a message on its way that isn't.
+    ///   `not_found` for a change of a message on its way that isn't, and for one of an operation that another chat of the same files has sent meanwhile, or given up.
     nonisolated(nonsending) func enqueue(_ operation: OutboxOperation) async throws {
         try operation.operation.validate()
         try await enqueue(operation, order.take())

@@ -68,6 +68,9 @@ struct MessageKey: Hashable, Sendable {
 enum OutboxWrite: Hashable, Sendable {
     /// Stores an operation, or another state of it.
     case put(OutboxItem)
+    /// Stores another state of an operation that isn't sent, or removes it without one. Nothing is written if another chat of the same files has sent it, or
+    /// given it up.
+    case change(Int64, of: ChannelID?, to: OutboxItem?)
     /// Notes that an operation is about to be sent. Another chat of the same files may have noted that before, whose time stays then.
     case sending(Int64, of: ChannelID?, at: Timestamp, to: String?)
     /// Removes an operation that isn't to be carried out any more.
@@ -81,6 +84,7 @@ enum OutboxWrite: Hashable, Sendable {
     var removed: Int64? {
         switch self {
         case .remove(let id, _), .done(let id, _): id
+        case .change(let id, _, let item): item == nil ? id : nil
         case .put, .sending, .server: nil
         }
     }
@@ -89,7 +93,7 @@ enum OutboxWrite: Hashable, Sendable {
     var channel: ChannelID? {
         switch self {
         case .put(let item): item.channel
-        case .sending(_, let channel, _, _), .remove(_, let channel), .done(_, let channel): channel
+        case .sending(_, let channel, _, _), .change(_, let channel, _), .remove(_, let channel), .done(_, let channel): channel
         case .server: nil
         }
     }
@@ -157,8 +161,9 @@ extension Sync {
         case startReading(CallToken, ChannelID)
         /// With what the mark of what was read is enqueued with.
         case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp, told: Seq = 0)
-        /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file.
-        case kept(CallToken, Int64, of: ChannelID?)
+        /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of one that is gone: another
+        /// chat of the same files has sent it, or given it up.
+        case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false)
         /// What ``Output/noted(_:of:at:)`` asked for is in the file, with the time that is there; nil if the operation isn't there any more.
         case noted(Int64, of: ChannelID?, at: Timestamp?)
         /// The outbox couldn't be written. Carries what is in the file, if somebody waited for something to be kept; nil if that can't be read either.
@@ -193,7 +198,7 @@ extension Sync {
         /// Written in one transaction.
         case store([StoreWrite])
         case outbox(OutboxWrite)
-        /// Comes back as ``Input/kept(_:_:of:)`` once all that was written to the outbox before is in the file.
+        /// Comes back as ``Input/kept(_:_:of:isGone:)`` once all that was written to the outbox before is in the file.
         case kept(CallToken, Int64, of: ChannelID?)
         /// Comes back as ``Input/noted(_:of:at:)`` once it is in the file that an operation is about to be sent, since this time or an earlier one.
         case noted(Int64, of: ChannelID?, at: Timestamp)

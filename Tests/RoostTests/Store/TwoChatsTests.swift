@@ -85,6 +85,65 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
+    /// A chat that was online, and isn't any more.
+    private func offline(_ server: any Transport) async throws -> Chat {
+        let chat = chat(server)
+        try await chat.connect()
+        await chat.disconnect()
+        return chat
+    }
+
+    private func kept(by chat: Chat) async throws -> [OutboxOperation] {
+        try await chat.driver.files().outbox.items().map(\.operation)
+    }
+
+    @Test("R08 I4 A message on its way that another chat has sent meanwhile is changed where it is", arguments: [true, false])
+    func sentMeanwhile(isDeleted: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = TinyServer()
+        let second = try await offline(server)
+        let channel = second.channel("general")
+        let list = channel.messages()
+        try await channel.send("old")
+        try await until { list.items.last?.state == .pending }
+        let row = try #require(list.items.last)
+        let first = chat(server)
+        try await first.connect()
+        try await until { try await first.driver.files().outbox.count() == 0 }
+
+        let stored = MessageID(rawValue: 3)
+        if isDeleted {
+            try await channel.delete(row)
+            #expect(try await kept(by: second) == [.delete(DeleteMessage(channel: "general", message: stored))])
+        } else {
+            try await channel.edit(row, text: "new")
+            #expect(try await kept(by: second) == [.edit(EditMessage(channel: "general", message: stored, text: "new"))])
+        }
+        await first.disconnect()
+    }
+
+    @Test(
+        "R08 I4 A change that another chat sends meanwhile isn't replaced or taken back: the next one follows it",
+        arguments: [true, false])
+    func changedMeanwhile(isDeleted: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        // It doesn't answer changes.
+        let server = TinyServer()
+        let second = try await offline(server)
+        let channel = second.channel("general")
+        let message = MessageID(rawValue: 1)
+        let deletion = OutboxOperation.delete(DeleteMessage(channel: "general", message: message))
+        let undeletion = OutboxOperation.undelete(UndeleteMessage(channel: "general", message: message))
+        let edits = ["a", "b"].map { OutboxOperation.edit(EditMessage(channel: "general", message: message, text: $0)) }
+        if isDeleted { try await channel.delete(message) } else { try await channel.edit(message, text: "a") }
+        let first = chat(server)
+        try await first.connect()
+        try await until { try await first.driver.files().outbox.items().first?.firstSentAt != nil }
+        if isDeleted { try await channel.undelete(message) } else { try await channel.edit(message, text: "b") }
+        #expect(try await kept(by: second) == (isDeleted ? [deletion, undeletion] : edits))
+        await first.disconnect()
+    }
+
     @Test("I4 What a chat knows already isn't sent twice when another one is gone")
     func known() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

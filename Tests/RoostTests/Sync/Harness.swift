@@ -46,14 +46,15 @@ struct Harness {
     /// Feeds one input, and does what the machine asks of the files.
     mutating func feed(_ input: Sync.Input) async throws {
         var kept: [Sync.Input] = []
-        var times: [Int64: Timestamp] = [:]
+        var written = WrittenOutbox()
         for output in sync.handle(input) {
             outputs.append(output)
             switch output {
             case .store(let writes): try await store.write(writes)
-            case .outbox(let write): times.merge(try await outbox.apply([write])) { _, new in new }
-            case .kept(let token, let id, let channel): kept.append(.kept(token, id, of: channel))
-            case .noted(let id, let channel, _): kept.append(.noted(id, of: channel, at: times[id]))
+            case .outbox(let write): written.merge(try await outbox.apply([write]))
+            case .kept(let token, let id, let channel):
+                kept.append(.kept(token, id, of: channel, isGone: written.gone.contains(id)))
+            case .noted(let id, let channel, _): kept.append(.noted(id, of: channel, at: written.sentSince[id]))
             case .send(let bytes), .sendAhead(let bytes):
                 guard let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) else { break }
                 calls[call.call] = call.operation

@@ -49,6 +49,22 @@ struct SharedOutboxTests {
         #expect(Set(keys).count == 2 && second.keys["message.purge"] == Array(keys.suffix(1)))
     }
 
+    @Test("R08 I4 what one of them sends, the other neither changes nor takes back, and says so")
+    func underWay() async throws {
+        let message = SendMessage(channel: Self.channel, clientId: "c1", text: "hi")
+        let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
+        let deletion = DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 0))
+        for change in [.edit(edit, of: "c1"), .delete(deletion, of: "c1")] as [OutboxOperation] {
+            var (first, second) = try await clients(.send(message))
+            try await connect(&first, at: 1000)
+            try await second.enqueue(change)
+            let refusals = second.take().compactMap { if case .reply(_, .failure(let error)) = $0 { error.code } else { nil } }
+            #expect(refusals == [.notFound])
+            #expect(second.sync.queues.isEmpty)
+            #expect(try await first.outbox.items().map(\.operation) == [.send(message)])
+        }
+    }
+
     @Test("R08 I4 what one of them has done or given up, the other doesn't send, and doesn't show")
     func gone() async throws {
         var (first, second) = try await clients(.purge(Self.purge))

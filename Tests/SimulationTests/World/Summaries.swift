@@ -51,6 +51,7 @@ extension OutboxWrite {
         switch self {
         case .put(let item):
             "\(item.number) \(item.operation.summary)\(item.firstSentAt == nil ? "" : ", sent")\(item.failure.map { ", \($0.code.rawValue)" } ?? "")"
+        case .change(let id, let channel, let item): (item.map(OutboxWrite.put) ?? .remove(id, of: channel)).summary
         case .sending(let id, _, _, _): "\(id) is sent"
         case .remove(let id, _): "without \(id)"
         case .done(let id, _): "done with \(id)"
