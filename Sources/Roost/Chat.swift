@@ -135,11 +135,14 @@ public final class Chat: Sendable {
     /// between. Two tasks that are created one after the other on the main actor keep that order; the children of an `async let` or a task
     /// group don't.
     ///
+    /// - Parameter isolation: The caller's actor, on which the call gets its place in that order. Leave it out.
     /// - Throws: `RoostError` with `not_connected` while offline, when nothing is sent, and if the connection is lost before the answer, when the
     ///   operation may or may not have been carried out. The same holds for `unavailable`, if no answer comes in time, and for
     ///   `CancellationError`, if the task is cancelled. Also the code of a limit, without asking the server, and every code that the operation
     ///   documents.
-    public nonisolated(nonsending) func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
+    public func call<Call: RoostAPI.Operation>(
+        _ operation: Call, isolation: isolated (any Actor)? = #isolation
+    ) async throws -> Call.Response {
         try operation.validate()
         return try await Self.answer(to: operation, try await driver.call(operation))
     }

@@ -1,6 +1,7 @@
 #if Cluster
 import Foundation
 import RoostAPI
+import RoostServer
 import RoostTestSupport
 import Testing
 

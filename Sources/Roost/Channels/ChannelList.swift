@@ -98,7 +98,7 @@ public final class ChannelList {
 
     /// Adds a page of rows. Does nothing if there are none (SB-23).
     ///
-    /// - Throws: If the server is asked, as ``Chat/call(_:)``; else `RoostError` with `unavailable` if the store can't be read.
+    /// - Throws: If the server is asked, as ``Chat/call(_:isolation:)``; else `RoostError` with `unavailable` if the store can't be read.
     public func loadMore() async throws {
         guard hasMore, let source else { return }
         do {

@@ -29,7 +29,7 @@ extension Chat {
     ///
     /// - Parameter id: The channel's id, or `type:id` (ST-03). The live object has the channel's own.
     /// - Throws: `RoostError` with `not_found` for a channel that doesn't exist, or that the user may not know of, and as
-    ///   ``call(_:)`` does.
+    ///   ``call(_:isolation:)`` does.
     @MainActor public func getChannel(_ id: ChannelID) async throws -> LiveChannel {
         await loadedChannel(try await call(GetChannel(channel: id)).channel.channelId)
     }
@@ -39,7 +39,7 @@ extension Chat {
     ///
     /// - Parameter id: The channel's id, or `type:id` (ST-03). The live object has the channel's own.
     /// - Throws: `RoostError` with `not_found`, `invite_required` for a private channel, `banned`, `member_limit`, `channel_limit`,
-    ///   `kind_forbids`, and as ``call(_:)`` does.
+    ///   `kind_forbids`, and as ``call(_:isolation:)`` does.
     @MainActor @discardableResult public func joinChannel(_ id: ChannelID) async throws -> LiveChannel {
         await loadedChannel(try await call(JoinChannel(channel: id)).channel.channelId)
     }
@@ -49,7 +49,7 @@ extension Chat {
     /// If the connection is lost before the answer, the call is sent again after a reconnect with the same idempotency key, so it never
     /// creates a second channel (SB-12). A draft without a key gets one.
     /// - Throws: `RoostError` with `already_exists` (AM-23), `not_found` for an unknown user, `kind_forbids` for something that the type
-    ///   doesn't allow (AM-19), `member_limit`, `channel_limit`, and as ``call(_:)`` does.
+    ///   doesn't allow (AM-19), `member_limit`, `channel_limit`, and as ``call(_:isolation:)`` does.
     @MainActor @discardableResult public func createChannel(_ draft: CreateChannel) async throws -> LiveChannel {
         var draft = draft
         draft.idempotencyKey = draft.idempotencyKey ?? UUID().uuidString.lowercased()
@@ -90,7 +90,7 @@ extension Chat {
     ///   - displayName: Its name, if it is created and is to have its own.
     ///   - tags: Tags to find it by, if it is created (AM-33).
     ///   - metadata: The app's own data, an object, if it is created.
-    /// - Throws: `RoostError` with `invalid_argument` without users (AM-24), `not_found` for an unknown one, and as ``call(_:)``
+    /// - Throws: `RoostError` with `invalid_argument` without users (AM-24), `not_found` for an unknown one, and as ``call(_:isolation:)``
     ///   does.
     @MainActor @discardableResult
     public func createConversation(
@@ -101,7 +101,9 @@ extension Chat {
 
     /// Calls an operation that may be repeated, up to four times: after a lost connection, and after a refusal that passes. Offline
     /// it fails at once.
-    private nonisolated(nonsending) func callRepeatedly<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
+    private func callRepeatedly<Call: RoostAPI.Operation>(
+        _ operation: Call, isolation: isolated (any Actor)? = #isolation
+    ) async throws -> Call.Response {
         let environment = driver.environment
         guard driver.statuses.current == .online else { return try await call(operation) }
         for pause in [50, 200, 800] as [Int64] {

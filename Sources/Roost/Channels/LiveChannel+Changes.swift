@@ -17,7 +17,7 @@ extension LiveChannel {
     ///   - policy: Changes the given parts of the channel's differences from its type.
     /// - Throws: `RoostError` with `not_permitted` unless the caller may change the channel, `conflict_version`, `already_exists` when
     ///   another channel is the distinct one of the same members, `immutable_field` for something that the type has fixed, and as
-    ///   ``Chat/call(_:)`` does.
+    ///   ``Chat/call(_:isolation:)`` does.
     public func update(
         displayName: String? = nil, avatarFileId: String? = nil, coverUrl: String? = nil, customType: String? = nil,
         data: String? = nil, tags: [String]? = nil, metadata: JSONValue? = nil, ifMetadataVersion: Int? = nil,
@@ -33,12 +33,12 @@ extension LiveChannel {
     /// Deletes the channel for everyone (AM-34). Deleting it again changes nothing.
     ///
     /// - Throws: `RoostError` with `not_permitted` unless the channel's type names the user (``ChannelPolicy/delete``), even for its owner, and as
-    ///   ``Chat/call(_:)`` does.
+    ///   ``Chat/call(_:isolation:)`` does.
     public func destroy() async throws { try await call(DeleteChannel(channel: id)) }
 
     /// Freezes the channel: only operators send until it is unfrozen (SB-21). Freezing a frozen one changes nothing.
     ///
-    /// - Throws: `RoostError` with `not_permitted`, `kind_forbids`, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_permitted`, `kind_forbids`, and as ``Chat/call(_:isolation:)`` does.
     public func freeze() async throws { try await call(FreezeChannel(channel: id)) }
 
     /// Ends a freeze (SB-21).
@@ -113,7 +113,7 @@ extension LiveChannel {
 
     /// Asks the server whether the user may do something here, and if not, which rule refuses it and until when (AM-48).
     ///
-    /// - Throws: `RoostError` with `not_found`, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_found`, and as ``Chat/call(_:isolation:)`` does.
     public func explain(_ permission: Permission) async throws -> PermissionExplanation {
         try await chat.call(ExplainPermission(channel: id, permission: permission))
     }

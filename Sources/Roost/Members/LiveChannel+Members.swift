@@ -4,7 +4,7 @@ extension LiveChannel {
     /// Joins the channel, and returns once this object shows the membership. Joining again changes nothing and answers the same (AM-26).
     ///
     /// - Throws: `RoostError` with `not_found`, `invite_required` for a private channel, `banned`, `member_limit`, `channel_limit`,
-    ///   `kind_forbids`, and as ``Chat/call(_:)`` does.
+    ///   `kind_forbids`, and as ``Chat/call(_:isolation:)`` does.
     public func join() async throws { try await call(JoinChannel(channel: id)) }
 
     /// Leaves the channel: it and its messages are removed from this device (AM-41, SB-20). Leaving again changes nothing.
@@ -50,7 +50,7 @@ extension LiveChannel {
     /// - Parameters:
     ///   - cursor: `nextCursor` of the page before; nil for the first one.
     ///   - limit: 1 to 100.
-    /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_member`, and as ``Chat/call(_:isolation:)`` does.
     public func members(after cursor: String?, limit: Int = 30) async throws -> Page<MemberEntry> {
         try await chat.call(ListMembers(channel: id, limit: limit, cursor: cursor))
     }
@@ -60,7 +60,7 @@ extension LiveChannel {
     /// - Parameters:
     ///   - users: 1 to 100, each once.
     ///   - hideHistory: Whether messages sent before are hidden from them, whatever the app's option says (D-11).
-    /// - Throws: `RoostError` with `kind_forbids` for a conversation (AM-18), `not_permitted`, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `kind_forbids` for a conversation (AM-18), `not_permitted`, and as ``Chat/call(_:isolation:)`` does.
     @discardableResult
     public func addMembers(_ users: [UserID], hideHistory: Bool = false) async throws -> [MemberResult] {
         try await call(AddMembers(channel: id, users: users, hideHistory: hideHistory)).results
@@ -80,7 +80,7 @@ extension LiveChannel {
     /// - Parameters:
     ///   - role: One below the user's own; an owner may also make another member the owner, and becomes an operator then.
     ///   - users: 1 to 100, each once; exactly one where the role is `owner`.
-    /// - Throws: `RoostError` with `not_found` for an unknown role, `kind_forbids`, `not_permitted`, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_found` for an unknown role, `kind_forbids`, `not_permitted`, and as ``Chat/call(_:isolation:)`` does.
     @discardableResult
     public func setRole(_ role: ChannelRole, of users: [UserID]) async throws -> [MemberResult] {
         try await call(SetMemberRole(channel: id, users: users, role: role)).results

@@ -112,7 +112,7 @@ public final class MemberList {
 
     /// Adds a page of members. Does nothing when there are none.
     ///
-    /// - Throws: `RoostError` with `not_connected` while offline, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_connected` while offline, and as ``Chat/call(_:isolation:)`` does.
     public func loadMore() async throws {
         guard hasMore else { return }
         try await follower.take(asksServer: true) {

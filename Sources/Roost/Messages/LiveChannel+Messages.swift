@@ -16,7 +16,7 @@ extension LiveChannel {
     /// Returns a message by its id: from this device if it is cached, else from the server. It is as lists show it, with what the user has changed of it and the
     /// server doesn't know yet.
     ///
-    /// - Throws: `RoostError` with `not_found` for one that the user can't see, or that was deleted for good; and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_found` for one that the user can't see, or that was deleted for good; and as ``Chat/call(_:isolation:)`` does.
     public func message(_ message: MessageID) async throws -> Message {
         let id = id
         let files = try? await chat.driver.files()

@@ -29,7 +29,7 @@ extension LiveChannel {
     /// - Parameters:
     ///   - cursor: `nextCursor` of the page before; nil for the first one.
     ///   - limit: 1 to 100.
-    /// - Throws: As ``Chat/call(_:)``; `not_member` or `not_found` if the user can't read the channel.
+    /// - Throws: As ``Chat/call(_:isolation:)``; `not_member` or `not_found` if the user can't read the channel.
     public func mentions(after cursor: String? = nil, limit: Int = 30) async throws -> Page<Message> {
         try await chat.call(ListMentions(channel: id, limit: limit, cursor: cursor))
     }
@@ -42,7 +42,7 @@ extension Chat {
     /// - Parameters:
     ///   - cursor: `nextCursor` of the page before; nil for the first one.
     ///   - limit: 1 to 100.
-    /// - Throws: As ``call(_:)``.
+    /// - Throws: As ``call(_:isolation:)``.
     public func mentions(after cursor: String? = nil, limit: Int = 30) async throws -> Page<Message> {
         try await call(ListMentions(limit: limit, cursor: cursor))
     }
@@ -99,7 +99,7 @@ public final class MessageHistory {
     /// may be empty even if there are more.
     ///
     /// - Throws: `RoostError` with `query_in_progress` while another page of this history is on its way (SB-50), `not_found` for a message that the user can't
-    ///   see, the code of a limit, and as ``Chat/call(_:)`` does. After a failure the same page can be loaded again.
+    ///   see, the code of a limit, and as ``Chat/call(_:isolation:)`` does. After a failure the same page can be loaded again.
     public func loadOlder() async throws -> [Message] { try await page(isNewer: false) }
 
     /// Returns the next newer page; empty after the newest message.

@@ -90,7 +90,7 @@ extension Sync {
         {
             // Edits that were made while the server might have it come before this one.
             var superseded: [OutboxItem] = []
-            for case (let earlier, .edit(let before, _)) in changes(of: target, in: edit.channel).map({ ($0, $0.operation) }) {
+            for case (let earlier, .edit(let before, _)) in changes(of: target, beside: sent).map({ ($0, $0.operation) }) {
                 sent.operation = sent.operation.edited(before)
                 superseded.append(earlier)
             }
@@ -98,7 +98,7 @@ extension Sync {
             return keepChanged(sent, removing: superseded, for: token)
         }
         let item = aimed(item, at: target, in: edit.channel)
-        if var earlier = changes(of: target, in: edit.channel).last(where: { !$0.isRefused }), earlier.isUnsent,
+        if var earlier = changes(of: target, beside: item).last(where: { !$0.isRefused }), earlier.isUnsent,
             case .edit(let before, let client) = earlier.operation
         {
             earlier.operation = .edit(before.followed(by: edit), of: client)
@@ -114,18 +114,19 @@ extension Sync {
         {
             return takeBack(sent, for: token)
         }
-        let earlier = changes(of: target, in: delete.channel)
+        let item = aimed(item, at: target, in: delete.channel)
+        let earlier = changes(of: target, beside: item)
         // One that is brought back before is deleted again.
         let last = earlier.last { ($0.operation.isDeletion || $0.operation.isUndeletion) && !$0.isRefused }
         if let last, last.operation.isDeletion { return join(last, for: token) }
         // The others stay: once this one is taken back, they count again.
         let refused = earlier.filter { $0.isRefused && isTakenBack($0) }
-        keep(aimed(item, at: target, in: delete.channel), removing: refused, for: token)
+        keep(item, removing: refused, for: token)
     }
 
     /// Brings a message back: one whose deletion the server can't have yet was never deleted.
     private mutating func enqueue(_ item: OutboxItem, _ undelete: UndeleteMessage, for token: CallToken) {
-        let earlier = changes(of: .stored(undelete.message), in: undelete.channel).filter { !$0.isRefused }
+        let earlier = changes(of: .stored(undelete.message), beside: item).filter { !$0.isRefused }
         if let last = earlier.last, last.operation.isUndeletion { return join(last, for: token) }
         if let last = earlier.last, case .delete = last.operation, last.isUnsent, !isInFlight(last) {
             return takeBack(last, for: token)
@@ -135,12 +136,17 @@ extension Sync {
 
     /// Deletes messages for good, several at once, or for the user alone.
     private mutating func enqueue(_ item: OutboxItem, deleting messages: [ChangedMessage], for token: CallToken) {
-        guard let channel = item.channel else { return reply(token) }
-        let earlier = messages.flatMap { changes(of: $0, in: channel) }
+        let earlier = messages.flatMap { changes(of: $0, beside: item) }
         if let known = repeated(by: item, among: earlier) { return join(known, for: token) }
         // Of several messages the server may refuse one, and then deletes none.
         let isOfOne = if case .purge = item.operation { true } else { false }
         keep(item, removing: isOfOne ? earlier.filter(isTakenBack) : [], for: token)
+    }
+
+    /// Returns the changes of a message that are for the same server as another operation: those that are left for another one say nothing of this one's message.
+    private func changes(of message: ChangedMessage, beside item: OutboxItem) -> [OutboxItem] {
+        guard let channel = item.channel else { return [] }
+        return changes(of: message, in: channel).filter { !$0.isForAnother(than: item.server) }
     }
 
     /// Returns the same deletion if it is on its way already, with nothing behind it that brings one of its messages back.

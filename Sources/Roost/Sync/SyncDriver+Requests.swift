@@ -140,13 +140,13 @@ extension SyncDriver {
     }
 
     /// Calls an operation that is within its limits.
-    nonisolated(nonsending) func call(_ operation: any RoostAPI.Operation) async throws -> CallAnswer {
+    func call(_ operation: any RoostAPI.Operation, isolation: isolated (any Actor)? = #isolation) async throws -> CallAnswer {
         let turn = order.take()
         return try await answer(turn) { .call($0, operation) }
     }
 
     /// Watches a channel until the holder is released.
-    nonisolated(nonsending) func hold(_ channel: ChannelID, by holder: Int64) async throws -> CallAnswer {
+    func hold(_ channel: ChannelID, by holder: Int64, isolation: isolated (any Actor)? = #isolation) async throws -> CallAnswer {
         try await answer(order.take()) { .hold($0, channel, by: holder) }
     }
 
@@ -158,7 +158,7 @@ extension SyncDriver {
     /// Begins to read a channel.
     ///
     /// - Throws: `RoostError` that the server refuses it with. Without a connection it isn't asked.
-    nonisolated(nonsending) func startReading(_ channel: ChannelID) async throws {
+    func startReading(_ channel: ChannelID, isolation: isolated (any Actor)? = #isolation) async throws {
         try await startReading(channel, order.take())
     }
 
@@ -168,7 +168,7 @@ extension SyncDriver {
         _ = try await answer(turn) { .startReading($0, channel) }
     }
 
-    nonisolated(nonsending) func stopReading(_ channel: ChannelID) async throws {
+    func stopReading(_ channel: ChannelID, isolation: isolated (any Actor)? = #isolation) async throws {
         try await stopReading(channel, order.take())
     }
 
@@ -229,13 +229,13 @@ extension SyncDriver {
     ///
     /// - Throws: `RoostError` with the code of a limit, which no server would take: it would stay in the outbox as refused; `unavailable` if it can't be written;
     ///   `not_found` for a change of a message on its way that isn't, and for one of an operation that another chat of the same files has sent meanwhile, or given up.
-    nonisolated(nonsending) func enqueue(_ operation: OutboxOperation) async throws {
+    func enqueue(_ operation: OutboxOperation, isolation: isolated (any Actor)? = #isolation) async throws {
         try operation.operation.validate()
         try await enqueue(operation, order.take())
     }
 
     /// Takes a message into the outbox, and removes the channel's draft if that is what was sent. What the user writes after this call stays.
-    nonisolated(nonsending) func enqueue(sending message: SendMessage) async throws {
+    func enqueue(sending message: SendMessage, isolation: isolated (any Actor)? = #isolation) async throws {
         try await enqueue(sending: message, order.take(), clearing: order.take())
     }
 
@@ -274,7 +274,7 @@ extension SyncDriver {
     }
 
     /// Sends a message, and returns it as the server has stored it.
-    nonisolated(nonsending) func sendConfirmed(_ operation: SendMessage) async throws -> Message {
+    func sendConfirmed(_ operation: SendMessage, isolation: isolated (any Actor)? = #isolation) async throws -> Message {
         try await sendConfirmed(operation, order.take(), clearing: order.take())
     }
 

@@ -43,7 +43,7 @@ package struct SyncFiles: Sendable {
 
     /// Refuses writes until ``resume()``, and gives up the lock on the files (``FolderLock/giveWay()``) once the writes that have begun have ended. The files can
     /// still be read. If ``resume()`` is called before these writes have ended, the lock is kept.
-    nonisolated(nonsending) func suspend() async { await gate.close { lock?.giveWay() } }
+    func suspend(isolation: isolated (any Actor)? = #isolation) async { await gate.close { lock?.giveWay() } }
 
     /// Takes the lock back, and lets the files be written again.
     ///

@@ -51,7 +51,7 @@ final class WriteGate: Sendable {
     /// The gate's lock is held while it is released. So the gate can't be opened, and no write can begin, between the check and the release.
     ///
     /// - Parameter release: Called once or not at all. It mustn't use the gate.
-    nonisolated(nonsending) func close(_ release: () -> Void = {}) async {
+    func close(_ release: () -> Void = {}, isolation: isolated (any Actor)? = #isolation) async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLockedValue { state in
                 state.isClosed = true

@@ -3,13 +3,13 @@ public import RoostAPI
 extension Chat {
     /// Returns the user's own profile from the server.
     ///
-    /// - Throws: `RoostError` as ``call(_:)`` does.
+    /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
     public func me() async throws -> User { try await call(GetMe()) }
 
     /// Several users, in the order of their ids. Unknown ids are left out.
     ///
     /// - Parameter ids: At most `Limits.usersPerCall`.
-    /// - Throws: `RoostError` as ``call(_:)`` does.
+    /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
     public func users(_ ids: [UserID]) async throws -> [User] {
         do {
             return try await call(GetUsers(users: ids))
@@ -26,14 +26,16 @@ extension Chat {
     ///
     /// Call it again after `pollSeconds`, not sooner. It isn't needed for the members of a watched channel (``LiveChannel/presence()``).
     /// - Parameter ids: At most `Limits.usersPerCall`.
-    /// - Throws: `RoostError` with `rate_limited` for more than 10 calls in a second, `overloaded` if the server is too busy, and as ``call(_:)`` does.
+    /// - Throws: `RoostError` with `rate_limited` for more than 10 calls in a second, `overloaded` if the server is too busy, and as ``call(_:isolation:)`` does.
     public func presence(of ids: [UserID]) async throws -> UserPresences { try await call(ListUserPresence(users: ids)) }
 
     /// Decides whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows the change.
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
+    ///
+    /// - Parameter isolation: The caller's actor, as for ``call(_:isolation:)``. Leave it out.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
-    public nonisolated(nonsending) func setAutoAcceptInvitations(_ accepts: Bool) async throws {
+    public func setAutoAcceptInvitations(_ accepts: Bool, isolation: isolated (any Actor)? = #isolation) async throws {
         try await driver.enqueue(.preferences(UpdatePreferences(autoAcceptInvitations: accepts)))
         await showPreferences()
     }
@@ -43,9 +45,12 @@ extension Chat {
     /// follows the change.
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
+    ///
+    /// - Parameter isolation: The caller's actor, as for ``call(_:isolation:)``. Leave it out.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
-    public nonisolated(nonsending) func setSharing(
-        typing: Bool? = nil, reading: Bool? = nil, delivery: Bool? = nil, presence: Bool? = nil
+    public func setSharing(
+        typing: Bool? = nil, reading: Bool? = nil, delivery: Bool? = nil, presence: Bool? = nil,
+        isolation: isolated (any Actor)? = #isolation
     ) async throws {
         let update = UpdatePreferences(
             sharesTyping: typing, sharesReading: reading, sharesDelivery: delivery, sharesPresence: presence)
@@ -56,10 +61,12 @@ extension Chat {
     /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes one. Everybody who has one of
     /// the user's channels open sees the name, the picture and the status a moment later.
     ///
-    /// - Throws: `RoostError` as ``call(_:)`` does.
+    /// - Parameter isolation: The caller's actor, as for ``call(_:isolation:)``. Leave it out.
+    /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
     @discardableResult
-    public nonisolated(nonsending) func updateMe(
-        displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil
+    public func updateMe(
+        displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil,
+        isolation: isolated (any Actor)? = #isolation
     ) async throws -> User {
         try await call(UpdateMe(displayName: displayName, avatarFileId: avatarFileId, status: status, metadata: metadata))
     }

@@ -18,7 +18,7 @@ extension LiveChannel {
     ///   - type: The app's own name for this kind of signal, 1 to 128 characters.
     ///   - metadata: A JSON object of up to `Limits.signalSizeBytes`.
     /// - Throws: `RoostError` with `rate_limited` beyond `Limits.signalsPerSecond`, the codes of sending a message if the user may not, and as
-    ///   ``Chat/call(_:)`` does.
+    ///   ``Chat/call(_:isolation:)`` does.
     public func sendSignal(_ type: String, metadata: JSONValue? = nil) async throws {
         _ = try await chat.call(SendSignal(channel: id, type: type, metadata: metadata))
     }

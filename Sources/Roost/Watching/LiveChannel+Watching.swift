@@ -8,7 +8,7 @@ extension LiveChannel {
     /// - Parameters:
     ///   - limit: Messages in the answer, 1 to 100; 30 when it is nil. With 0 it has no members and watchers either, only their numbers.
     ///   - watchersLimit: The most watchers in it, 0 to 300; 30 when it is nil (ST-11).
-    /// - Throws: `RoostError` with `not_member`, `not_found`, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_member`, `not_found`, and as ``Chat/call(_:isolation:)`` does.
     @discardableResult
     public func watch(limit: Int? = nil, watchersLimit: Int? = nil) async throws -> WatchedChannel {
         try await chat.call(WatchChannel(channel: id, limit: limit, watchersLimit: watchersLimit))
@@ -19,7 +19,7 @@ extension LiveChannel {
     /// A ``LivePresence`` of the channel has a watch of its own: as long as one is kept, the channel stays watched, and what it tells goes on.
     ///
     /// Without a connection this returns at once: the watch has ended with the connection, and a reconnect doesn't begin it again.
-    /// - Throws: `RoostError` as ``Chat/call(_:)`` does, but for `not_connected` while offline.
+    /// - Throws: `RoostError` as ``Chat/call(_:isolation:)`` does, but for `not_connected` while offline.
     public func unwatch() async throws { _ = try await chat.call(UnwatchChannel(channel: id)) }
 }
 
@@ -28,7 +28,7 @@ extension Chat {
     /// ``LiveChannel/unwatch()``.
     ///
     /// Channels that the user may find but not watch are returned, too. If the task is cancelled, or no answer comes in time, none is watched because of this call.
-    /// - Throws: `RoostError` as ``call(_:)`` does.
+    /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
     public func watch(_ query: QueryChannels) async throws -> Page<ChannelView> {
         try await call(QueryAndWatchChannels(query: query))
     }
@@ -39,7 +39,7 @@ extension Chat {
     /// - Parameters:
     ///   - id: The channel, by its id or as `type:id`.
     ///   - draft: What the channel is created with, without an id: `id` is used.
-    /// - Throws: `RoostError` with the codes of `channel.create` and `channel.watch`, and as ``call(_:)`` does.
+    /// - Throws: `RoostError` with the codes of `channel.create` and `channel.watch`, and as ``call(_:isolation:)`` does.
     public func watch(_ id: ChannelID, creating draft: CreateChannel) async throws -> WatchedChannel {
         var operation = WatchChannel(channel: id)
         operation.create = draft

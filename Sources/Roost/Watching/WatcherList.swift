@@ -85,7 +85,7 @@ public final class WatcherList {
 
     /// Adds a page of watchers. Does nothing when there are none.
     ///
-    /// - Throws: `RoostError` with `not_connected` while offline, `limit_exceeded` beyond `Limits.watcherOffset`, and as ``Chat/call(_:)`` does.
+    /// - Throws: `RoostError` with `not_connected` while offline, `limit_exceeded` beyond `Limits.watcherOffset`, and as ``Chat/call(_:isolation:)`` does.
     public func loadMore() async throws {
         guard hasMore else { return }
         try await follower.take(asksServer: true) {

@@ -104,6 +104,30 @@ struct OutboxMergeTests {
         }
     }
 
+    @Test("R08 changes of a stored message that are left for another server say nothing of this server's message with its id")
+    func storedElsewhere() async throws {
+        let change = EditMessage(channel: Harness.channel, message: MessageID(rawValue: 2), text: "left")
+        for left in [
+            OutboxOperation.edit(change, of: nil),
+            .delete(DeleteMessage(channel: Harness.channel, message: change.message), of: nil),
+        ] {
+            var client = try await client()
+            try await client.feed(.stop)
+            client.forgetCalls()
+            try await client.enqueue(left)
+            try await connectElsewhere(&client)
+            #expect(client.calls.isEmpty)
+            var again = left
+            if case .edit(var edit, let client) = again {
+                edit.text = "new"
+                again = .edit(edit, of: client)
+            }
+            try await client.enqueue(again)
+            #expect(client.calls.count == 1)
+            #expect(try await client.outbox.items().map(\.operation) == [left, again])
+        }
+    }
+
     @Test("R08 a message that is sent again on another server is sent as it is now, whatever was to become of it on the former one")
     func sentAgainElsewhere() async throws {
         var client = try await client()
