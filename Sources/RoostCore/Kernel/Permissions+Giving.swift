@@ -94,7 +94,7 @@ extension Permissions {
 }
 
 extension RoleDefinition {
-    fileprivate static let operatorRank = builtIn(.operator)?.rank ?? 0
+    static let operatorRank = builtIn(.operator)?.rank ?? 0
 }
 
 extension Context {

@@ -160,9 +160,11 @@ public enum Permissions {
         return row.traits.contains(.byID) && (join == .everyone || join == .invited) && (role != .guest || row.forGuests)
     }
 
-    /// Returns the refusal if the caller's role isn't above a member's, for removing members and giving roles (ledger §8.3).
+    /// Returns the refusal if the caller's role isn't above a member's, for removing members and giving roles (ledger §8.3). The app's
+    /// moderators stand above operators too, and not above owners.
     static func refusal(of permission: Permission, for role: AppRole, in facts: Facts, towards rank: Int) -> RoostError? {
-        if role.actsAsOperator || (facts.own?.definition.rank ?? -1) > rank { return nil }
+        if role.isAdmin || (facts.own?.definition.rank ?? -1) > rank { return nil }
+        if role.actsAsOperator, rank <= RoleDefinition.operatorRank { return nil }
         return Refusal.notPermitted("needs a role above that one").error(of: permission, in: facts.policy.type)
     }
 

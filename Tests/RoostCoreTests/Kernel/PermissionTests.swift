@@ -135,9 +135,12 @@ struct PermissionTests {
             PutRole(role: "guide", rank: 10, permissions: [.memberRemove, .memberSetRole]), as: "root", role: .admin)
         try world.perform(SetMemberRole(channel: "general", users: ["oda", "ole"], role: .operator), as: "ann")
         try world.perform(SetMemberRole(channel: "general", users: ["gus"], role: "guide"), as: "oda")
-        func outcomes<O: Handled>(_ operation: O, by user: UserID) throws -> [String] where O.Response == MemberResults {
+        func outcomes<O: Handled>(
+            _ operation: O, by user: UserID, role: AppRole = .user
+        ) throws -> [String] where O.Response == MemberResults {
             do {
-                return try world.perform(operation, as: user).results.map { $0.error?.code.rawValue ?? $0.outcome.rawValue }
+                let results = try world.perform(operation, as: user, role: role).results
+                return results.map { $0.error?.code.rawValue ?? $0.outcome.rawValue }
             } catch let error as RoostError {
                 return [error.code.rawValue]
             }
@@ -155,5 +158,12 @@ struct PermissionTests {
             ["changed"], ["not_permitted"], ["changed"],
         ]
         #expect(found == expected)
+        // The app's moderators undo operators, and nobody above these.
+        let byModerator = try [
+            outcomes(SetMemberRole(channel: "general", users: ["ann", "ole"], role: .member), by: "mod", role: .moderator),
+            outcomes(RemoveMembers(channel: "general", users: ["ann", "gus"]), by: "mod", role: .moderator),
+            outcomes(RemoveMembers(channel: "general", users: ["ann"]), by: "root", role: .admin),
+        ]
+        #expect(byModerator == [["not_permitted", "changed"], ["not_permitted", "removed"], ["removed"]])
     }
 }
