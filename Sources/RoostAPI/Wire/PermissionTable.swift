@@ -41,10 +41,12 @@ extension Permission {
         case .messageSendWhileFrozen: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
         case .messageSendAdmin: .init(.policy(\.send), deleted: false, guests: false, frozen: true, role: .none, [.admins])
         case .messageMention: .init(.policy(\.mention), deleted: false, guests: false, frozen: true, role: .operator, [])
-        case .messageEditOwn: .init(.policy(\.send), deleted: false, guests: false, frozen: false, role: .operator, [])
-        case .messageEditAny: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
-        case .messageDeleteOwn: .init(.policy(\.read), deleted: false, guests: false, frozen: true, role: .operator, [.reading])
-        case .messageDeleteAny: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [])
+        case .messageEditOwn: .init(.policy(\.send), deleted: false, guests: false, frozen: false, role: .operator, [.changing])
+        case .messageEditAny: .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [.changing])
+        case .messageDeleteOwn:
+            .init(.policy(\.read), deleted: false, guests: false, frozen: true, role: .operator, [.reading, .changing])
+        case .messageDeleteAny:
+            .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [.changing])
         case .messageReadVersions:
             .init(.policy(\.moderate), deleted: false, guests: false, frozen: true, role: .operator, [.reading])
         case .historyRead: .init(.policy(\.read), deleted: true, guests: true, frozen: true, role: .operator, [.reading])
@@ -123,6 +125,8 @@ package struct PermissionRow: Sendable {
         package static let sending = Traits(rawValue: 1 << 7)
         /// Only admins have it, in channels whose policy lets them.
         package static let admins = Traits(rawValue: 1 << 8)
+        /// It changes a message, which takes `history.read` too.
+        package static let changing = Traits(rawValue: 1 << 9)
     }
 
     /// Whether it is asked about a channel that is there.

@@ -39,9 +39,15 @@ public enum Permissions {
         reason(against: permission, for: role, creating: policy).map { $0.error(of: permission, in: policy?.type) }
     }
 
-    /// Returns the refusal of a permission in a channel; nil if it is granted.
+    /// Returns the refusal of a permission in a channel; nil if it is granted. Whoever may not read a message may not change it either, and is
+    /// told that.
     static func refusal(of permission: Permission, for role: AppRole, in facts: Facts, now: Timestamp) -> RoostError? {
-        reason(against: permission, for: role, in: facts, now: now).map { $0.error(of: permission, in: facts.policy.type) }
+        if permission.row.traits.contains(.changing),
+            let refusal = refusal(of: .historyRead, for: role, in: facts, now: now)
+        {
+            return refusal
+        }
+        return reason(against: permission, for: role, in: facts, now: now).map { $0.error(of: permission, in: facts.policy.type) }
     }
 
     // MARK: The rules
@@ -170,7 +176,11 @@ public enum Permissions {
 
     /// Returns a user's current permissions in a channel, in the order of `Permission.allCases`.
     static func capabilities(of role: AppRole, in facts: Facts, now: Timestamp) -> [Permission] {
-        Permission.ofChannel.filter { reason(against: $0, for: role, in: facts, now: now) == nil }
+        let mayRead = reason(against: .historyRead, for: role, in: facts, now: now) == nil
+        return Permission.ofChannel.filter { permission in
+            if !mayRead, permission.row.traits.contains(.changing) { return false }
+            return reason(against: permission, for: role, in: facts, now: now) == nil
+        }
     }
 
     /// A user's capabilities in the channels of a page. Most of these are alike: the same policy, the same role and no restriction.

@@ -92,6 +92,28 @@ struct ExplainTests {
         }
     }
 
+    @Test("AM-48 R33 users who may not read may not change messages either, and explain says so as an edit does")
+    func withoutReading() throws {
+        let world = try makeWorld()
+        let message = try world.send("mine", to: "general", as: "bob").messageId
+        let changes: Set<Permission> = [.messageEditOwn, .messageEditAny, .messageDeleteOwn, .messageDeleteAny]
+        try world.perform(PutRole(role: "guide", rank: 10, permissions: Array(changes)), as: "root", role: .admin)
+        try world.setRole("guide", of: "bob", in: "general")
+        func held(by user: UserID) throws -> Set<Permission> {
+            changes.intersection(try world.perform(GetChannel(channel: "general"), as: user).ownCapabilities)
+        }
+        #expect(try held(by: "bob") == changes)
+        let policy = PolicyChanges(read: .operators)
+        try world.perform(UpdateChannel(channel: "general", policy: policy), as: "root", role: .admin)
+        let refusal = try world.refusal(EditMessage(channel: "general", message: message, text: "x"), as: "bob")
+        #expect(refusal?.rule == "history.read needs a role that grants it")
+        for permission in changes {
+            #expect(try explain(permission, to: "bob", in: world).refusal == refusal, "\(permission.rawValue)")
+        }
+        #expect(try held(by: "bob") == [])
+        #expect(try held(by: "ann") == changes)
+    }
+
     @Test("AM-48 a permission that concerns no channel can't be asked for in one")
     func ofNoChannel() throws {
         let world = try makeWorld()
