@@ -581,7 +581,7 @@ async def effects(world):
     root, bob = await world.http("root", "--role", "admin"), await world.http("bob")
     retry = {"kind": "idempotencyKeys.expire", "key": "none"}
     equal(await root.call("effect.listDead"), {"items": []}, "dead effects")
-    await refused(root.call("effect.retry", **retry), "not_found", field="effect", status=404)
+    await refused(root.call("effect.retry", **retry), "not_found", field="key", status=404)
     await refused(bob.call("effect.listDead"), "not_permitted", status=403)
     await refused(bob.call("effect.retry", **retry), "not_permitted", status=403)
 

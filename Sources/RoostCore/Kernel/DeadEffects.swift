@@ -37,7 +37,9 @@ extension DeadEffect: ContentSized {
 extension RetryEffect: Handled {
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.effectManage)
-        guard try context.retryEffect(kind: kind, key: key) else { throw RoostError.notFound("effect") }
+        guard try context.retryEffect(kind: kind, key: key) else {
+            throw RoostError(.notFound, "There is no such effect.", field: "key")
+        }
         return Done()
     }
 }

@@ -80,7 +80,7 @@ import Testing
             ("test.dead", "2"), ("test.none", "1"), ("test.dead", ""), (String(long.prefix(64)), String(long.prefix(255))),
         ] {
             let refusal = try world.refusal(RetryEffect(kind: kind, key: key), as: "root", role: .admin)
-            #expect(refusal?.code == .notFound && refusal?.field == "effect")
+            #expect(refusal?.code == .notFound && refusal?.field == "key")
         }
         let wrong: [(any Handled, RoostError.Code, String, Int64?)] = [
             (RetryEffect(kind: "", key: "1"), .invalidArgument, "kind", nil),
