@@ -203,7 +203,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     public var members: [String: Member]
     /// What lists show of those members, each once, in the order of their ids. Absent where there are none.
     public var users: [UserSummary]?
-    /// How far those members have read (D-22), of those who share it, and always of the caller.
+    /// How far those members have read (D-22), of those who share it, and always of the caller. Empty if the caller may not read.
     public var read: [String: ReadState]
     /// The newest messages.
     public var messages: MessagePage

@@ -162,6 +162,8 @@ extension Context {
     private func members(of access: ChannelAccess, where condition: SQL) throws -> [(member: Member, read: ReadState?)] {
         let (purgedSeq, isOwn): (SQL, SQL) = ("\(access.purgedSeq)", "m.user_id = \(caller.user)")
         let isReader = try transaction.readers(of: access.policy).containing(role: "m.role")
+        // Callers who may not read aren't told how far anybody has, as `reading.listReaders` doesn't tell them.
+        let mayRead = refusal(of: .historyRead, in: access) == nil
         // In larger channels nobody may ask how far others are either.
         let isSmall = access.counters.memberCount <= Limits.largeChannelMembers
         let sql: SQL = """
@@ -180,7 +182,7 @@ extension Context {
             let lastReadAt = row.optionalTimestamp()
             let unread = max(0, access.counters.ordinal - row.int())
             let isShared = row.bool() && isSmall && access.policy.readEvents || member.userId == caller.user
-            var read = isShared ? ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread) : nil
+            var read = isShared && mayRead ? ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread) : nil
             let (deliveredSeq, deliveredAt, isTold) = (row.int64(), row.optionalTimestamp(), row.bool())
             if isTold, isSmall, access.policy.deliveryEvents, deliveredSeq > readSeq {
                 read?.deliveredSeq = deliveredSeq

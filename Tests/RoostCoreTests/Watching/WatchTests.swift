@@ -106,7 +106,7 @@ struct WatchTests {
         #expect(guest.members.count == 30 && guest.members["zzz"] == nil)
     }
 
-    @Test("ST-05 I9 whoever may watch and not read gets no messages, as on any other path")
+    @Test("ST-05 I9 whoever may watch and not read gets no messages, nor how far anybody has read, as on any other path")
     func withoutReading() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["gus"])
@@ -120,8 +120,11 @@ struct WatchTests {
         for limit in [nil, 0, 100] {
             let watched = try world.perform(WatchChannel(channel: "general", limit: limit), as: "gus", connection: 1)
             #expect(watched.messages.messages.isEmpty && !watched.messages.hasOlder, "\(String(describing: limit))")
+            #expect(watched.read.isEmpty && watched.members.count == (limit == 0 ? 0 : 2), "\(String(describing: limit))")
         }
-        #expect(try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 2).messages.messages.count == 1)
+        #expect(try world.code(ListReaders(channel: "general"), as: "gus") == .notPermitted)
+        let watched = try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 2)
+        #expect(watched.messages.messages.count == 1 && watched.read.keys.sorted() == ["ann"])
     }
 
     @Test("D-22 X-33 how far others have read and received isn't shown in large channels, where nobody may ask for it")
