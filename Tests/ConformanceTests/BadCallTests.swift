@@ -100,6 +100,15 @@ import Testing
             frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":1.5}}"#,
             request: #"POST /v1/channels/general/read {"seq":1.5}"#, code: .invalidArgument, field: "seq"),
         BadCall(
+            name: "a fraction among positions",
+            frame: #"{"call":1,"operation":"stream.resume","with":{"after":0,"channels":{"a":1.5}}}"#,
+            request: #"POST /v1/me/resume {"after":0,"channels":{"a":1.5}}"#, code: .invalidArgument, field: "channels.a"),
+        BadCall(
+            name: "a fraction among versions",
+            frame: #"{"call":1,"operation":"user.listChanged","with":{"versions":{"ann":1,"bob":1.5,"cid":2.5}}}"#,
+            request: #"POST /v1/users/changed {"versions":{"ann":1,"bob":1.5,"cid":2.5}}"#, code: .invalidArgument,
+            field: "versions.bob"),
+        BadCall(
             name: "a page of 0", frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","limit":0}}"#,
             request: "GET /v1/channels/general/messages?limit=0", code: .invalidArgument, field: "limit"),
         BadCall(

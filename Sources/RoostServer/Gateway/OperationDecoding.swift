@@ -94,9 +94,12 @@ extension OperationTable.Entry {
             let key = FieldKey(field.name)
             switch field.schema {
             case .integer:
-                guard (try? container.decodeNil(forKey: key)) != true, (try? container.decode(Int64.self, forKey: key)) == nil
-                else { continue }
-                return .invalidArgument((path + [field.name]).joined(separator: "."), "must be a whole number of at most 64 bits")
+                if isUnreadableNumber(key, in: container) { return .unreadableNumber(at: path + [field.name]) }
+            case .map(.integer):
+                guard let map = try? container.nestedContainer(keyedBy: FieldKey.self, forKey: key) else { continue }
+                let names = map.allKeys.map(\.stringValue).sorted()
+                guard let name = names.first(where: { isUnreadableNumber(FieldKey($0), in: map) }) else { continue }
+                return .unreadableNumber(at: path + [field.name, name])
             case .object(_, let inner):
                 guard let nested = try? container.nestedContainer(keyedBy: FieldKey.self, forKey: key) else { continue }
                 if let found = unreadableNumber(in: nested, inner, path: path + [field.name]) { return found }
@@ -104,6 +107,10 @@ extension OperationTable.Entry {
             }
         }
         return nil
+    }
+
+    private func isUnreadableNumber(_ key: FieldKey, in container: KeyedDecodingContainer<FieldKey>) -> Bool {
+        (try? container.decodeNil(forKey: key)) != true && (try? container.decode(Int64.self, forKey: key)) == nil
     }
 }
 
@@ -121,6 +128,10 @@ extension Schema {
 }
 
 extension RoostError {
+    fileprivate static func unreadableNumber(at path: [String]) -> RoostError {
+        .invalidArgument(path.joined(separator: "."), "must be a whole number of at most 64 bits")
+    }
+
     static func unknownOperation(_ name: String) -> RoostError {
         let names = OperationTable.handled.map { $0.name }
         // What is much longer than any name isn't one that was mistyped.
