@@ -63,13 +63,22 @@ import Testing
         let long = String(repeating: "a", count: 129)
         #expect(try await ask("Roost-Act-As: \(long)") == ["413", "limit_exceeded", "Roost-Act-As"])
         #expect(try await ask("Roost-Act-As: ann", "Roost-Act-As: bob") == ["400", "invalid_argument", "Roost-Act-As"])
-        let upgrade = try await server.request(
-            "GET", "/v1/socket", token: token,
-            headers: [
-                "Roost-Act-As: ann", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
-                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-            ])
-        #expect([String(upgrade.status), upgrade.code] == ["400", "invalid_argument"])
+        try await server.stop()
+    }
+
+    @Test(
+        "SB-12 R21 a header of an operation opens no socket, and is refused by its name",
+        arguments: ["Roost-Act-As: ann", "Idempotency-Key: 0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f", #"If-Match: "7""#])
+    func openingSocket(_ header: String) async throws {
+        let server = try await TestServer()
+        let token = try await server.token("backend", role: .service)
+        let upgrade = [
+            "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        ]
+        let answer = try await server.request("GET", "/v1/socket", token: token, headers: upgrade + [header])
+        let found = [String(answer.status), answer.code, try answer.decoded(JSONValue.self)["field"]?.text]
+        #expect(found == ["400", "invalid_argument", String(header.prefix { $0 != ":" })])
         try await server.stop()
     }
 

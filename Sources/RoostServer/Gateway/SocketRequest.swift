@@ -13,9 +13,12 @@ enum SocketRequest {
             // A body would take the place of the socket's first frames.
             && !head.headers.contains(name: "transfer-encoding")
             && head.headers[canonicalForm: "content-length"].allSatisfy { $0 == "0" }
-            // A socket belongs to one user: its token says in whose name it calls.
-            && !head.headers.contains(name: RequestHeaders.actAs) && namesDeviceWell(head)
+            && !hasHeaderOfOperation(head) && namesDeviceWell(head)
             && head.headers["sec-websocket-version"] == ["13"] && isKey(head.headers["sec-websocket-key"])
+    }
+
+    private static func hasHeaderOfOperation(_ head: HTTPRequestHead) -> Bool {
+        RequestHeaders.notOfSocket.contains { head.headers.contains(name: $0.name) }
     }
 
     private static func namesDeviceWell(_ head: HTTPRequestHead) -> Bool {

@@ -55,6 +55,20 @@ enum RequestHeaders {
             value: { text throws(RoostError) in .integer(try version(text)) }),
     ]
 
+    /// The headers that the request for a socket doesn't take, with the reason: they are about one operation, and a socket belongs to one user. Its
+    /// token says in whose name it calls.
+    static let notOfSocket: [(name: String, reason: String)] =
+        [(name: actAs, reason: "isn't taken by the socket, which is for the token's own user")]
+        + ofFields.map { (name: $0.name, reason: "isn't taken by the socket, only by operations") }
+
+    /// Throws if a request for a socket has a header of an operation.
+    static func requireNoneOfOperation(in fields: HTTPFields) throws(RoostError) {
+        for header in notOfSocket {
+            guard let field = HTTPField.Name(header.name), fields.contains(field) else { continue }
+            throw .invalidArgument(header.name, header.reason)
+        }
+    }
+
     /// Returns the user in whose name a backend acts (SB-12); nil if it acts in its own.
     ///
     /// - Throws: `not_permitted` for other tokens than a service's; `invalid_argument` for an id that can't be one.

@@ -22,10 +22,7 @@ struct ServiceRoutes: Sendable {
         }
         router.get("/metrics") { _, _ in text(try await metrics.text(), "text/plain; version=0.0.4; charset=utf-8") }
         router.get(RouterPath(GatewayChannel.socketPath)) { request, _ in
-            if HTTPField.Name(RequestHeaders.actAs).map({ request.headers[$0] != nil }) == true {
-                throw RoostError.invalidArgument(
-                    RequestHeaders.actAs, "isn't taken by the socket, which is for the token's own user")
-            }
+            try RequestHeaders.requireNoneOfOperation(in: request.headers)
             _ = try DeviceHeaders.device(in: request.headers)
             var response = Problem(
                 RoostError(
