@@ -57,7 +57,6 @@ struct RightsRoom: Sendable {
         let root = try await server.socket("root", role: .admin)
         let owner = try await server.socket(names.owner)
         let token = try await server.token(names.bob)
-        try await introduce(to: root, on: server)
         if way.standing == .guide {
             let shown = Permission.grantable.filter { permission in Right.allCases.contains { $0.permissions.contains(permission) }
             }
@@ -88,8 +87,9 @@ struct RightsRoom: Sendable {
 
     private static let ownMessage = #"{"clientId":"own","text":"mine"}"#
 
-    /// Those who are added, muted, banned and invited are the same in all channels.
-    private static func introduce(to root: RawSocket, on server: TestServer) async throws {
+    /// Makes those who are added, muted, banned and invited: the same in all channels of a server.
+    static func introduceOthers(on server: TestServer) async throws {
+        let root = try await server.socket("root", role: .admin)
         for age in RightsWalk.Age.allCases {
             for right in [Right.members, .muted, .banned, .invitations] {
                 try await root.call(UpsertUser(user: UserID(right.mark(age))))

@@ -8,7 +8,11 @@ struct RightsWalkTests {
     private typealias Cell = RightsWalk.Cell
 
     /// A server for all of them, which keeps what messages said before. It runs until the process ends.
-    private static let server = Task { try await TestServer(options: AppOptions(versionSeconds: 3600)) }
+    private static let server = Task {
+        let server = try await TestServer(options: AppOptions(versionSeconds: 3600))
+        try await RightsRoom.introduceOthers(on: server)
+        return server
+    }
 
     @Test(
         "I9 I10 R23 R33 what somebody may no longer see is on no path any more, and what they may still see is on each",

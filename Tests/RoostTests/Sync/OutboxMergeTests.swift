@@ -124,7 +124,8 @@ struct OutboxMergeTests {
             }
             try await client.enqueue(again)
             #expect(client.calls.count == 1)
-            #expect(try await client.outbox.items().map(\.operation) == [left, again])
+            // Beside the message that was on its way to the former one.
+            #expect(try await client.outbox.items().map(\.operation).filter { $0.sent == nil } == [left, again])
         }
     }
 
