@@ -83,12 +83,21 @@ final class Outbox: Sendable {
             default: false
             }
         }
+        let takesBack = writes.contains { if case .change(_, _, nil) = $0 { true } else { false } }
         let written: WrittenOutbox = try await gate.pass {
             try await connection.use {
                 try await $0.write { [url, number] database in
-                    if keeps, let url, FolderLock.number(at: url.path) != number { throw Deleted() }
+                    let isDeleted = keeps || takesBack ? url.map { FolderLock.number(at: $0.path) != number } ?? false : false
+                    if keeps, isDeleted { throw Deleted() }
                     var outcome = WrittenOutbox()
-                    for write in writes { try Self.apply(write, in: database, &outcome) }
+                    for write in writes {
+                        // What this chat knows of a file that was deleted may not be in it, and no other chat sends from there.
+                        if isDeleted, case .change(let id, let channel, nil) = write {
+                            try Self.apply(.remove(id, of: channel), in: database, &outcome)
+                        } else {
+                            try Self.apply(write, in: database, &outcome)
+                        }
+                    }
                     return outcome
                 }
             }

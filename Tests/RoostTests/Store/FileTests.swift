@@ -86,6 +86,22 @@ struct FileTests {
         #expect(items.map(\.createdAt.milliseconds) == [5, 6] && items.allSatisfy { $0.firstSentAt == $0.createdAt })
     }
 
+    @Test("R08 In a file that was deleted while it is open, an operation is taken back whatever its row says of its being sent")
+    func takenBackAfterDeletion() async throws {
+        let outbox = try Outbox(url: folder.appending(component: "outbox.sqlite"), logger: logger)
+        let operation = OutboxOperation.send(SendMessage(channel: "general", clientId: "c1", text: "one"))
+        let time = Timestamp(milliseconds: 5)
+        let sent = OutboxItem(id: 1, number: 1, operation: operation, createdAt: time, firstSentAt: time)
+        try await outbox.apply([.put(sent)])
+        // Another chat may have sent it.
+        #expect(try await outbox.apply([.change(1, of: "general", to: nil)]).gone == [1])
+        #expect(try await outbox.items().map(\.id) == [1])
+        try FileManager.default.removeItem(at: folder)
+        #expect(try await outbox.apply([.change(1, of: "general", to: nil)]).gone == [])
+        #expect(try await outbox.items().isEmpty)
+        await #expect(throws: Outbox.Deleted.self) { try await outbox.apply([.put(sent)]) }
+    }
+
     @Test("A cache of a newer version is set aside")
     func newer() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -128,18 +128,20 @@ struct LongResumeTests {
         #expect(try await client.texts() == ["one", "two"])
     }
 
+    /// The positions that a client names over its next connection.
+    private func reconnect(_ client: inout Harness) async throws -> [String: Seq] {
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        try await client.connect()
+        return try sentResume(&client).resume.channels
+    }
+
     @Test(
         "AM-34 a channel whose deletion this device knows isn't asked for any more, after a restart either",
         arguments: [true, false])
     func deleted(isLive: Bool) async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
-        func reconnect(_ client: inout Harness) async throws -> [String: Seq] {
-            try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
-            client.forgetCalls()
-            try await client.connect()
-            return try sentResume(&client).resume.channels
-        }
         let rows = Rows(channel: channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 4)))
         if isLive {
             try await client.receive(
