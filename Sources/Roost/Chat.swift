@@ -133,9 +133,8 @@ public final class Chat: Sendable {
     ///
     /// Calls, including those of live objects, reach the server in the order in which they are made, even if nobody waits for the answers in
     /// between. Two tasks that are created one after the other on the main actor keep that order; the children of an `async let` or a task
-    /// group don't.
+    /// group don't. Leave `isolation` out: it is the caller's actor, on which the call gets its place.
     ///
-    /// - Parameter isolation: The caller's actor, on which the call gets its place in that order. Leave it out.
     /// - Throws: `RoostError` with `not_connected` while offline, when nothing is sent, and if the connection is lost before the answer, when the
     ///   operation may or may not have been carried out. The same holds for `unavailable`, if no answer comes in time, and for
     ///   `CancellationError`, if the task is cancelled. Also the code of a limit, without asking the server, and every code that the operation

@@ -199,7 +199,8 @@ public final class MessageList {
 
     private func connected() async {
         // Once this device has caught up, nothing that comes is what the user hadn't read when the list was made.
-        if opening != nil || !mark.isSet { await follower.work(isQuestion: false) { try await self.read(.stay) } }
+        let mayShowUnread = follower.hasAnswer && !mark.isSet
+        if opening != nil || mayShowUnread { await follower.work(isQuestion: false) { try await self.read(.stay) } }
         await endRefusal()
         await fetch()
     }

@@ -32,8 +32,8 @@ extension Chat {
     /// Decides whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows the change.
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
+    /// Leave `isolation` out, as for ``call(_:isolation:)``.
     ///
-    /// - Parameter isolation: The caller's actor, as for ``call(_:isolation:)``. Leave it out.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func setAutoAcceptInvitations(_ accepts: Bool, isolation: isolated (any Actor)? = #isolation) async throws {
         try await driver.enqueue(.preferences(UpdatePreferences(autoAcceptInvitations: accepts)))
@@ -45,8 +45,8 @@ extension Chat {
     /// follows the change.
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
+    /// Leave `isolation` out, as for ``call(_:isolation:)``.
     ///
-    /// - Parameter isolation: The caller's actor, as for ``call(_:isolation:)``. Leave it out.
     /// - Throws: `RoostError` with `unavailable` when this device can't store it.
     public func setSharing(
         typing: Bool? = nil, reading: Bool? = nil, delivery: Bool? = nil, presence: Bool? = nil,
@@ -60,8 +60,8 @@ extension Chat {
 
     /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes one. Everybody who has one of
     /// the user's channels open sees the name, the picture and the status a moment later.
+    /// Leave `isolation` out, as for ``call(_:isolation:)``.
     ///
-    /// - Parameter isolation: The caller's actor, as for ``call(_:isolation:)``. Leave it out.
     /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
     @discardableResult
     public func updateMe(
