@@ -341,16 +341,21 @@ import Testing
             try await eventually("the chat to be stopped") { try isStopped(ann.processIdentifier) }
             #expect(!ann.isRaw)
             kill(ann.processIdentifier, SIGCONT)
-            try await eventually("the screen to be taken over again") { ann.isRaw }
-            // Typed text is on the screen, and so is all the rest.
-            ann.type("x")
-            try await ann.wait("the screen") { lines in
-                lines.last?.hasPrefix("> x") == true && lines.first?.contains("#team") == true
-            }
+            try await waitUntilTakenOver(ann)
         }
         ann.type("\u{03}")
         try await ann.end()
         try await server.stop()
+    }
+
+    /// Waits for a screen that goes on after it was stopped.
+    private func waitUntilTakenOver(_ ann: TerminalScreen) async throws {
+        try await eventually("the screen to be taken over again") { ann.isRaw }
+        // Typed text is on the screen, and so is all the rest.
+        ann.type("x")
+        try await ann.wait("the screen") { lines in
+            lines.last?.hasPrefix("> x") == true && lines.first?.contains("#team") == true
+        }
     }
 
     @Test("Ctrl-Z in a chat that a shell script has started stops the script too, and both go on together")
@@ -375,11 +380,7 @@ import Testing
         #expect(!ann.isRaw)
         // As `fg` does.
         kill(-script, SIGCONT)
-        try await eventually("the screen to be taken over again") { ann.isRaw }
-        ann.type("x")
-        try await ann.wait("the screen") { lines in
-            lines.last?.hasPrefix("> x") == true && lines.first?.contains("#team") == true
-        }
+        try await waitUntilTakenOver(ann)
         ann.type("\u{03}")
         try await ann.end()
         try await server.stop()

@@ -33,6 +33,17 @@ struct MessageAnchorTests {
         try await socket.call(SendMessage(channel: "general", clientId: ClientID(text), text: text))
     }
 
+    /// A device of bob's, on which he has read everything, goes offline.
+    private func readAll(at server: TestServer, in folder: URL) async throws {
+        let bob = chat("bob", at: server, in: folder)
+        try await bob.connect()
+        _ = try await bob.call(MarkRead(channel: "general"))
+        let read = bob.channel("general")
+        try await read.loaded()
+        try await wait("everything read") { read.unreadCount == 0 }
+        await bob.disconnect()
+    }
+
     private func texts(_ range: ClosedRange<Int>) -> [String] { range.map { "\($0)" } }
 
     @Test(
@@ -104,15 +115,9 @@ struct MessageAnchorTests {
         let server = try await TestServer()
         let (ann, _) = try await room(at: server, 60)
         let folder = TemporaryDirectory.make()
-        var bob = chat("bob", at: server, in: folder)
-        try await bob.connect()
-        _ = try await bob.call(MarkRead(channel: "general"))
-        let read = bob.channel("general")
-        try await read.loaded()
-        try await wait("everything read") { read.unreadCount == 0 }
-        await bob.disconnect()
+        try await readAll(at: server, in: folder)
         for number in 61...100 { try await send("\(number)", ann) }
-        bob = chat("bob", at: server, in: folder)
+        let bob = chat("bob", at: server, in: folder)
         let general = bob.channel("general")
         let list = general.messages(around: .firstUnread, pageSize: 20)
         let moved = general.messages(around: .firstUnread, pageSize: 10)
@@ -144,14 +149,8 @@ struct MessageAnchorTests {
         let server = try await TestServer()
         let (ann, _) = try await room(at: server, 60)
         let folder = TemporaryDirectory.make()
-        var bob = chat("bob", at: server, in: folder)
-        try await bob.connect()
-        _ = try await bob.call(MarkRead(channel: "general"))
-        let read = bob.channel("general")
-        try await read.loaded()
-        try await wait("everything read") { read.unreadCount == 0 }
-        await bob.disconnect()
-        bob = chat("bob", at: server, in: folder)
+        try await readAll(at: server, in: folder)
+        let bob = chat("bob", at: server, in: folder)
         let general = bob.channel("general")
         let lists = [general.messages(around: .firstUnread, pageSize: 20), general.messages(pageSize: 20)]
         for list in lists { try await list.loaded() }

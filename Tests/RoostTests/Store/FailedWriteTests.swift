@@ -121,6 +121,14 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
+    /// Waits for the first problem, which is that of the outbox.
+    private func waitUntilOutboxNotWritten() async {
+        for await problem in problems.stream {
+            #expect(problem.kind == .outboxNotWritten)
+            break
+        }
+    }
+
     @Test("What the file can't remove when it is answered is removed with the next write, and not sent again meanwhile")
     func removedLater() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -129,10 +137,7 @@ struct FailedWriteTests {
         try await chat.connect()
         let queue = try await refuse("DELETE ON operations", in: "outbox.sqlite")
         try await chat.channel("general").hide()
-        for await problem in problems.stream {
-            #expect(problem.kind == .outboxNotWritten)
-            break
-        }
+        await waitUntilOutboxNotWritten()
         #expect(try await chat.driver.files().outbox.count() == 1)
         #expect(try await chat.driver.savedOutbox().items.isEmpty)
         try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
@@ -149,10 +154,7 @@ struct FailedWriteTests {
         try await chat.connect()
         let queue = try await refuse("DELETE ON operations", in: "outbox.sqlite")
         try await chat.channel("general").hide()
-        for await problem in problems.stream {
-            #expect(problem.kind == .outboxNotWritten)
-            break
-        }
+        await waitUntilOutboxNotWritten()
         if !isStillFull { try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") } }
         try await chat.logOut()
         #expect(!FileManager.default.fileExists(atPath: folder.path))
@@ -192,10 +194,7 @@ struct FailedWriteTests {
         try await chat.driver.enqueue(.edit(edit, of: "c1"))
         let outbox = try await refuse("DELETE ON operations", in: "outbox.sqlite")
         open.finish()
-        for await problem in problems.stream {
-            #expect(problem.kind == .outboxNotWritten)
-            break
-        }
+        await waitUntilOutboxNotWritten()
         return (server, chat, outbox)
     }
 
@@ -237,10 +236,7 @@ struct FailedWriteTests {
         try await chat.channel("general").hide()
         let queue = try await refuse("UPDATE ON operations", when: "NEW.first_sent_at IS NOT NULL", in: "outbox.sqlite")
         try await chat.connect()
-        for await problem in problems.stream {
-            #expect(problem.kind == .outboxNotWritten)
-            break
-        }
+        await waitUntilOutboxNotWritten()
         #expect(await server.operations().contains("channel.hide") == false)
         #expect(try await chat.driver.files().outbox.items().map(\.firstSentAt) == [nil])
         try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
@@ -258,10 +254,7 @@ struct FailedWriteTests {
         try await chat.channel("general").hide()
         let queue = try await refuse("UPDATE ON outbox_state", in: "outbox.sqlite")
         try await chat.connect()
-        for await problem in problems.stream {
-            #expect(problem.kind == .outboxNotWritten)
-            break
-        }
+        await waitUntilOutboxNotWritten()
         let outbox = try await chat.driver.files().outbox
         #expect(try await outbox.saved().server == nil)
         #expect(try await chat.driver.savedOutbox().server == "server")
