@@ -137,7 +137,8 @@ extension OwnDeletion: StoredRow {
     ) throws -> ChangedRows<OwnDeletion> {
         let rowsMax = limit + Limits.messagesPerCall
         let sql: SQL = """
-            SELECT \(columns) FROM own_deletions WHERE user_id = \(user) AND user_seq > \(seq) ORDER BY user_seq LIMIT \(rowsMax)
+            SELECT \(columns) FROM own_deletions WHERE user_id = \(user) AND user_seq > \(seq)
+            ORDER BY user_seq, channel_id, seq LIMIT \(rowsMax)
             """
         let found = try transaction.rows(sql) { try OwnDeletion(reading: &$0) }
         let isCut = found.count == rowsMax
