@@ -115,6 +115,32 @@ extension RealClusterTests {
             }
         }
 
+        @Test(
+            "ST-05 R17 a definition that changed through a node that had no bus ends watches on the other nodes once it has one again"
+        )
+        func definitionByLonelyNode() async throws {
+            try await TestCluster.run(1) { cluster in
+                let proxy = try await TCPProxy.start(targets: [cluster.nats.port])
+                let second = try await TestServer(directory: cluster.directory) {
+                    $0.database = cluster.database
+                    $0.bus = "nats://127.0.0.1:\(proxy.port)"
+                }
+                let root = try await second.socket("root", role: .admin)
+                try await root.call(PutChannelType(type: "show", basedOn: .livestream))
+                let ann = try await Self.watchWithEve(at: 0, of: cluster)
+                proxy.setMode(.refuse)
+                proxy.cutAll()
+                try await eventually("the bus is away") { try await second.metric("roost_cluster_bus_connected") == 0 }
+                try await Self.end(.type, by: root)
+                proxy.setMode(.pass)
+                let hasEnded: Void? = try? await Self.waitForOneWatcher(by: ann)
+                #expect(hasEnded != nil)
+                await root.close()
+                try await second.stop()
+                await proxy.stop()
+            }
+        }
+
         /// Has `ann` watch a channel of her own at a node, and `eve` too. Returns ann's socket.
         private static func watchWithEve(at place: Int, of cluster: TestCluster) async throws -> RawSocket {
             let ann = try await cluster.socket("ann", at: place)

@@ -74,6 +74,8 @@ final class ClusterPresence: Presence, Sendable {
     private let questions = Mutex(NodeQuestions())
     /// Held while a heartbeat is sent, so that none comes behind the goodbye.
     private let hasSaidGoodbye = Mutex(false)
+    /// Whether types or roles have changed through this node since it started.
+    private let hasChangedRules = Mutex(false)
 
     init(
         node: NodeID, board: PresenceBoard, timeout: Duration = timeoutStandard, gatherTimeout: Duration = gatherTimeoutStandard,
@@ -234,9 +236,11 @@ final class ClusterPresence: Presence, Sendable {
     func sayHello() { sendHeartbeat(to: .nodes, isNew: true) }
 
     /// The bus is back. What the others told meanwhile hasn't come here, so they are asked again; they ask in turn once they are greeted. Nodes that were
-    /// given up meanwhile are asked when they are heard.
+    /// given up meanwhile are asked when they are heard. If types or roles have changed here, the others are told of that again: nobody may have heard of it, since
+    /// what is published while a bus fails is lost without a trace.
     func returned() {
         sayHello()
+        if hasChangedRules.withLock({ $0 }) { sayRulesChanged() }
         let channels: [ChannelID] = state.withLock { $0.nodes.isEmpty ? [] : Array($0.asked.keys) }
         for channel in channels { send(.nodes, .ask(channel, from: node)) }
     }
@@ -247,7 +251,10 @@ final class ClusterPresence: Presence, Sendable {
         send(.nodes, .goodbye(node))
     }
 
-    func sayRulesChanged() { send(.nodes, .rulesChanged) }
+    func sayRulesChanged() {
+        hasChangedRules.withLock { $0 = true }
+        send(.nodes, .rulesChanged)
+    }
 
     private func sendHeartbeat(to topic: BusTopic, isNew: Bool) {
         hasSaidGoodbye.withLock { if !$0 { send(topic, .heartbeat(node, isNew: isNew)) } }
