@@ -183,6 +183,26 @@ extension RealClusterTests {
             }
         }
 
+        @Test(
+            "AM-45 I9 whoever leaves, joins again and reads goes on reading, where the node learns late that they left on another")
+        func readingAfterJoiningAgain() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.waitUntilAcquainted()
+                try await cluster.makeChannel("general", owner: "ann", members: ["bob"])
+                let ann = try await cluster.socket("ann", at: 1)
+                let (tablet, phone) = (try await cluster.socket("bob", at: 0), try await cluster.socket("bob", at: 1))
+                try await phone.call(StartReading(channel: "general"))
+                // The phone's node reads from the database what happens on the other one, a moment later.
+                await cluster.nats.killNow()
+                try await tablet.call(LeaveChannel(channel: "general"))
+                try await tablet.call(JoinChannel(channel: "general"))
+                try await phone.call(StartReading(channel: "general"))
+                let sent = try await ann.send("general", "1")
+                try await phone.confirmReading(upTo: sent.seq, asking: tablet)
+                try await cluster.nats.startAgain()
+            }
+        }
+
         @Test("SB-61 SB-62 a new name that is written on one node is told on all, where the user is seen, and nowhere else")
         func names() async throws {
             try await TestCluster.run(3) { cluster in

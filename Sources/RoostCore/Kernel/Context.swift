@@ -231,8 +231,9 @@ public enum Notice: Hashable, Sendable {
     /// A connection watches a channel, after this seq. It was told how many members were online, if it asked.
     case watching(ConnectionID, UserID, ChannelID, at: Seq, online: Int? = nil)
     case stoppedWatching(ConnectionID, UserID, ChannelID)
-    /// The user of a connection reads a channel: what the connection receives of it counts as read (AM-45).
-    case reading(ConnectionID, ChannelID)
+    /// The user of a connection reads a channel, as the member that they have been since a seq of it: what the connection receives of it counts as read
+    /// (AM-45).
+    case reading(ConnectionID, ChannelID, since: Seq)
     case stoppedReading(ConnectionID, ChannelID)
     /// A user has marked messages of a channel as unread: no connection of theirs goes on reading it.
     case markedUnread(UserID, ChannelID)

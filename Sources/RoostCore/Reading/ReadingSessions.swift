@@ -8,8 +8,9 @@ extension StartReading: Handled {
         let access = try context.require(.readingMark, in: channel)
         // What the connection doesn't receive can't count as read.
         try context.require(.historyRead, in: access)
+        let joinedSeq = try access.requireOwn().row.joinedSeq
         let unread = try MarkRead(channel: channel).handle(in: &context)
-        context.tell(.reading(connection, unread.channelId))
+        context.tell(.reading(connection, unread.channelId, since: joinedSeq))
         return unread
     }
 }

@@ -4,13 +4,18 @@ import RoostCore
 /// What connections are given while their users read (AM-45).
 extension Subscriptions {
     /// The number of the session in which a connection reads a channel; nil if it doesn't.
-    func readingSession(of channel: ChannelID, _ connection: ConnectionID) -> Int64? { subscribers[connection]?.read[channel] }
+    func readingSession(of channel: ChannelID, _ connection: ConnectionID) -> Int64? {
+        subscribers[connection]?.read[channel]?.number
+    }
 
     /// Begins a session, in place of the one that goes on if there is one.
-    mutating func startReading(_ channel: ChannelID, _ connection: ConnectionID) {
+    ///
+    /// - Parameter joinedSeq: Where the membership began in which the user reads. The end of a former one doesn't end the session.
+    mutating func startReading(_ channel: ChannelID, _ connection: ConnectionID, since joinedSeq: Seq) {
         guard subscribers[connection] != nil else { return }
         lastReadingSession += 1
-        let former = subscribers[connection]?.read.updateValue(lastReadingSession, forKey: channel)
+        let session = ReadingSession(number: lastReadingSession, since: joinedSeq)
+        let former = subscribers[connection]?.read.updateValue(session, forKey: channel)
         guard former == nil, channels[channel]?.byConnection[connection] != nil else { return }
         subscribe(connection, to: channel)
         // Whoever begins may read, so the last event's readers are out of date if they say otherwise.

@@ -8,8 +8,8 @@ extension Subscriptions {
         let user: UserID
         var joined: Set<ChannelID>
         var watched: Set<ChannelID> = []
-        /// The channels that the user reads on this connection at this moment (AM-45), each with the number of the session.
-        var read: [ChannelID: Int64] = [:]
+        /// The channels that the user reads on this connection at this moment (AM-45).
+        var read: [ChannelID: ReadingSession] = [:]
         /// What the connection has been given of them, up to a seq each, without what it was asked about.
         var readable: [ChannelID: Seq] = [:]
         /// The seq up to which a channel's messages are hidden from the user; channels without a floor aren't listed.
@@ -47,7 +47,7 @@ extension Subscriptions {
 
         /// Forgets a channel that is gone for good.
         mutating func forget(destroyed channel: ChannelID) {
-            (floors[channel], roles[channel]) = (nil, nil)
+            (floors[channel], roles[channel], read[channel]) = (nil, nil, nil)
             newFloors.remove(channel)
         }
 
@@ -60,9 +60,11 @@ extension Subscriptions {
             }
         }
 
-        /// Forgets the role that a membership had which has ended at a seq. A later one has its own.
+        /// Forgets the role and the reading of a membership that has ended at a seq. A later one has its own: its user may begin to read on this node before
+        /// the end of the former one, which another node stored, is delivered here.
         mutating func unlearn(_ channel: ChannelID, at seq: Seq) {
             if let known = roles[channel], known.since <= seq { roles[channel] = nil }
+            if let session = read[channel], session.since < seq { read[channel] = nil }
         }
 
         /// Channels of which a role is known.
@@ -79,6 +81,14 @@ extension Subscriptions {
         func isReader(of channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
             readers.contain(appRole, as: isMember ? role(in: channel) : nil)
         }
+    }
+
+    /// A connection's reading of a channel.
+    struct ReadingSession {
+        /// It differs from those of all other sessions.
+        let number: Int64
+        /// The channel's seq at which the membership began in which the user began to read.
+        let since: Seq
     }
 
     /// A connection among those that get a channel's events: everything that a delivery needs, in one place.

@@ -309,7 +309,7 @@ extension Subscriptions {
                 unsubscribe(connection, from: channel, perform)
             }
             perform(.stoppedWatching(user, [channel], isShown: subscriber.sharesPresence))
-        case .reading(let connection, let channel): startReading(channel, connection)
+        case .reading(let connection, let channel, let joinedSeq): startReading(channel, connection, since: joinedSeq)
         case .stoppedReading(let connection, let channel): stopReading(channel, connection)
         case .markedUnread(let user, let channel): endReading(of: channel, by: user, perform)
         case .presenceShared(let user, let isShared): sharePresence(of: user, isShared, perform)
@@ -412,7 +412,6 @@ extension Subscriptions {
         let isShown = subscribers[connection]?.sharesPresence == true
         if subscribers[connection]?.joined.remove(channel) != nil, isShown { perform(.wentOffline(user, [channel])) }
         if subscribers[connection]?.watched.remove(channel) != nil { perform(.stoppedWatching(user, [channel], isShown: isShown)) }
-        subscribers[connection]?.read[channel] = nil
         subscribers[connection]?.readable[channel] = nil
         unsubscribe(connection, from: channel, perform)
     }

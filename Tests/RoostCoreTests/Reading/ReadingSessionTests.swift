@@ -22,12 +22,12 @@ struct ReadingSessionTests {
             answer = try world.perform(StartReading(channel: "general"), as: "bob", connection: 7)
         }
         #expect(answer == UnreadCount(channelId: "general", unreadCount: 0, readSeq: 3))
-        #expect(notices.last == .reading(Self.phone, "general"))
+        #expect(notices.last == .reading(Self.phone, "general", since: 1))
         let kinds = notices.compactMap { if case .event(let event, _) = $0 { event.kind } else { nil } }
         #expect(kinds == [.readingMarked])
         #expect(
             try world.notices { try world.perform(StartReading(channel: "community:general"), as: "bob", connection: 7) }
-                == [.reading(Self.phone, "general")])
+                == [.reading(Self.phone, "general", since: 1)])
         #expect(
             try world.notices { try world.perform(StopReading(channel: "community:general"), as: "bob", connection: 7) }
                 == [.stoppedReading(Self.phone, "general")])

@@ -75,7 +75,8 @@ struct EndedReadingTests {
         var test = self
         // What came before stays to be confirmed.
         let ended = test.endings(of: [
-            .reading(ann, "general"), .reading(bob, "general"), event(2, hasMessage: true), event(3, Self.operators),
+            .reading(ann, "general", since: 1), .reading(bob, "general", since: 1), event(2, hasMessage: true),
+            event(3, Self.operators),
             event(4, Self.operators, hasMessage: true), event(5), event(6, hasMessage: true),
         ])
         #expect(ended == ["ann"])
@@ -87,7 +88,7 @@ struct EndedReadingTests {
     func byRole() {
         var test = self
         let ended = test.endings(of: [
-            .reading(bob, "general"), event(2, Self.operators, hasMessage: true), .role("bob", "general", .member, at: 3),
+            .reading(bob, "general", since: 1), event(2, Self.operators, hasMessage: true), .role("bob", "general", .member, at: 3),
             event(4, Self.operators, hasMessage: true), .role("bob", "general", .operator, at: 5),
             event(6, Self.operators, hasMessage: true),
         ])
@@ -99,13 +100,13 @@ struct EndedReadingTests {
     @Test("AM-45 whoever begins may read, though the channel's last event said otherwise; it ends if the next one says so too")
     func begunAgain() {
         var test = self
-        var ended = test.endings(of: [event(2, Self.operators), .reading(ann, "general")])
+        var ended = test.endings(of: [event(2, Self.operators), .reading(ann, "general", since: 1)])
         #expect(ended == [])
         ended = test.endings(of: [event(3, Self.operators), event(4)])
         #expect(ended == ["ann"])
         var given = test.readable()
         #expect(given.isEmpty)
-        ended = test.endings(of: [.reading(ann, "general"), event(5, hasMessage: true)])
+        ended = test.endings(of: [.reading(ann, "general", since: 1), event(5, hasMessage: true)])
         given = test.readable()
         #expect(ended == [] && given == ["ann": ["general": 5]])
     }
@@ -113,16 +114,16 @@ struct EndedReadingTests {
     @Test("AM-45 a mark that is refused ends the session in which it was made, and none that its user has begun since")
     func refusedMark() {
         var test = self
-        _ = test.endings(of: [.reading(ann, "general")])
+        _ = test.endings(of: [.reading(ann, "general", since: 1)])
         let first = test.subscriptions.readingSession(of: "general", ann)
         // Another device marks as unread, and this one begins anew before it learns that its mark was refused.
-        var ended = test.endings(of: [.markedUnread("ann", "general"), .reading(ann, "general")])
+        var ended = test.endings(of: [.markedUnread("ann", "general"), .reading(ann, "general", since: 1)])
         #expect(ended == ["ann"])
         ended = test.endings(byRefusalIn: first)
         #expect(ended == [])
         let second = test.subscriptions.readingSession(of: "general", ann)
         // It may do so at any time.
-        _ = test.endings(of: [.reading(ann, "general")])
+        _ = test.endings(of: [.reading(ann, "general", since: 1)])
         ended = test.endings(byRefusalIn: second)
         #expect(ended == [])
         _ = test.endings(of: [event(2, hasMessage: true)])
@@ -132,5 +133,31 @@ struct EndedReadingTests {
         #expect(ended == ["ann"])
         ended = test.endings(byRefusalIn: nil)
         #expect(ended == [])
+    }
+
+    @Test("AM-45 I9 the end of a former membership that comes late ends no session of the one that its user has joined since")
+    func joinedAgain() {
+        var test = self
+        _ = test.endings(of: [.reading(ann, "general", since: 1), event(2, hasMessage: true)])
+        // Another node has stored that ann left at 3 and joined again at 4. What she asks this node comes first.
+        let ended = test.endings(of: [
+            .reading(ann, "general", since: 4), .left("ann", "general", at: 3), event(3),
+            .joined("ann", "general", at: 4, as: .member), event(4), event(5, hasMessage: true),
+        ])
+        var given = test.readable()
+        #expect(ended == [] && given == ["ann": ["general": 5]])
+        // In place of missed events a former membership ends where the newest one begins.
+        _ = test.endings(of: [
+            .left("ann", "general", at: 4), .joined("ann", "general", at: 4, as: .member), event(6, hasMessage: true),
+        ])
+        given = test.readable()
+        #expect(given == ["ann": ["general": 6]])
+        // Its own end ends it: joining once more doesn't bring it back.
+        _ = test.endings(of: [
+            .left("ann", "general", at: 7), .joined("ann", "general", at: 8, as: .member), event(9, hasMessage: true),
+        ])
+        given = test.readable()
+        #expect(given.isEmpty)
+        #expect(test.subscriptions.readingSession(of: "general", ann) == nil)
     }
 }
