@@ -77,12 +77,14 @@ extension Sync {
     /// The server has begun another history, as after a backup was restored, and may not have the acknowledged messages any more: they are sent once more,
     /// which it knows by their client ids. Another server has nothing to do with them, and an ephemeral channel knows no client ids: everybody would get them twice.
     mutating func sendAcknowledgedAnew() {
-        let items = acknowledged.values.map(\.item).sorted { $0.place < $1.place }
+        let former = acknowledged.sorted { $0.value.item.place < $1.value.item.place }
         acknowledged = [:]
-        for item in items {
-            let isEphemeral = item.channel.flatMap { saved.channels[$0] }.map { $0.messageCount == nil } ?? false
+        for (key, known) in former {
+            let item = known.item
+            let isEphemeral = saved.channels[key.channel].map { $0.messageCount == nil } ?? false
             if isForThisServer(item), !isEphemeral {
                 queues[item.channel, default: OutboxQueue()].put(item, for: server)
+                unresolve(key, known.message.messageId)
             } else {
                 emit(.outbox(.done(item.id, of: item.channel)))
             }
@@ -95,6 +97,15 @@ extension Sync {
             change.operation = change.operation.resolved(message)
             put(change)
         }
+    }
+
+    /// Changes of a message that is on its way once more name it by its client id again: it gets another id than it had.
+    private mutating func unresolve(_ key: MessageKey, _ message: MessageID) {
+        for var change in changes(of: .stored(message), in: key.channel) where isForThisServer(change) && !change.isRefused {
+            change.operation = change.operation.unresolved(key.clientId)
+            put(change)
+        }
+        showOverlay(of: key.channel)
     }
 
     /// Makes the changes of a message that the server can't have where the message is. One that was deleted meanwhile is given up.

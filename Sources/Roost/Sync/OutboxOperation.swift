@@ -180,6 +180,15 @@ enum OutboxOperation: Hashable, Sendable {
         default: return self
         }
     }
+
+    /// The same change of a message that is on its way once more. Other changes than these name stored messages alone.
+    func unresolved(_ client: ClientID) -> OutboxOperation {
+        switch self {
+        case .edit(let operation, _): .edit(operation, of: client)
+        case .delete(let operation, _): .delete(operation, of: client)
+        default: self
+        }
+    }
 }
 
 /// A message as a change names it.

@@ -73,6 +73,45 @@ struct OutboxTests {
         #expect(try await client.outbox.items() == [])
     }
 
+    @Test("SB-58 I20 a change of a message that is sent again in another history goes behind it, by the id that it has there")
+    func changedBefore() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        try await client.answer("message.send", with: message(9, "hi", by: "ann", clientId: "c1"))
+        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
+        client.forgetCalls()
+        let edit = EditMessage(channel: Harness.channel, message: MessageID(rawValue: 0), text: "ho")
+        try await client.enqueue(.edit(edit, of: "c1"))
+        try await client.connect(epoch: "second")
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        #expect(client.inFlight == "c1")
+        let again = message(4, "hi", by: "ann", clientId: "c1")
+        try await client.receive(sent(again, messages: 3))
+        try await client.answer("message.send", with: again)
+        #expect(client.calls.values.contains("message.edit"))
+        var named = edit
+        named.message = again.messageId
+        #expect(try await client.outbox.items().map(\.operation) == [.edit(named)])
+    }
+
+    @Test("SB-58 I20 a change of a message that the restored server doesn't have is refused with the reason, and holds nobody up")
+    func changeOfGoneMessage() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
+        let edit = EditMessage(channel: Harness.channel, message: MessageID(rawValue: 3), text: "zwei")
+        try await client.enqueue(.edit(edit))
+        try await client.send("next", clientId: "c1")
+        try await client.connect(epoch: "second")
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        try await client.refuse("message.edit", with: RoostError(.notFound, "There is no such message.", field: "message"))
+        #expect(client.inFlight == "c1")
+        #expect(try await client.outbox.items().map(\.failure?.code) == [.notFound, nil])
+        #expect(try await client.store.read { try $0.overlays() } == [:])
+    }
+
     @Test("A lost connection sends the message again with the same client id; the list shows it once (I4)")
     func retryAfterLoss() async throws {
         var client = try await Harness()
