@@ -75,6 +75,8 @@ public final class MessageList {
     @ObservationIgnored private var isFetching = false
     /// Whether something may be missing since the fetch under way began: a channel that was left meanwhile, say.
     @ObservationIgnored private var mustFetchAgain = false
+    /// Has those who ask for a fetch wait for the one that is under way.
+    @ObservationIgnored private let fetches = CallOrder()
     @ObservationIgnored private var isOpened = false
     @ObservationIgnored private var isShown = false
     @ObservationIgnored private let shown: ShownMessages.List
@@ -148,13 +150,16 @@ public final class MessageList {
     }
 
     /// Shows the newest page, and follows the newest messages from then on. Does nothing else if the list has them already.
+    ///
+    /// It returns once the list shows them, once the server has refused them, or if it can't be asked now; ``loaded()`` waits for what is still to come. If the
+    /// task is cancelled, it doesn't wait for the server.
     public func showNewest() async {
         shown.beginMove()
         defer { shown.endMove() }
         await go(.newest)
     }
 
-    /// Abandons the list's anchor, and whatever it was refused with.
+    /// Abandons the list's anchor, and whatever it was refused with. Waits as ``fetch()`` does for what has to be fetched.
     private func go(_ move: MessageWindow.Move) async {
         (opening, awaitsUnread) = (nil, false)
         if case .refused = phase { follower.askedAnew() }
@@ -346,17 +351,28 @@ public final class MessageList {
     // MARK: Fetching
 
     /// Fetches what is missing at the place that the list is to be at, or a first page.
+    ///
+    /// If a fetch is under way, another one follows it. Returns once that has its answer, or can have none now, or the task is cancelled.
     private func fetch() async {
-        guard !isFetching else {
-            mustFetchAgain = true
-            return
-        }
+        mustFetchAgain = true
+        if !isFetching { beginFetching() }
+        let end = fetches.take()
+        defer { end.pass() }
+        try? await end.comes()
+    }
+
+    /// Fetches until nobody has asked for it meanwhile: in a task of its own, since others wait for it when the first caller's task is cancelled.
+    private func beginFetching() {
         isFetching = true
-        defer { isFetching = false }
-        repeat {
-            mustFetchAgain = false
-            await fetchOnce()
-        } while mustFetchAgain
+        let turn = fetches.take()
+        Task {
+            while mustFetchAgain {
+                mustFetchAgain = false
+                await fetchOnce()
+            }
+            isFetching = false
+            turn.pass()
+        }
     }
 
     private func fetchOnce() async {

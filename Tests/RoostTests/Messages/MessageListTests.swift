@@ -441,4 +441,35 @@ struct MessageListTests {
         #expect(list.items.isEmpty)
         await chat.disconnect()
     }
+
+    @Test(
+        "AM-30 A list that goes to the newest messages while it asks for others returns with the answer about these; it returned at once"
+    )
+    func newestWhileFetching() async throws {
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let page = MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 3)
+        let server = ScriptedServer { call in
+            call.operation == "message.list" ? .held(until: answers, .result(page)) : .nothing
+        }
+        let chat = try await server.connectedInGeneral()
+        let store = try await chat.driver.files().store
+        try await until { try await store.savedState().channels[Harness.channel] != nil }
+        let list = chat.channel(Harness.channel).messages(around: .message(MessageID(rawValue: 2)))
+        try await until { await server.operations().contains("message.list") }
+        let left = membership(readSeq: 3, readCount: 0, state: .none, channelSeq: 3, userSeq: 2)
+        try await server.send(mine(2, .memberLeft, left))
+        try await until { try await store.savedState().channels[Harness.channel] == nil }
+
+        let hasReturned = Mutex(false)
+        let showing = Task {
+            await list.showNewest()
+            hasReturned.withLock { $0 = true }
+            return list.phase.error?.code
+        }
+        await letOthersRun()
+        #expect(!hasReturned.withLock { $0 })
+        answer.finish()
+        #expect(await showing.value == .notMember)
+        await chat.disconnect()
+    }
 }
