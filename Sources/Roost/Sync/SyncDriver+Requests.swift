@@ -36,12 +36,12 @@ extension SyncDriver {
         var isSubmitted = false
         defer { if !isSubmitted { giveUpStarting() } }
         do {
-            guard try await prepareToConnect(since: stops) else {
-                throw RoostError(.notConnected, "\(disconnected) while it began to connect.")
-            }
+            guard try await prepareToConnect(since: stops) else { throw disconnectedMeanwhile }
             // An end that was asked for before would take this for connected, or end it.
             while stopsUnderWay > 0 { await rest() }
             try await requireSession()
+            // The app may have disconnected once more while this waited.
+            guard stops == stopCount else { throw disconnectedMeanwhile }
         } catch {
             takeWaiting(for: token)?.resume(throwing: error)
             return
@@ -55,6 +55,8 @@ extension SyncDriver {
         submit(.start)
         isSubmitted = true
     }
+
+    private var disconnectedMeanwhile: RoostError { RoostError(.notConnected, "\(disconnected) while it began to connect.") }
 
     private func takeWaiting(for token: CallToken) -> CheckedContinuation<Void, any Error>? {
         openingConnections.removeValue(forKey: token) ?? connecting.removeValue(forKey: token)

@@ -46,6 +46,31 @@ struct ChatTests {
         }
     }
 
+    @Test(
+        "AM-39 who disconnects while connecting waits for the disconnection before it stays disconnected, and is told so; they were connected"
+    )
+    func disconnectedOnceMore() async throws {
+        let chat = chat()
+        try await chat.connect()
+        await chat.driver.beginBatch()
+        let first = Task { await chat.disconnect() }
+        try await until { await chat.driver.stopsUnderWay == 1 }
+        let connecting = Task { try await chat.connect() }
+        try await until { await chat.driver.startsUnderWay == 1 }
+        // The files are open, so that it comes to wait for the end of the connection.
+        await letOthersRun()
+        let second = Task { await chat.disconnect() }
+        try await until { await chat.driver.stopsUnderWay == 2 }
+        await chat.driver.endBatch()
+        let error = await #expect(throws: RoostError.self) { try await connecting.value }
+        #expect(error?.code == .notConnected)
+        await first.value
+        await second.value
+        #expect(chat.driver.statuses.current == .offline)
+        try await chat.connect()
+        await chat.disconnect()
+    }
+
     @Test("An answer that can't be read is the error of its call, and the connection goes on")
     func unreadableAnswer() async throws {
         let turn = Turn()

@@ -98,12 +98,12 @@ struct ForegroundTests {
 
 extension SyncDriver {
     /// Has what is asked for wait, as behind a batch that is under way.
-    fileprivate func beginBatch() async {
+    func beginBatch() async {
         await rest()
         isDraining = true
     }
 
-    fileprivate func endBatch() async {
+    func endBatch() async {
         isDraining = false
         await drain()
     }
