@@ -10,6 +10,8 @@ final class SignalFeed: Sendable {
         case signal(Signal)
         /// Somebody has sent a message: they don't type any more. Only followers of typing are told.
         case wrote(UserID, ChannelID)
+        /// These users aren't members any more, so they don't type either. Only followers of typing are told.
+        case left([UserID], ChannelID)
         /// The channel is watched from now on: what was known of this moment may be out of date.
         case watching(ChannelID)
         /// The server has ended what watched the channel.
@@ -40,7 +42,7 @@ final class SignalFeed: Sendable {
         func follows(_ news: News) -> Bool {
             switch news {
             case .signal(let signal): signal.channel == channel && signal.kind == kind
-            case .wrote(_, let channel): channel == self.channel && kind == .typingChanged
+            case .wrote(_, let channel), .left(_, let channel): channel == self.channel && kind == .typingChanged
             case .watching(let channel), .unwatched(let channel), .stoppedWatching(let channel): channel == self.channel
             case .disconnected, .missed: true
             }
@@ -68,7 +70,7 @@ final class SignalFeed: Sendable {
     /// Tells a live object what happens in a channel from now on, one notice after another, until the token is released.
     ///
     /// - Parameters:
-    ///   - kind: The signals that it gets. It gets all other news, but who has written only with those of typing.
+    ///   - kind: The signals that it gets. It gets all other news, but who has written or left only with those of typing.
     ///   - take: Takes a notice in. The next one waits for it.
     func follow(
         _ channel: ChannelID, _ kind: Signal.Kind, _ take: @escaping @MainActor (Notice) async -> Void
@@ -130,7 +132,7 @@ final class SignalFeed: Sendable {
             case .watching(let channel): state.watched.insert(channel)
             case .unwatched(let channel), .stoppedWatching(let channel): state.watched.remove(channel)
             case .disconnected: state.watched = []
-            case .signal, .wrote, .missed: break
+            case .signal, .wrote, .left, .missed: break
             }
             return state.followers.values.filter { $0.follows(news) }
         }
@@ -219,7 +221,7 @@ extension SignalFeed.News {
     /// Whether it makes room when a follower is slow.
     fileprivate var isDroppable: Bool {
         switch self {
-        case .signal, .wrote: true
+        case .signal, .wrote, .left: true
         case .watching, .unwatched, .stoppedWatching, .disconnected, .missed: false
         }
     }

@@ -89,7 +89,7 @@ public final class MemberList {
         case .missed:
             presence.interrupt(at: notice.time)
             askSoon()
-        case .wrote: break
+        case .wrote, .left: break
         }
     }
 

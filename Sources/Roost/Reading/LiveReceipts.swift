@@ -53,7 +53,7 @@ public final class LiveReceipts {
         // In a larger channel nobody told who has read before the watch.
         case .watching: askSoon()
         case .missed: if !isDisabled { askSoon() }
-        case .wrote, .unwatched, .stoppedWatching, .disconnected: break
+        case .wrote, .left, .unwatched, .stoppedWatching, .disconnected: break
         }
     }
 

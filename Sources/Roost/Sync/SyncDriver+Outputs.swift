@@ -78,7 +78,8 @@ extension SyncDriver {
         case .send(let bytes): outgoing?.yield(.message(bytes))
         case .ping: outgoing?.yield(.ping)
         case .close: close()
-        case .store, .sendAhead: break
+        case .store(let writes): tellLeavers(of: writes)
+        case .sendAhead: break
         case .outbox, .kept, .noted: break
         case .reply(let token, let result):
             let value = machine?.readAnswers.removeValue(forKey: token)
@@ -96,6 +97,14 @@ extension SyncDriver {
         case .startTimer(let timer, let delay): startTimer(timer, delay)
         case .cancelTimer(let timer): timers.cancel(timer)
         case .log(let level, let message): environment.logger.log(level: level, "\(message)")
+        }
+    }
+
+    /// Tells of members who aren't any more: the server tells a little later that they don't type.
+    private func tellLeavers(of writes: [StoreWrite]) {
+        for case .rows(let rows, of: .channel(let channel)) in writes {
+            let leavers = (rows.members ?? []).filter { $0.state != .member }.map(\.userId)
+            if !leavers.isEmpty { signals.send(.left(leavers, channel)) }
         }
     }
 

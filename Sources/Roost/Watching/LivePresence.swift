@@ -65,7 +65,7 @@ public final class LivePresence {
             stopFollowing(at: notice.time)
             // The server says why it ended the watch when it is asked once more.
             askSoon()
-        case .wrote: break
+        case .wrote, .left: break
         }
     }
 

@@ -4,7 +4,7 @@ public import RoostAPI
 /// Who else is typing in a channel at this moment, as a live object (SB-02).
 ///
 /// The server tells the channel's members; in a channel of more than `Limits.largeChannelMembers`, only those who watch it. Users disappear from it when they
-/// have sent a message, when nothing was heard of them for `Limits.typingSeconds`, and while there is no connection.
+/// have sent a message or left the channel, when nothing was heard of them for `Limits.typingSeconds`, and while there is no connection.
 @MainActor @Observable
 public final class LiveTyping {
     /// The other users who are typing, in the order in which they began, at most `Limits.typingUsers`.
@@ -53,13 +53,18 @@ public final class LiveTyping {
         case .signal(let signal):
             guard let typing = signal.typing else { return }
             await show(typing.users.filter { $0 != chat.driver.environment.user }, hasMore: typing.hasMore)
-        case .wrote(let user, _):
-            guard ids.contains(user) else { return }
-            await show(ids.filter { $0 != user }, hasMore: hasMore)
+        case .wrote(let user, _): await end([user])
+        case .left(let users, _): await end(users)
         // Somebody may have stopped since. Whoever goes on typing is told of within seconds.
         case .disconnected, .missed: await show([], hasMore: false)
         case .watching, .unwatched, .stoppedWatching: break
         }
+    }
+
+    /// Shows that users have stopped, if they are shown.
+    private func end(_ users: [UserID]) async {
+        let others = ids.filter { !users.contains($0) }
+        if others != ids { await show(others, hasMore: hasMore) }
     }
 
     private func show(_ users: [UserID], hasMore: Bool) async {

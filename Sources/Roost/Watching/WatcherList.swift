@@ -71,7 +71,7 @@ public final class WatcherList {
             freshness.interrupt(at: notice.time)
             // If the user may not see the watchers any more, the server says so.
             askSoon()
-        case .wrote: break
+        case .wrote, .left: break
         }
     }
 

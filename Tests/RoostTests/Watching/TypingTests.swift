@@ -83,6 +83,27 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
+    @Test(
+        "Whoever leaves, or is removed, doesn't type any more as soon as that is told; they were shown as typing until a signal came"
+    )
+    func leavers() async throws {
+        let chat = try await server.connectedInGeneral(clock)
+        let typing = chat.channel("general").typing()
+        try await server.send(
+            Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["bob", "cid", "dan"], hasMore: false)))
+        for await users in typing.updates where !users.isEmpty { break }
+        let gone = (["bob", "dan"] as [UserID]).map {
+            Member(userId: $0, role: .member, state: .none, joinedAt: Timestamp(milliseconds: 0), joinedSeq: 1, changeSeq: 4)
+        }
+        try await server.send(
+            Event(
+                kind: .memberLeft, stream: .channel("general"), seq: 4, actor: "eve",
+                rows: Rows(counters: counters(4, messages: 0), gone)))
+        try await until { typing.users.map(\.userId) == ["cid"] }
+        await chat.disconnect()
+        clock.advance(by: .seconds(60))
+    }
+
     @Test("Whoever types is shown until 10 seconds after that was last heard, or the connection ends; the user isn't")
     func expiry() async throws {
         let chat = chat()
