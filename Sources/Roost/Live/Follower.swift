@@ -5,7 +5,7 @@ import RoostAPI
 /// exists, and knows how far it has come.
 ///
 /// Work that begins later sees a later state, and its result is shown later. An object that can't read the store goes on showing what it
-/// has; its phase and the log say why.
+/// has; its phase and the log say why. It reads it again in a while, a bounded number of times, and with the next change.
 @MainActor @Observable
 final class Follower {
     /// How a piece of work ended.
@@ -45,6 +45,15 @@ final class Follower {
     @ObservationIgnored private var failures = 0
     /// Whether a change couldn't be looked at.
     @ObservationIgnored private var hasMissedChange = false
+    @ObservationIgnored private var changed: (@MainActor (StoreChange) async -> Void)?
+    /// What came with changes for which the store couldn't be read.
+    @ObservationIgnored private var missed = StoreChange()
+    /// How often the store couldn't be read.
+    @ObservationIgnored private var failedReads = 0
+    @ObservationIgnored private var readingAgain: Task<Void, Never>?
+    /// How often the store was read again in vain since it could be read.
+    @ObservationIgnored private var rereads = 0
+    private static let rereadsMax = 8
     /// Users whom the object shows, as it has said, each with the version that was known.
     @ObservationIgnored private var shown: [UserID: Int64] = [:]
 
@@ -61,7 +70,8 @@ final class Follower {
     ///     that the object is unavailable.
     ///   - ended: Takes its turn when the user has logged out, to forget what the server has answered. The object is loaded then, as one that reads
     ///     the store is.
-    ///   - changed: Called with everything at once, then with each change.
+    ///   - changed: Called with everything at once, then with each change. If the store can't be read in ``work(isQuestion:asksServer:_:)``, it is called again in a
+    ///     while, with what the change was about and everything.
     ///   - failed: Called when this device's files can't be opened, each time that was tried.
     func follow(
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
@@ -70,6 +80,7 @@ final class Follower {
     ) {
         self.away = away
         self.connected = connected
+        self.changed = changed
         let absent: @MainActor (RoostError?) async -> Void = { [weak self] error in await self?.go(away: error) }
         following = driver.follow(
             topic,
@@ -85,14 +96,43 @@ final class Follower {
                 // With another history, or another file, users who were known aren't.
                 if change.isEverything { self?.shown = [:] }
                 if change.isEnd { await self?.end(ended) }
-                await changed(change)
+                await self?.look(at: change)
             })
+    }
+
+    /// Has the object look at a change, and at what it couldn't read before.
+    private func look(at change: StoreChange) async {
+        readingAgain?.cancel()
+        readingAgain = nil
+        var change = change
+        change.merge(missed)
+        missed = StoreChange()
+        let failedBefore = failedReads
+        await changed?(change)
+        if failedReads == failedBefore { rereads = 0 } else { missed.merge(change) }
+    }
+
+    /// Has what couldn't be read looked at once more in a while. After several times in vain, the next change is the next occasion.
+    private func readAgain(after error: any Error) {
+        failedReads += 1
+        missed.merge(.everything)
+        guard changed != nil, readingAgain == nil, !hasEnded, rereads < Self.rereadsMax else { return }
+        let pause = Duration.pause(after: error, failures: rereads, first: 1000)
+        let clock = driver.environment.clock
+        readingAgain = Task { [weak self] in
+            try? await clock.sleep(for: pause)
+            guard !Task.isCancelled, let self else { return }
+            readingAgain = nil
+            rereads += 1
+            await look(at: StoreChange())
+        }
     }
 
     private func end(_ forget: (@MainActor () -> Void)?) async {
         hasEnded = true
         delayed?.task.cancel()
         askingAgain?.cancel()
+        readingAgain?.cancel()
         if let forget { await work { forget() } }
     }
 
@@ -144,6 +184,7 @@ final class Follower {
             return .failed
         } catch {
             if let error = driver.thrown(error) as? RoostError { enter(.unavailable(error)) }
+            readAgain(after: error)
             return .failed
         }
     }

@@ -10,7 +10,8 @@ public enum LivePhase: Hashable, Sendable {
     case refused(RoostError)
     /// There is no answer at the moment: this device's files can't be opened or read (`unavailable`), or only the server has the answer and there is
     /// no connection (`not_connected` with the reason, or the server's refusal, such as `unauthenticated`). What was shown before stays, and is
-    /// brought up to date as soon as possible.
+    /// brought up to date as soon as possible: files that couldn't be read are read again after a second and then ever later, for some minutes, and with
+    /// each change.
     case unavailable(RoostError)
 
     /// Why it shows less than it was asked for; nil while it is loading or loaded.

@@ -8,10 +8,11 @@ import Testing
 
 @MainActor @Suite("Live objects: reloading", .timeLimit(.minutes(5)))
 struct FollowerTests {
-    private func chat() -> Chat {
+    private func chat(_ clock: any Clock<Duration> = ContinuousClock()) -> Chat {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
+        configuration.clock = clock
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
@@ -126,7 +127,8 @@ struct FollowerTests {
 
     @Test("AM-29 R08 After a change that couldn't be looked at, the next one is of everything")
     func missed() async throws {
-        let chat = chat()
+        // On a clock that stands still the store isn't read again without a change.
+        let chat = chat(ManualClock())
         let store = try await chat.driver.prepare().store
         let follower = Follower(chat.driver)
         var changes: [StoreChange] = []
@@ -143,7 +145,57 @@ struct FollowerTests {
         }
         try await until { changes.count == 4 }
         #expect(changes.map(\.isEverything) == [true, false, true, false])
-        #expect(changes.map(\.channels) == [[], ["a"], ["b"], ["c"]])
+        #expect(changes.map(\.channels) == [[], ["a"], ["a", "b"], ["c"]])
+    }
+
+    @Test("AM-29 R08 A store that couldn't be read is read again ever later, with what was missed, and a bounded number of times")
+    func readsAgain() async throws {
+        let clock = ManualClock()
+        let chat = chat(clock)
+        let store = try await chat.driver.prepare().store
+        let follower = Follower(chat.driver)
+        var changes: [StoreChange] = []
+        var isReadable = true
+        follower.follow(
+            .channel("general"),
+            reload: { change in
+                changes.append(change)
+                if !isReadable { throw Unreadable() }
+            })
+        func change() { store.signals.signal(StoreChange(channels: ["general"])) }
+        /// Returns once the store is about to be read again at a time, and that time has come.
+        func wait(_ seconds: Int, from start: Duration) async throws {
+            try await until { clock.ends.contains(start + .seconds(seconds)) }
+            clock.advance(by: .seconds(seconds))
+        }
+        try await until { changes.count == 1 }
+        isReadable = false
+        change()
+        var (now, count) = (Duration.zero, 2)
+        for seconds in [1, 2, 4, 8, 16, 32, 64, 128] {
+            try await wait(seconds, from: now)
+            now += .seconds(seconds)
+            count += 1
+            try await until { changes.count == count }
+        }
+        #expect(changes.last?.isEverything == true && changes.last?.channels == ["general"])
+        guard case .unavailable = follower.phase else { throw Unreadable() }
+        await letOthersRun()
+        clock.advance(by: .seconds(3600))
+        await letOthersRun()
+        #expect(changes.count == count)
+
+        // The next change is another occasion, and once that can be read the store is read again as before.
+        isReadable = true
+        change()
+        try await until { follower.phase == .loading }
+        isReadable = false
+        change()
+        now = .seconds(255 + 3600)
+        try await until { clock.ends.contains(now + .seconds(1)) }
+        isReadable = true
+        clock.advance(by: .seconds(1))
+        try await until { follower.phase == .loading && changes.count == count + 3 }
     }
 
     @Test("AM-29 R08 A list of channels shows what came with a change for which the store couldn't be read")

@@ -5,12 +5,13 @@ import Testing
 
 @testable import Roost
 
-/// What came with a change for which the store couldn't be read is shown with the next one, whatever that is about.
+/// What came with a change for which the store couldn't be read is shown with the next one, whatever that is about, or a little later without one.
 @MainActor @Suite("Live objects: changes that couldn't be looked at", .timeLimit(.minutes(5)))
 struct MissedChangeTests {
-    private func chat() -> Chat {
+    private func chat(_ clock: any Clock<Duration> = ContinuousClock()) -> Chat {
         let configuration = Chat.Configuration(
-            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer(),
+            clock: clock)
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
@@ -46,6 +47,20 @@ struct MissedChangeTests {
         try await list.loaded()
         try await write(.invitation(invitation()), to: store, without: "users") { list.phase.error != nil }
         store.signals.signal(other)
+        try await until { list.items.map(\.id.channelId) == ["private"] && list.phase == .loaded }
+    }
+
+    @Test("AM-29 R08 what was missed is shown in a while if nothing else changes; it wasn't")
+    func later() async throws {
+        let clock = ManualClock()
+        let chat = chat(clock)
+        let store = try await chat.driver.prepare().store
+        let list = chat.invitations()
+        try await list.loaded()
+        try await write(.invitation(invitation()), to: store, without: "users") {
+            list.phase.error != nil && clock.ends.contains(.seconds(1))
+        }
+        clock.advance(by: .seconds(1))
         try await until { list.items.map(\.id.channelId) == ["private"] && list.phase == .loaded }
     }
 
