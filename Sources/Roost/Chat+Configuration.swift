@@ -4,6 +4,10 @@ import RoostAPI
 
 extension Chat {
     /// Where a client keeps its files: a folder for each user and server, with its data and its queued operations.
+    ///
+    /// The folder goes by the host, the port and the path of the server's address, as they are written there, and not by the scheme: an app that changes from `http` to
+    /// `https` keeps its files. If another server is behind that address, its data replace those of the former one with the first connection, and operations that
+    /// were meant for the former one wait (``LiveOutbox/isForAnotherServer``).
     public enum Storage: Hashable, Sendable {
         /// The app's own folder where the system has such files: in `Application Support` on Apple's systems, in `$XDG_DATA_HOME` or
         /// `~/.local/share` on Linux. The app's name there is its bundle identifier, or the name of the program if it has none.

@@ -112,6 +112,10 @@ package struct SyncFiles: Sendable {
     ///
     /// File systems limit a name to 255 bytes, and some don't distinguish upper from lower case, so the name is a readable beginning and a
     /// hash.
+    ///
+    /// The scheme isn't part of it: a server that gets a certificate is the same one, and its outbox has to be found. Two servers of one host that differ by the scheme
+    /// alone share a folder. They are told apart by the epoch and the name in their welcome: rows of another epoch are erased, and operations that are meant for
+    /// another name aren't sent.
     package static func folderName(of user: UserID, at url: URL) -> String {
         // The usual path says no more than none.
         let path = [Address.usualPath, "/"].contains(url.path()) ? "" : url.path()

@@ -171,6 +171,11 @@ struct FileTests {
             URL(string: "https://a.example\(path)").map { SyncFiles.folderName(of: "ann", at: $0) }
         }
         #expect(Set(paths).count == 3 && Set(paths.prefix(3)) == ["ann-8fed2f5e76728575"])
+        // A server that gets a certificate keeps its folder: the outbox is there.
+        let schemes = ["http", "https", "ws", "wss"].compactMap { scheme in
+            URL(string: "\(scheme)://a.example:8080").map { SyncFiles.folderName(of: "ann", at: $0) }
+        }
+        #expect(schemes.count == 4 && Set(schemes).count == 1)
         #expect(try await Outbox(url: nil, logger: logger).synchronous() == 2)
     }
 }
