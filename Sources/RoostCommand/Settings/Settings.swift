@@ -10,25 +10,30 @@ struct Settings: Sendable {
         let value: Setting.Value
         let origin: SettingSources.Origin
 
-        /// The value as it may be shown: without a password.
+        /// The value as it may be shown: without a password or another secret.
         var shown: Setting.Value {
             guard setting.mayHoldPassword, case .text(let text) = value else { return value }
             return .text(Self.withoutPasswords(text))
         }
 
-        /// Returns a server's URL without what may be a password or a token in it.
+        /// Returns a server's URL, or a connection string of libpq, without what may be a password, a token or another secret in it.
         private static func withoutPasswords(_ text: String) -> String {
             let query = text.firstIndex(of: "?") ?? text.endIndex
+            let scheme = text.prefixMatch(of: /[a-z]+:\/{2}/)?.output
             // Either the @ is in a parameter's password, or the ? in the user's: all that comes after the scheme may be one.
-            guard !text[query...].contains("@") else {
-                let scheme = text.prefixMatch(of: /[a-z]+:\/{2}/)?.output ?? ""
-                return "\(scheme)…"
-            }
+            guard !text[query...].contains("@") else { return "\(scheme ?? "")…" }
             // Any text before the last @ may be one, or a token.
             let server = text[..<query].replacing(/(?s):\/\/.*@/) { _ in "://…@" }
-            // A parameter's name with percent signs may say password. What follows without a name is the rest of one that has an & in it.
-            let parameter = /((?:password\s*|%[^?&=]*)=)[^&]*(?:&[^&=]*(?=&|$))*/
-            return "\(server)\(text[query...])".replacing(parameter) { "\($0.1)…" }
+            // The secrets among libpq's parameters. A name with percent signs may say one of them. What follows without a name is the rest of one that has an
+            // & in it.
+            let parameter =
+                /((?:(?i:password|oauth_client_secret|scram_client_key|scram_server_key)\s*|%[^?&=]*)=)[^&]*(?:&[^&=]*(?=&|$))*/
+            let address = "\(server)\(text[query...])"
+            // In a connection string no & ends a value: all that follows may belong to it.
+            if scheme == nil, let first = address.firstMatch(of: parameter) {
+                return "\(address[..<first.range.lowerBound])\(first.output.1)…"
+            }
+            return address.replacing(parameter) { "\($0.output.1)…" }
         }
     }
 

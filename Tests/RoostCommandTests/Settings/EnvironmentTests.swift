@@ -114,6 +114,33 @@ import Testing
         #expect(shown == [expected])
     }
 
+    @Test(
+        "R21 none of libpq's secret parameters is shown, in a URL or a connection string, and however its name is written",
+        arguments: ["password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"])
+    func secretParameters(name: String) async throws {
+        let encoded = name.replacing("s", with: "%73")
+        let cases = [
+            ("postgres://h/db?\(name)=secret", "postgres://h/db?\(name)=…"),
+            ("postgres://h/db?user=x&\(name)=secret&sslmode=require", "postgres://h/db?user=x&\(name)=…&sslmode=require"),
+            ("postgres://h/db?\(encoded)=secret&user=x", "postgres://h/db?\(encoded)=…&user=x"),
+            ("postgres://h/db?\(name) = secret&user=x", "postgres://h/db?\(name) =…&user=x"),
+            ("host=h \(name)=secret dbname=y", "host=h \(name)=…"), ("host=h \(name) = 'se cret'", "host=h \(name) =…"),
+            ("host=h \(name)=a&secret=b dbname=y", "host=h \(name)=…"),
+        ]
+        for (text, expected) in cases {
+            let settings = try await settings(["ROOST_DATABASE": text])
+            let shown = settings.all.filter { $0.setting.name == "database" }.map { "\($0.shown)" }
+            #expect(shown == [expected])
+        }
+    }
+
+    @Test("R21 the paths of files with secrets are shown")
+    func secretFiles() async throws {
+        let url = "postgres://h/db?passfile=/etc/roost/pgpass&sslkey=/etc/roost/client.key"
+        let settings = try await settings(["ROOST_DATABASE": url])
+        #expect(settings.all.filter { $0.setting.name == "database" }.map { "\($0.shown)" } == [url])
+    }
+
     @Test("a variable that is empty, as a failed command leaves it, names no configuration file")
     func emptyVariable() async throws {
         #expect(try await settings(["ROOST_CONFIG": ""]).text(.host) == "127.0.0.1")
