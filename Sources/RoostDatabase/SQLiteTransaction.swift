@@ -190,19 +190,7 @@ final class SQLiteTransaction: WriteTransaction {
         switch value {
         case .null: return sqlite3_bind_null(statement, index)
         case .integer(let value): return sqlite3_bind_int64(statement, index, value)
-        case .text(var value):
-            return value.withUTF8 { bytes in
-                // SQLite looks at it until it is bound to nothing (SQLITE_STATIC).
-                if let kept = statements.texts.keep(bytes) {
-                    return sqlite3_bind_text(statement, index, kept, Int32(bytes.count), nil)
-                }
-                // SQLite makes its own copy (SQLITE_TRANSIENT), so that the pointer need not outlive the call.
-                let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-                return bytes.withMemoryRebound(to: CChar.self) { characters in
-                    guard let start = characters.baseAddress else { return sqlite3_bind_text(statement, index, "", 0, transient) }
-                    return sqlite3_bind_text(statement, index, start, Int32(clamping: characters.count), transient)
-                }
-            }
+        case .text(let value): return statements.texts.bind(value, to: statement, at: index)
         }
     }
 

@@ -11,9 +11,7 @@ import Testing
 @Suite struct FloorTests {
     @Test("SQLite alone has the pragmas of the server's writer, and writes its log into the database at the same size")
     func pragmas() throws {
-        let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-            .appending(path: "Sources/RoostDatabase/SQLiteStart.swift")
-        let source = try String(contentsOf: file, encoding: .utf8)
+        let source = try source("RoostDatabase/SQLiteStart.swift")
         let servers = source.matches(of: #/PRAGMA ([a-z_]+ = [A-Za-z]+)"/#).map { String($0.1) }
         #expect(servers.count >= 4)
         let cacheKibibytes = SQLiteDatabase.writerCacheBytes(of: SQLiteDatabase.standardPageCacheBytes) / 1024
@@ -26,6 +24,30 @@ import Testing
         let writes = try StatementRecorder.ofSend(dialect: nil).filter { !$0.hasPrefix("SELECT") }
         #expect(FloorInserts.sql.map(StatementRecorder.withoutValues) == writes)
         #expect(FloorPages.columns.split(separator: ", ") == Message.columns.text.split(whereSeparator: { ", \n".contains($0) }))
+    }
+
+    @Test("SQLite alone has texts bound as the server binds them, out of memory of the connection, and copies none")
+    func texts() throws {
+        for name in ["FloorDatabase", "FloorInserts", "FloorPages"] {
+            #expect(try !source("RoostBench/Floors/\(name).swift").contains("sqlite3_bind_text"), "\(name)")
+        }
+        let directory = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let floor = try FloorDatabase(path: directory.appending(path: "floor.sqlite").path)
+        let insert = try floor.prepare("INSERT INTO settings (name, value) VALUES (?1, ?2)")
+        // Together longer than the memory of a connection, and one of them alone.
+        let rows = (0..<20).map { ("row \($0)", String(repeating: "\($0 % 10)", count: $0 == 10 ? 20_000 : 2000)) }
+        for (name, value) in rows { try insert.run([.text(name), .text(value)]) }
+        // A statement that returns a row fails.
+        let missing = try floor.prepare("SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM settings WHERE name = ?1 AND value = ?2)")
+        for (name, value) in rows { try missing.run([.text(name), .text(value)]) }
+        #expect(throws: BenchFailure.self) { try missing.run([.text("row 1"), .text("other")]) }
+    }
+
+    private func source(_ path: String) throws -> String {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        return try String(contentsOf: root.appending(path: "Sources/\(path)"), encoding: .utf8)
     }
 
     #if Cluster

@@ -6,6 +6,8 @@ import RoostDatabase
 /// SQLite with the server's tables and pragmas, and nothing of ours between.
 final class FloorDatabase {
     private var connection: OpaquePointer?
+    /// As a connection of the server's has them.
+    private let texts = BoundTexts()
 
     /// Those of the server's writer: its cache, and the size at which it writes its log into the database under load. `FloorTests` compares them.
     static let pragmas = [
@@ -35,7 +37,7 @@ final class FloorDatabase {
     func prepare(_ sql: String) throws -> Statement {
         var statement: OpaquePointer?
         guard sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK else { throw failure() }
-        return Statement(pointer: statement)
+        return Statement(pointer: statement, texts: texts)
     }
 
     /// Writes rows for some seconds, on this thread.
@@ -69,18 +71,22 @@ final class FloorDatabase {
 
     final class Statement {
         private let pointer: OpaquePointer?
+        private let texts: BoundTexts
 
-        fileprivate init(pointer: OpaquePointer?) { self.pointer = pointer }
+        fileprivate init(pointer: OpaquePointer?, texts: BoundTexts) {
+            self.pointer = pointer
+            self.texts = texts
+        }
 
         deinit { sqlite3_finalize(pointer) }
 
         func run(_ values: [Value]) throws {
+            // The next run binds all of them anew.
+            defer { texts.removeAll(from: 0) }
             for (index, value) in zip(Int32(1)..., values) {
                 switch value {
                 case .integer(let integer): sqlite3_bind_int64(pointer, index, integer)
-                // SQLite makes its own copy (SQLITE_TRANSIENT).
-                case .text(let text):
-                    sqlite3_bind_text(pointer, index, text, -1, unsafeBitCast(-1, to: sqlite3_destructor_type.self))
+                case .text(let text): _ = texts.bind(text, to: pointer, at: index)
                 }
             }
             guard sqlite3_step(pointer) == SQLITE_DONE else {

@@ -1,5 +1,6 @@
 import Foundation
 import GRDBSQLite
+import RoostDatabase
 
 /// The floor of history: SQLite alone steps through the rows of a page and takes their columns.
 enum FloorPages {
@@ -28,12 +29,15 @@ enum FloorPages {
             sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK
         else { throw BenchFailure("SQLite: \(String(cString: sqlite3_errmsg(connection)))") }
 
+        // As a connection of the server's has them.
+        let texts = BoundTexts()
         var pages = 0
         var bytes: Int32 = 0
         let start = Clock.threadCPU()
         let end = Clock.now() + UInt64(seconds * 1e9)
         while Clock.now() < end {
-            sqlite3_bind_text(statement, 1, channel, -1, unsafeBitCast(-1, to: sqlite3_destructor_type.self))
+            texts.removeAll(from: 0)
+            _ = texts.bind(channel, to: statement, at: 1)
             sqlite3_bind_int64(statement, 2, Int64(Int.random(in: positions)))
             while sqlite3_step(statement) == SQLITE_ROW {
                 for column in 0..<sqlite3_column_count(statement) where sqlite3_column_text(statement, column) != nil {
