@@ -4,19 +4,27 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { kind_other, kind_database, kind_log };
 
-/// What `roost_has_checksums` asks a file, and what `roost_sync_database` and `roost_sync_in_steps` tell one.
+/// What `roost_has_checksums` asks a file, and what `roost_sync_database`, `roost_sync_in_steps` and `roost_note_reads` tell one.
 static const int control_has_checksums = 0x526f6f73;
 static const int control_sync = 0x526f6f74;
 static const int control_sync_in_steps = 0x526f6f75;
+static const int control_note_reads = 0x526f6f76;
 
 static const sqlite3_int64 everything_is_committed = INT64_MAX;
 
 /// Frames that are written together, once there are so many or the last of their transaction is there. SQLite's own VFS takes less than 128 KiB at
 /// once.
 enum { joined_frames = 31 };
+
+/// Who is told of reads.
+typedef struct ReadNote {
+    roost_read_note call;
+    void *context;
+} ReadNote;
 
 /// An open file. The file of the VFS below stands behind it in memory.
 typedef struct File {
@@ -27,6 +35,10 @@ typedef struct File {
     /// Database: after how many pages what was written is synced, 0 for only where SQLite asks for it; and how many there are since.
     int step_pages;
     int unsynced_pages;
+    /// Database: who is told of what this connection reads, if anybody; and the pages since the last time, with the nanoseconds that they took.
+    ReadNote note;
+    int noted_pages;
+    int64_t noted_nanoseconds;
     /// Log: whether its checksums are over big-endian words; -1 while it isn't known.
     int is_big_endian;
     /// Log: where frames begin that this connection has written and not committed yet. Their checksums can still change.
@@ -156,6 +168,25 @@ static int read_database(sqlite3_file *file, void *buffer, int count, sqlite3_in
     return result;
 }
 
+static int64_t monotonic_nanoseconds(void) {
+    struct timespec now = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/// Reads from a database, and tells of it after every few pages.
+static int read_and_note(File *own, void *buffer, int count, sqlite3_int64 offset) {
+    int64_t start = monotonic_nanoseconds();
+    int result = read_database(&own->base, buffer, count, offset);
+    own->noted_nanoseconds += monotonic_nanoseconds() - start;
+    if (++own->noted_pages < ROOST_PAGES_AT_ONCE) return result;
+    int64_t nanoseconds = own->noted_nanoseconds;
+    own->noted_pages = 0;
+    own->noted_nanoseconds = 0;
+    own->note.call(own->note.context, nanoseconds);
+    return result;
+}
+
 /// Counts a page, and syncs the file when a step is full.
 static int note_page(File *own) {
     if (own->step_pages == 0 || ++own->unsynced_pages < own->step_pages) return SQLITE_OK;
@@ -263,7 +294,9 @@ static int file_close(sqlite3_file *file) {
 
 static int file_read(sqlite3_file *file, void *buffer, int count, sqlite3_int64 offset) {
     File *own = (File *)file;
-    if (own->kind == kind_database && own->has_checksums) return read_database(file, buffer, count, offset);
+    if (own->kind == kind_database && own->has_checksums) {
+        return own->note.call != NULL ? read_and_note(own, buffer, count, offset) : read_database(file, buffer, count, offset);
+    }
     if (own->kind == kind_log) {
         int result = write_joined(own);
         return result != SQLITE_OK ? result : read_log(file, buffer, count, offset);
@@ -304,6 +337,13 @@ static int file_control(sqlite3_file *file, int operation, void *argument) {
     }
     if (operation == control_sync_in_steps) {
         ((File *)file)->step_pages = *(int *)argument;
+        return SQLITE_OK;
+    }
+    if (operation == control_note_reads) {
+        File *own = (File *)file;
+        own->note = *(ReadNote *)argument;
+        own->noted_pages = 0;
+        own->noted_nanoseconds = 0;
         return SQLITE_OK;
     }
     if (operation == control_sync) return file_sync(file, SQLITE_SYNC_NORMAL);
@@ -434,6 +474,11 @@ int roost_sync_database(sqlite3 *connection) { return sqlite3_file_control(conne
 
 int roost_sync_in_steps(sqlite3 *connection, int pages) {
     return sqlite3_file_control(connection, "main", control_sync_in_steps, &pages);
+}
+
+int roost_note_reads(sqlite3 *connection, roost_read_note note, void *context) {
+    ReadNote told = {note, context};
+    return sqlite3_file_control(connection, "main", control_note_reads, &told);
 }
 
 int roost_sync_log(sqlite3 *connection) {

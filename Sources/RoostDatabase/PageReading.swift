@@ -8,22 +8,22 @@ struct PageReading {
     /// 64 bits over all pages, in hexadecimal.
     let checksum: String
 
-    /// - Parameter pause: Called after every 32 KiB, with the time that these took. With it nothing is read ahead, so that whoever waits for the same disk waits
+    /// - Parameter pace: Pauses after every 32 KiB; nil for none. With it nothing is read ahead, so that whoever waits for the same disk waits
     ///   for that much at most.
     /// - Throws: ``DatabaseFailure`` if the file can't be read.
-    init(of path: String, pause: ((Duration) -> Void)? = nil) throws {
+    init(of path: String, pace: CopyPace? = nil) throws {
         func failure(_ code: Int32) -> DatabaseFailure {
             DatabaseFailure(message: "Can't read \(path): \(String(cString: strerror(code))).", kind: .fatal)
         }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure(errno) }
         defer { close(descriptor) }
-        if pause != nil { roost_read_nothing_ahead(descriptor) }
+        if pace != nil { roost_read_nothing_ahead(descriptor) }
         var report = roost_page_report()
         var result: Int32 = 0
         repeat {
             let time = ContinuousClock().measure { result = roost_read_pages(descriptor, &report) }
-            if result == 1 { pause?(time) }
+            if result == 1 { pace?.pauseInReading(after: time) }
         } while result == 1
         guard result == 0 else { throw failure(-result) }
         pages = report.pages

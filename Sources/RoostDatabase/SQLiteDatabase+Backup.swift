@@ -16,8 +16,6 @@ public struct DatabaseCopy: Codable, Equatable, Sendable {
 extension SQLiteDatabase {
     /// Pages that a step copies, which the writer waits for at most.
     private static let pagesInStep: Int32 = 32
-    /// Between two steps the writer has the disk: 32 MB a second are copied at most.
-    private static let pause: TimeInterval = 0.004
     /// Steps after which the disk is to write them, so that no commit has to wait for much of the copy.
     private static let stepsInWrite = 4
 
@@ -27,10 +25,12 @@ extension SQLiteDatabase {
     /// of the copy too, and no reader holds up a checkpoint. A damaged page ends it, and so does a disk that refuses a part of the copy. From then on the
     /// thread has a lower priority, for checking the copy.
     /// - Throws: ``DatabaseFailure``.
-    public func copy(to path: String) throws { try copy(to: path, writeBehind: roost_write_behind) }
+    public func copy(to path: String, pace: CopyPace = .besideServer) throws {
+        try copy(to: path, pace: pace, writeBehind: roost_write_behind)
+    }
 
     /// - Parameter writeBehind: Has the disk write what was copied so far, and returns 0 or an error number. Tests have one that fails.
-    package func copy(to path: String, writeBehind: (_ descriptor: Int32) -> Int32) throws {
+    package func copy(to path: String, pace: CopyPace = .besideServer, writeBehind: (_ descriptor: Int32) -> Int32) throws {
         copying.wait()
         defer { copying.signal() }
         guard !isClosed.load(ordering: .acquiring) else {
@@ -50,7 +50,7 @@ extension SQLiteDatabase {
         for pragma in ["PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"] {
             guard sqlite3_exec(copy, pragma, nil, nil, nil) == SQLITE_OK else { throw Self.failure(copy) }
         }
-        try run(Backup(copy), into: descriptor, writeBehind: writeBehind)
+        try run(Backup(copy), into: descriptor, pace, writeBehind: writeBehind)
         guard fsync(descriptor) == 0 else { throw DatabaseFailure.system("Can't sync \(path)") }
         // Whoever checks the copy gives way to the server. The copying itself mustn't: it has the writer's connection, and the lane would wait for a thread
         // that gets the rest of a busy machine.
@@ -64,7 +64,7 @@ extension SQLiteDatabase {
         init(_ copy: OpaquePointer) { self.copy = copy }
     }
 
-    private func run(_ backup: Backup, into descriptor: Int32, writeBehind: (Int32) -> Int32) throws {
+    private func run(_ backup: Backup, into descriptor: Int32, _ pace: CopyPace, writeBehind: (Int32) -> Int32) throws {
         try writer.writeWithoutTransaction { database in
             backup.process = sqlite3_backup_init(backup.copy, "main", database.sqliteConnection, "main")
             guard backup.process != nil else { throw Self.failure(backup.copy) }
@@ -77,7 +77,7 @@ extension SQLiteDatabase {
             (code, stepsMax) = writer.unsafeReentrantStep(backup.process, Self.pagesInStep)
             steps += 1
             if steps.isMultiple(of: Self.stepsInWrite) { refusal = writeBehind(descriptor) }
-            if code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED { Thread.sleep(forTimeInterval: Self.pause) }
+            if code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED { pace.pauseInCopying() }
         } while (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED)
             && refusal == 0 && steps < stepsMax && !isClosed.load(ordering: .acquiring)
         let failure = writer.writeWithoutTransaction { _ -> DatabaseFailure? in
@@ -100,23 +100,16 @@ extension SQLiteDatabase {
         if let failure { throw failure }
     }
 
-    /// Leaves the disk to the server's commits after a part of a copy was read: for half a millisecond, with which 64 MB a second are read at most, and for as long
-    /// as the reading took.
-    public static func pauseInReading(after reading: Duration) {
-        Thread.sleep(forTimeInterval: max(0.0005, reading / .seconds(1)))
-    }
-
     /// Reads a copy back, from the disk: every page's checksum, every table and index, and the counters against a recount.
     ///
-    /// Pages that the system hasn't in memory any more once all were read are read again, for the tables and indexes, without pauses.
+    /// Pages that the system hasn't in memory any more once all were read are read again, for the tables and indexes.
     ///
-    /// - Parameter pause: Called after every 32 KiB that were read, with the time it took: where a server uses the same disk, ``pauseInReading(after:)``. Nil for
-    ///   reading at once.
+    /// - Parameter pace: Nil for reading at once.
     /// - Throws: ``DamagedFiles`` if anything doesn't match.
-    public static func verify(copy path: String, pause: ((Duration) -> Void)? = nil) throws -> DatabaseCopy {
+    public static func verify(copy path: String, pace: CopyPace? = nil) throws -> DatabaseCopy {
         try SQLiteStart.register(base: nil)
         dropCache(of: path)
-        let found = try PageReading(of: path, pause: pause)
+        let found = try PageReading(of: path, pace: pace)
         if let page = found.firstDamaged {
             throw DamagedFiles("Page \(page) of \(path) doesn't match its checksum.", canBeAccepted: false)
         }
@@ -126,9 +119,7 @@ extension SQLiteDatabase {
             let queue = try DatabaseQueue(path: SQLiteStart.uri(path, base: nil), configuration: configuration)
             defer { try? queue.close() }
             let rows = try queue.writeWithoutTransaction { database in
-                let found = try String.fetchOne(database, sql: "PRAGMA integrity_check(1)")
-                guard found == "ok" else { throw DamagedFiles("\(path) contradicts itself: \(found ?? "").", canBeAccepted: false) }
-                return try countRows(database, path)
+                try CheckPauses.taken(by: database.sqliteConnection, pace) { try checkedRows(database, path) }
             }
             return DatabaseCopy(pages: found.pages, checksum: found.checksum, rows: rows)
         } catch let error as DatabaseError {
@@ -156,7 +147,10 @@ extension SQLiteDatabase {
         Foundation.close(descriptor)
     }
 
-    private static func countRows(_ database: GRDB.Database, _ path: String) throws -> [String: Int64] {
+    /// Checks the tables and indexes, and returns the rows of each table.
+    private static func checkedRows(_ database: GRDB.Database, _ path: String) throws -> [String: Int64] {
+        let found = try String.fetchOne(database, sql: "PRAGMA integrity_check(1)")
+        guard found == "ok" else { throw DamagedFiles("\(path) contradicts itself: \(found ?? "").", canBeAccepted: false) }
         let tables = try String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         var rows: [String: Int64] = [:]
         for table in tables where !table.hasPrefix("sqlite_") {

@@ -9,6 +9,9 @@
 #define ROOST_PAGE_SIZE 4096
 #define ROOST_RESERVED_BYTES 8
 
+/// How many pages are read between two pauses: 32 KiB.
+#define ROOST_PAGES_AT_ONCE 8
+
 /// Registers a VFS that stands on another one, and adds a checksum to each page that is written to a database file and verifies it when
 /// the page is read. A page that is read from the write-ahead log is held against the checksum of its frame. What doesn't match is
 /// SQLITE_IOERR_DATA, and never reaches SQLite. Does nothing if the name is registered already.
@@ -35,6 +38,13 @@ int roost_sync_database(sqlite3 *connection);
 /// Syncs a connection's main file after every `pages` pages with checksums, and not only where SQLite asks for it. Whoever waits for the same disk meanwhile
 /// then waits for a few pages, and not for all of them. Returns a code of SQLite's.
 int roost_sync_in_steps(sqlite3 *connection, int pages);
+
+/// What is told of a connection's reading: the nanoseconds that `ROOST_PAGES_AT_ONCE` pages took.
+typedef void (*roost_read_note)(void *context, int64_t nanoseconds);
+
+/// Has a function called each time that a connection has read `ROOST_PAGES_AT_ONCE` pages with checksums of its main file, on the thread that reads; NULL for no more
+/// of that. The connection goes on when the function returns. Returns a code of SQLite's.
+int roost_note_reads(sqlite3 *connection, roost_read_note note, void *context);
 
 /// Has a connection's log on disk as it is, and its length too. Returns a code of SQLite's.
 int roost_sync_log(sqlite3 *connection);
@@ -100,9 +110,6 @@ typedef struct {
     /// Over all of them.
     uint64_t checksum;
 } roost_page_report;
-
-/// How many pages are read at once: 32 KiB.
-#define ROOST_PAGES_AT_ONCE 8
 
 /// Reads the next pages of a database file.
 ///

@@ -98,8 +98,11 @@ public struct Backup: Codable, Sendable {
     /// - Parameters:
     ///   - data: The data directory of the server.
     ///   - withSecret: Whether the token secret and the key ring are copied too.
+    ///   - pace: A server's. Tests have one that counts.
     /// - Throws: ``Unusable`` if the directory exists or can't be written, or the copy isn't intact; `DatabaseFailure`.
-    static func make(of database: SQLiteDatabase, data: URL, withSecret: Bool, in directory: URL) throws -> Backup {
+    package static func make(
+        of database: SQLiteDatabase, data: URL, withSecret: Bool, in directory: URL, pace: CopyPace = .besideServer
+    ) throws -> Backup {
         let manager = FileManager.default
         guard directory.path.hasPrefix("/") else { throw Unusable("The directory of a backup must begin with a slash.") }
         guard !manager.fileExists(atPath: directory.path) else {
@@ -111,10 +114,9 @@ public struct Backup: Codable, Sendable {
             try manager.createDirectory(
                 at: partial, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             let file = partial.appending(path: databaseName).path
-            try database.copy(to: file)
+            try database.copy(to: file, pace: pace)
             try SQLiteDatabase.seal(copy: file)
-            let copy = try verify(
-                copy: file, "The copy is removed: look at the disk, and make another.", pause: SQLiteDatabase.pauseInReading)
+            let copy = try verify(copy: file, "The copy is removed: look at the disk, and make another.", pace: pace)
             var keys = KeyRing.none
             if manager.fileExists(atPath: data.appending(path: keysName).path) { keys = withSecret ? .included : .separate }
             let hasSettings = manager.fileExists(atPath: data.appending(path: settingsName).path)
@@ -153,10 +155,10 @@ public struct Backup: Codable, Sendable {
     ///
     /// - Parameters:
     ///   - advice: What to do if it isn't intact, as sentences.
-    ///   - pause: Called now and then, see ``SQLiteDatabase/verify(copy:pause:)``.
-    private static func verify(copy path: String, _ advice: String, pause: ((Duration) -> Void)? = nil) throws -> DatabaseCopy {
+    ///   - pace: Nil for reading at once.
+    private static func verify(copy path: String, _ advice: String, pace: CopyPace? = nil) throws -> DatabaseCopy {
         do {
-            return try SQLiteDatabase.verify(copy: path, pause: pause)
+            return try SQLiteDatabase.verify(copy: path, pace: pace)
         } catch let damaged as DamagedFiles {
             throw Unusable("\(damaged.found) \(advice)")
         }

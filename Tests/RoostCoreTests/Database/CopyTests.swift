@@ -1,7 +1,9 @@
 import Foundation
 import RoostCore
 import RoostDatabase
+import RoostServer
 import RoostTestSupport
+import Synchronization
 import Testing
 
 /// Copies of a database in use, which backups are made from.
@@ -34,6 +36,37 @@ struct CopyTests {
         try insert("after")
     }
 
+    @Test(
+        "I24 a server's backup is copied at 32 MB a second at most, read back at 64, and checked with pauses, so that commits have the disk in between"
+    )
+    func pace() throws {
+        let (data, target) = (TemporaryPlace.make(), TemporaryDirectory.make())
+        defer { for directory in [data, target] { try? FileManager.default.removeItem(at: directory) } }
+        let database = try SQLiteDatabase(directory: data)
+        let value = String(repeating: "x", count: 500_000)
+        try database.write(lane: 0) { transaction in
+            _ = try transaction.epoch(orNew: "one")
+            for number in 0..<32 {
+                let name = "large \(number)"
+                _ = try transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), \(value))")
+            }
+        }
+        let pauses = Mutex<[CopyPace.Part: [Duration]]>([:])
+        let pace = CopyPace { part, time in pauses.withLock { $0[part, default: []].append(time) } }
+        let backup = try Backup.make(of: database, data: data, withSecret: false, in: target, pace: pace)
+        let found = pauses.withLock { $0 }
+        let (copying, reading) = (found[.copying] ?? [], found[.reading] ?? [])
+        // The last part of each has none.
+        let pages = Int(backup.database.pages)
+        #expect(pages > 3900 && copying.count == (pages - 1) / 32 && reading.count == pages / 8)
+        func bytesPerSecond(_ bytes: Double, _ pause: Duration?) -> Double { bytes / ((pause ?? .zero) / .seconds(1)) }
+        #expect(bytesPerSecond(32 * 4096, copying.min()) <= 32 * 1_048_576)
+        #expect(bytesPerSecond(8 * 4096, reading.min()) <= 64 * 1_048_576)
+        // A check reads each page, which takes longer than the shortest pause even from memory.
+        let checking = found[.checking] ?? []
+        #expect(!checking.isEmpty && checking.allSatisfy { $0 >= .microseconds(500) })
+    }
+
     @Test("I24 a copy is read back with a pause after every 32 KiB, and says the same as one that is read at once")
     func pauses() throws {
         let directory = TemporaryPlace.make()
@@ -44,9 +77,10 @@ struct CopyTests {
         let path = directory.appending(path: "copy").path
         try database.copy(to: path)
         try SQLiteDatabase.seal(copy: path)
-        var pauses: Int64 = 0
-        let copy = try SQLiteDatabase.verify(copy: path) { _ in pauses += 1 }
-        #expect(copy.pages > 120 && pauses == copy.pages / 8)
+        let pauses = Mutex<Int64>(0)
+        let pace = CopyPace { part, _ in pauses.withLock { $0 += part == .reading ? 1 : 0 } }
+        let copy = try SQLiteDatabase.verify(copy: path, pace: pace)
+        #expect(copy.pages > 120 && pauses.withLock { $0 } == copy.pages / 8)
         #expect(try SQLiteDatabase.verify(copy: path) == copy)
         // Whatever the last read is of.
         let size = try #require(FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64)
