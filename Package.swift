@@ -207,7 +207,9 @@ let package = Package(
             swiftSettings: optimised),
         .testTarget(
             name: "RoostCommandTests",
-            dependencies: ["RoostAPI", "RoostCommand", "RoostServer", server("ArgumentParser", "swift-argument-parser")],
+            dependencies: [
+                "RoostAPI", "RoostCommand", "RoostDatabase", "RoostServer", server("ArgumentParser", "swift-argument-parser"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "RoostTests",

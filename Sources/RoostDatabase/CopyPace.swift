@@ -35,8 +35,8 @@ public struct CopyPace: Sendable {
 
 /// The pauses of a connection that checks a copy. One thread at a time uses it.
 ///
-/// SQLite reads a page again whenever it needs one that its cache hasn't kept, and most of these reads are answered by the system's memory. So each pause is as long as the
-/// reading before it took, however many pages that was: the reading takes twice as long at most, and half of the time the disk is free.
+/// SQLite reads a page again whenever it needs one that its cache hasn't kept, and most of these reads are answered by the system's memory. So each pause is as long
+/// as the reading before it took, however many pages that was: the reading takes twice as long at most, and half of the time the disk is free.
 final class CheckPauses {
     private let pace: CopyPace
     private var time: Duration = .zero

@@ -1,5 +1,6 @@
 import CPageVFS
 import Foundation
+import GRDBSQLite
 
 /// The memory that this process uses, and the unused memory that it keeps.
 public enum ProcessMemory {
@@ -9,6 +10,9 @@ public enum ProcessMemory {
     /// From now on SQLite doesn't count the memory that it uses, for which it takes a lock that all connections share, twice for each piece. In all of the
     /// process: `sqlite3_memory_used` is 0 then, and a limit on its memory does nothing. Has no effect once SQLite was used.
     public static func leaveSQLiteUncounted() { roost_leave_sqlite_uncounted() }
+
+    /// The memory that SQLite has counted as its own in this process: 0 if it counts none.
+    package static var bytesCountedBySQLite: Int64 { sqlite3_memory_used() }
 
     /// Returns free memory to the system now, small blocks too. Takes milliseconds if there is much.
     public static func returnUnused() { roost_trim_memory() }
