@@ -488,6 +488,18 @@ int roost_sync_log(sqlite3 *connection) {
     return log == NULL || log->pMethods == NULL ? SQLITE_ERROR : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }
 
+int roost_reserve_log_index(sqlite3 *connection, int frames) {
+    // The index consists of pieces for 4,096 frames each. The first has 34 fewer, since the index's head is in it. SQLite takes room for each when the first frame
+    // comes that needs it, and the file system for those before it too.
+    enum { piece_size = 32768, piece_frames = 4096, head_frames = 34 };
+    sqlite3_file *file = NULL;
+    int result = sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (result != SQLITE_OK) return result;
+    if (file == NULL || file->pMethods == NULL) return SQLITE_ERROR;
+    void volatile *memory = NULL;
+    return file->pMethods->xShmMap(file, (frames + head_frames - 1) / piece_frames, piece_size, 1, &memory);
+}
+
 int roost_reserve_bytes(sqlite3 *connection) {
     int count = ROOST_RESERVED_BYTES;
     return sqlite3_file_control(connection, "main", SQLITE_FCNTL_RESERVE_BYTES, &count);

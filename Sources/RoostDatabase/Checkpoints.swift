@@ -21,6 +21,9 @@ struct Checkpoints {
     /// size are on disk sooner.
     static func logSizeBytesMax(dueAtFrames frames: Int32) -> Int64 { DataFiles.logSizeBytes(frames: frames &+ frames / 2) }
 
+    /// Frames of the log for whose index the start takes room: those of a log of that size.
+    static let indexedFrames: Int32 = logFrames + logFrames / 2
+
     /// Frames that the lane itself writes into the database while operations wait. Writing them takes less than a millisecond.
     static let framesOnLane: Int32 = 128
     /// A log that grows as quickly as it is copied is completed on the lane all the same.

@@ -138,6 +138,8 @@ public final class SQLiteDatabase: Database {
                 throw DatabaseFailure(message: "The pages of \(files.database) have got no checksums.", kind: .fatal)
             }
             try Self.requireWhole(database, files.database)
+            // Before the disk becomes full. If it is full already, the index grows when it has to, as it would without this.
+            roost_reserve_log_index(connection, Checkpoints.indexedFrames)
         }
         try marks.started()
         for _ in 0..<readerCount {
@@ -448,6 +450,9 @@ extension DatabaseFailure {
     }
 
     /// The index of the log couldn't grow, which takes room and nothing else (`SQLITE_IOERR_SHMSIZE`).
+    ///
+    /// It is fatal all the same: by then the commit is in the log. Were the operation only refused, a start would find it done, or the end of it behind a later commit,
+    /// which looks like damage. A start takes the room for a log of the usual size, so that it doesn't come to that.
     private static let indexCode = SQLITE_IOERR | 19 << 8
 
     private static func obstacle(of code: Int32) -> Obstacle? {

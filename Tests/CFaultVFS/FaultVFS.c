@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { faults_max = 64 };
 /// What `fault_keep_synced` asks for, beside the operations that fail.
@@ -148,7 +149,18 @@ static int file_control(sqlite3_file *file, int operation, void *argument) {
 }
 static int file_sector(sqlite3_file *file) { return below(file)->pMethods->xSectorSize(below(file)); }
 static int file_device(sqlite3_file *file) { return below(file)->pMethods->xDeviceCharacteristics(below(file)); }
+/// Whether the index of a database's log is too short for a region.
+static int is_index_short(sqlite3_file *file, int region, int size) {
+    char path[1024];
+    struct stat index;
+    if (((File *)file)->path == NULL) return 0;
+    snprintf(path, sizeof path, "%s-shm", ((File *)file)->path);
+    return stat(path, &index) != 0 || index.st_size < (off_t)size * (region + 1);
+}
 static int file_shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **memory) {
+    int is_short = 0;
+    int code = extend && is_index_short(file, region, size) ? failure(file, fault_index, &is_short) : SQLITE_OK;
+    if (code != SQLITE_OK) return code;
     return below(file)->pMethods->xShmMap(below(file), region, size, extend, memory);
 }
 static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {

@@ -60,6 +60,9 @@ void roost_count_log_frames(sqlite3 *connection, int *frames);
 /// stays, and is on disk by then.
 int roost_limit_log(sqlite3 *connection, int64_t size);
 
+/// Takes room on the disk for what the index of a connection's log needs with so many frames. Returns a code of SQLite's.
+int roost_reserve_log_index(sqlite3 *connection, int frames);
+
 /// Sets the size of a connection's page cache, in KiB.
 int roost_set_page_cache(sqlite3 *connection, int kibibytes);
 

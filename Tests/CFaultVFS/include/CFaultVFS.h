@@ -9,7 +9,8 @@ int fault_vfs_register(void);
 /// The same, and a database that is opened without the name of a VFS is opened with this one from then on.
 int fault_vfs_register_as_default(void);
 
-enum fault_operation { fault_read = 1, fault_write = 2, fault_sync = 3 };
+/// With `fault_index`, the path is the database's, and what fails is to make the index of its log longer.
+enum fault_operation { fault_read = 1, fault_write = 2, fault_sync = 3, fault_index = 4 };
 
 /// The next operation of a kind on a file whose path ends so fails with a code of SQLite, and all further ones do too.
 ///

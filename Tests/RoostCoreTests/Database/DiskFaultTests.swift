@@ -93,6 +93,23 @@ struct DiskFaultTests {
         }
     }
 
+    @Test(
+        "I1 the index of a log of up to 99 MB takes nothing more of a disk that becomes full; that of a larger one ends the process: the commit is in the log"
+    )
+    func fullDiskForIndex() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            // SQLITE_IOERR_SHMSIZE.
+            let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_index.rawValue), 10 | 19 << 8, 0, 0)
+            for number in 0..<90 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            let failed = kind {
+                for number in 90..<110 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            }
+            #expect(failed == .fatal)
+            #expect(fault_end(fault) > 0)
+        }
+    }
+
     @Test("a commit of up to 31 pages is one write of the log")
     func oneWrite() throws {
         try inDirectory { directory in
