@@ -138,15 +138,20 @@ public final class CoreWorld {
     ///
     /// An engine can run the body again, after what it did was taken back. Nobody else writes meanwhile: no heads are locked.
     ///
-    /// - Parameter callers: Whose memberships are read at the beginning, where that saves anything.
-    package func batch(readingAhead callers: Set<ChannelCaller> = [], _ body: () throws -> Void) throws {
+    /// - Parameters:
+    ///   - callers: Whose memberships are read at the beginning, where that saves anything.
+    ///   - messages: The client ids of the messages that they send.
+    package func batch(
+        readingAhead callers: Set<ChannelCaller> = [], sending messages: [ChannelCaller: Set<ClientID>] = [:],
+        _ body: () throws -> Void
+    ) throws {
         let (noticesBefore, nowBefore) = (notices, now)
         defer { batched = nil }
         try write { transaction in
             (notices, now, fault) = (noticesBefore, nowBefore, nil)
             batched = transaction
             transaction.heldStreams?.holdAll()
-            try transaction.readAhead(callers, sending: callers)
+            try transaction.readAhead(callers, sending: messages)
             try body()
             try ids.save(in: transaction, at: now)
         }

@@ -30,8 +30,8 @@ public final class BatchMemory {
     private final class Known {
         var access: ChannelAccess
         var members: [UserID: ChannelAccess.OwnMember] = [:]
-        /// The client ids of members' messages that were deleted for good.
-        var purgedIDs: [UserID: Set<ClientID>] = [:]
+        /// Whether members' messages were deleted for good, by the client ids that were asked about.
+        var isPurged: [UserID: [ClientID: Bool]] = [:]
 
         init(_ access: ChannelAccess) { self.access = access }
 
@@ -197,14 +197,15 @@ public final class BatchMemory {
 
     // MARK: For rules
 
-    /// The most client ids of one sender that are kept.
-    static let purgedIDsMax = 256
+    /// Whether a sender's message with a client id was deleted for good; nil if that has to be asked for.
+    func isPurged(_ clientId: ClientID, of sender: UserID, in channel: ChannelID) -> Bool? {
+        known[channel]?.isPurged[sender]?[clientId]
+    }
 
-    /// The client ids of a sender's messages that were deleted for good; nil if they have to be asked for.
-    func purgedIDs(of sender: UserID, in channel: ChannelID) -> Set<ClientID>? { known[channel]?.purgedIDs[sender] }
-
-    /// Keeps them, of a channel that is known.
-    func learn(purged ids: Set<ClientID>, of sender: UserID, in channel: ChannelID) { known[channel]?.purgedIDs[sender] = ids }
+    /// Keeps which of the client ids that were asked about are those of messages that were deleted for good, of a channel that is known.
+    func learn(purged ids: Set<ClientID>, among asked: Set<ClientID>, of sender: UserID, in channel: ChannelID) {
+        for id in asked { known[channel]?.isPurged[sender, default: [:]][id] = ids.contains(id) }
+    }
 
     /// Whether the rows of a channel aren't as the database has them.
     fileprivate func isDue(_ channel: ChannelID) -> Bool { due[channel] != nil }

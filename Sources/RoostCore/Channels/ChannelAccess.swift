@@ -143,9 +143,11 @@ extension Transaction {
 
     /// Reads channels as their members see them, for operations that are about to ask. Does nothing where that saves nothing.
     ///
-    /// - Parameter senders: Those who send messages.
-    public func readAhead(_ callers: Set<ChannelCaller>, sending senders: Set<ChannelCaller>) throws {
-        guard callers.count > 1, let batchMemory, batchMemory.readsAhead else { return }
+    /// - Parameter messages: The client ids of the messages that they send.
+    public func readAhead(_ callers: Set<ChannelCaller>, sending messages: [ChannelCaller: Set<ClientID>]) throws {
+        guard callers.count > 1 || messages.values.contains(where: { $0.count > 1 }), let batchMemory, batchMemory.readsAhead else {
+            return
+        }
         let callers = Array(callers)
         try besideBatchMemory {
             var found: [(channel: ChannelID, user: UserID, row: ChannelAccess.Row, own: ChannelAccess.StoredMember)] = []
@@ -162,7 +164,7 @@ extension Transaction {
                 try leavingDamage { batchMemory.learn(try access(to: channel, row, of: user, own), of: user) }
             }
             // Only where messages were deleted for good.
-            try readPurgedIDs(of: senders.filter { batchMemory.hasPurges($0.channel) ?? false }, into: batchMemory)
+            try readPurged(messages.filter { batchMemory.hasPurges($0.key.channel) ?? false }, into: batchMemory)
         }
     }
 

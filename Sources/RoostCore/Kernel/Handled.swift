@@ -24,6 +24,9 @@ public protocol Handled: Operation {
     /// How often each user may do what costs its caller nothing, and others something; nil for most operations.
     static var userRate: UserRate? { get }
 
+    /// The client id of the message that it sends to its channel; nil for most operations. A batch asks beforehand whether those of its messages are taken.
+    var sentClientId: ClientID? { get }
+
     func handle(in context: inout Context) throws -> Response
 }
 
@@ -34,6 +37,7 @@ extension Handled {
     public var watchCountMax: Int { 0 }
     public static var isTold: Bool { false }
     public static var userRate: UserRate? { nil }
+    public var sentClientId: ClientID? { nil }
 }
 
 /// How often one user may do something, on one node.

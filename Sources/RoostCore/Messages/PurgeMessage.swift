@@ -88,24 +88,25 @@ extension Transaction {
 
     /// Returns whether a sender's message with a client id was deleted for good.
     func isPurged(_ clientId: ClientID, of sender: UserID, in channel: ChannelID) throws -> Bool {
-        if let purged = batchMemory?.purgedIDs(of: sender, in: channel) { return purged.contains(clientId) }
+        if let isPurged = batchMemory?.isPurged(clientId, of: sender, in: channel) { return isPurged }
         return try besideBatchMemory { try purgedMessage(clientId: clientId, of: sender, in: channel) } != nil
     }
 
-    /// Reads the client ids of what was deleted for good of some senders, in one round trip. Of a sender with very many they are asked for one by one.
-    func readPurgedIDs(of senders: Set<ChannelCaller>, into memory: BatchMemory) throws {
-        guard !senders.isEmpty else { return }
-        let senders = Array(senders)
-        var found = Array(repeating: Set<ClientID>(), count: senders.count)
-        let statements: [SQL] = senders.map { sender in
+    /// Reads which of the messages that senders are about to send were deleted for good, in one round trip: one statement for each sender, however much of
+    /// theirs was deleted.
+    func readPurged(_ messages: [ChannelCaller: Set<ClientID>], into memory: BatchMemory) throws {
+        let asked = messages.filter { !$0.value.isEmpty }.map { (sender: $0.key, ids: $0.value) }
+        guard !asked.isEmpty else { return }
+        var found = Array(repeating: Set<ClientID>(), count: asked.count)
+        let statements: [SQL] = asked.map { sender, ids in
             """
-            SELECT client_id FROM purged_messages WHERE channel_id = \(sender.channel) AND sender_id = \(sender.user)
-            LIMIT \(BatchMemory.purgedIDsMax + 1)
+            SELECT client_id FROM purged_messages
+            WHERE channel_id = \(sender.channel) AND sender_id = \(sender.user) AND client_id IN (\(list: ids.map(\.rawValue)))
             """
         }
         try each(statements) { index, row in found[index].insert(row.identifier()) }
-        for (sender, ids) in zip(senders, found) where ids.count <= BatchMemory.purgedIDsMax {
-            memory.learn(purged: ids, of: sender.user, in: sender.channel)
+        for ((sender, ids), purged) in zip(asked, found) {
+            memory.learn(purged: purged, among: ids, of: sender.user, in: sender.channel)
         }
     }
 

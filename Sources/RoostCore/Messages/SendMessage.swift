@@ -2,6 +2,7 @@ public import RoostAPI
 
 extension SendMessage: Handled {
     public func scope(for caller: Caller) -> Scope { content.scope(in: channel) }
+    public var sentClientId: ClientID? { clientId }
 
     /// Checks in order: the channel, the membership and the type; the mentions; the parent. Then writes one row with the next seq.
     public func handle(in context: inout Context) throws -> Message {

@@ -150,8 +150,7 @@ enum WriteBatch {
                 hasBegun = true
                 try scope.lock(in: transaction)
                 let now = try transaction.now()
-                try transaction.readAhead(
-                    callers(of: batch), sending: callers(of: batch.filter { $0.operation == SendMessage.name }))
+                try transaction.readAhead(callers(of: batch), sending: messages(of: batch))
                 var answers = BatchAnswers()
                 // What is counted or logged is of the run that is stored, and so of each once.
                 var noted: [BatchAction] = []
@@ -202,6 +201,16 @@ enum WriteBatch {
             if let channel = job.scope.channels.first { callers.insert(ChannelCaller(user: job.caller.user, channel: channel)) }
         }
         return callers
+    }
+
+    /// The client ids of the messages that a batch sends, by their senders.
+    private static func messages(of batch: [Job]) -> [ChannelCaller: Set<ClientID>] {
+        var messages: [ChannelCaller: Set<ClientID>] = [:]
+        for job in batch where job.scope.channels.count == 1 {
+            guard let clientId = job.sentClientId, let channel = job.scope.channels.first else { continue }
+            messages[ChannelCaller(user: job.caller.user, channel: channel), default: []].insert(clientId)
+        }
+        return messages
     }
 
     /// Refuses operations that the database couldn't store, unless its failure is the end.

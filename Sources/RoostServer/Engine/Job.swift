@@ -15,6 +15,8 @@ final class Job: Sendable {
     let isTold: Bool
     /// How often its caller may do it.
     let userRate: UserRate?
+    /// The client id of the message that it sends; nil if it sends none.
+    let sentClientId: ClientID?
     /// What its answer says of who is connected and watches.
     let presenceQuestion: PresenceQuestion
     /// The query that finds the channels that it is about.
@@ -42,7 +44,7 @@ final class Job: Sendable {
 
     init(
         operation: String = OperationName.none, caller: Caller, scope: Scope = Scope(), isTold: Bool = false,
-        userRate: UserRate? = nil,
+        userRate: UserRate? = nil, sentClientId: ClientID? = nil,
         presenceQuestion: PresenceQuestion = .none, channelQuestion: QueryChannels? = nil, callerMemory: ByteLedger? = nil,
         isForAllNodes: Bool = false, run: @escaping @Sendable (inout Context) throws -> [UInt8], destination: Destination,
         found: Found = Found()
@@ -52,6 +54,7 @@ final class Job: Sendable {
         self.scope = scope
         self.isTold = isTold
         self.userRate = userRate
+        self.sentClientId = sentClientId
         self.presenceQuestion = presenceQuestion
         self.channelQuestion = channelQuestion
         self.callerMemory = callerMemory
@@ -67,7 +70,8 @@ final class Job: Sendable {
         change(&found)
         return Job(
             operation: operation, caller: caller, scope: scope, isTold: isTold, userRate: userRate,
-            presenceQuestion: presenceQuestion, channelQuestion: channelQuestion, callerMemory: callerMemory,
+            sentClientId: sentClientId, presenceQuestion: presenceQuestion, channelQuestion: channelQuestion,
+            callerMemory: callerMemory,
             isForAllNodes: isForAllNodes, run: run, destination: destination, found: found)
     }
 

@@ -26,7 +26,10 @@ struct BatchMemoryTests {
             let callers = historyTogether.channels.flatMap { channel in
                 historyTogether.users.map { ChannelCaller(user: $0, channel: channel) }
             }
-            try together.batch(readingAhead: Set(callers)) {
+            // Those that the first messages have, of which some are sent again and some were deleted for good.
+            let clientIds = Set((1...64).map { ClientID("\($0)") })
+            let messages = Dictionary(uniqueKeysWithValues: callers.map { ($0, clientIds) })
+            try together.batch(readingAhead: Set(callers), sending: messages) {
                 after = historyTogether
                 try Self.performBatch(of: &after, in: together)
             }
@@ -96,8 +99,13 @@ struct BatchMemoryTests {
         let purged = try world.send("gone", to: "general", as: "ann")
         try world.perform(PurgeMessage(channel: "general", message: purged.messageId), as: "root", role: .admin)
         let callers = (["ann", "bob"] as [UserID]).map { ChannelCaller(user: $0, channel: "general") }
-        try world.batch(readingAhead: readsAhead ? Set(callers) : []) {
-            for number in 0..<10 { try world.send("\(number)", to: "general", as: number.isMultiple(of: 2) ? "ann" : "bob") }
+        let clientIds = (0..<10).map { ClientID("new \($0)") }
+        let messages = Dictionary(uniqueKeysWithValues: callers.map { ($0, Set(clientIds + [purged.clientId])) })
+        try world.batch(readingAhead: readsAhead ? Set(callers) : [], sending: readsAhead ? messages : [:]) {
+            for (number, clientId) in clientIds.enumerated() {
+                let send = SendMessage(channel: "general", clientId: clientId, text: "\(number)")
+                try world.perform(send, as: number.isMultiple(of: 2) ? "ann" : "bob")
+            }
             let memory = try #require(world.batched?.batchMemory)
             let due = try memory.takeDue(isInside: false)
             let tables = due.compactMap { sql in ["channel_heads", "members"].first { sql.text.hasPrefix("UPDATE \($0)") } }

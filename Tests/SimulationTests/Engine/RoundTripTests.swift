@@ -58,6 +58,7 @@ struct RoundTripTests {
     private func job(_ operation: some Handled, by user: UserID) -> Job {
         Job(
             operation: type(of: operation).name, caller: Caller(user: user), scope: operation.scope(for: Caller(user: user)),
+            sentClientId: operation.sentClientId,
             run: { context in
                 guard let response = try operation.handle(once: nil, in: &context) else { return [] }
                 return try JSONWriter.bytes(of: response)
@@ -96,6 +97,38 @@ struct RoundTripTests {
         let (roundTrips, refusals) = try run(Self.sends(count, "counted"))
         #expect(refusals == [])
         #expect(roundTrips == 5, "\(count) sends")
+    }
+
+    /// A sender with more than 256 of them was asked about message by message.
+    @Test("NF-04 however much of a sender's was deleted for good, their sends wait as often as those of others")
+    mutating func sendsAfterManyPurges() throws {
+        let channel = Self.channel(0)
+        let id = try database.read { transaction in
+            try transaction.first("SELECT message_id FROM messages WHERE channel_id = \(channel) AND sender_id = 'ann' LIMIT 1") {
+                MessageID(rawValue: $0.int64())
+            }
+        }
+        try #require(try run([(PurgeMessage(channel: channel, message: try #require(id)), "ann")]).refusals == [])
+        try database.write(lane: 0) { transaction in
+            for number in 1...300 {
+                let clientId = ClientID("gone \(number)")
+                try transaction.perform(
+                    """
+                    INSERT INTO purged_messages
+                        (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, created_at, purged_at)
+                    VALUES (\(channel), \(100_000 + number), \(number), 1, 0, 0, 'ann', \(clientId), 0, 0)
+                    """)
+            }
+        }
+        // Alone, and beside others.
+        let own: [(any Handled, UserID)] = (0..<40).map { number in
+            (SendMessage(channel: channel, clientId: ClientID("own \(number)"), text: "hi"), "ann")
+        }
+        for operations in [own, Self.sends(40, "mixed")] {
+            let (roundTrips, refusals) = try run(operations)
+            #expect(refusals == [])
+            #expect(roundTrips == 5, "the first by \(operations[0].1)")
+        }
     }
 }
 #endif
