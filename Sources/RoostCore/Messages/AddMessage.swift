@@ -72,6 +72,10 @@ extension Context {
     ///
     /// An acknowledged message stays acknowledged. Its later changes are only for those who may read it.
     func acknowledged(_ stored: Message, sentAs content: MessageContent) throws -> Message {
+        // The server's own messages once had ids that a call can have too. Answered with one, the sender would take theirs for stored.
+        guard stored.kind != .system else {
+            throw RoostError.invalidArgument("clientId", "is the id of one of the server's own messages: use another")
+        }
         if let access = try transaction.access(to: stored.channelId, of: caller.user), stored.seq > readingFloor(in: access) {
             return try shown(stored, in: access).namingDropped(of: content)
         }

@@ -135,6 +135,22 @@ struct SystemMessageTests {
         #expect(try world.dump() == before)
     }
 
+    @Test(
+        "R19 I1 whoever sends the client id of an old message of the server, which had digits alone, isn't answered with that one")
+    func oldClientID() throws {
+        let world = try Self.world(Self.all)
+        try world.perform(JoinChannel(channel: "room"), as: "ben")
+        let message = try #require(try messages(in: world).first)
+        try world.execute("UPDATE messages SET client_id = '382489492373635072' WHERE message_id = \(message.messageId)")
+        let send = SendMessage(channel: "room", clientId: "382489492373635072", text: "hello")
+        let before = try world.dump()
+        let refusal = try world.refusal(send, as: "ben")
+        #expect(refusal?.code == .invalidArgument && refusal?.field == "clientId")
+        #expect(try world.dump() == before)
+        // It is the sender's own id alone that is taken.
+        #expect(try world.perform(send, as: "ann").text == "hello")
+    }
+
     @Test("R19 D-11 a newcomer whose history is hidden sees their own joining, and a long list of users is cut and counted")
     func newcomers() throws {
         let world = try Self.world(Self.all)
