@@ -118,6 +118,8 @@ public struct DatabaseFailure: Error, CustomStringConvertible {
         case transaction
         /// A page that an operation needs is damaged. Others may not need it.
         case damage
+        /// A statement took longer than the database lets one, or somebody ended it there. Others may not take as long.
+        case cancelled
         /// The state of the disk is unknown: after a failed fsync only a restart, from what the disk really holds, is safe.
         case fatal
     }

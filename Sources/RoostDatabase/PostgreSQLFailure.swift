@@ -14,6 +14,8 @@ struct PostgreSQLFailure: Error {
         case transaction
         /// A page that a statement needs is damaged, and the transaction is gone. Others may not need it.
         case damage
+        /// The statement took too long or was ended by somebody, and the transaction is gone. Others may not take as long.
+        case cancelled
         /// The connection is gone, and with it the answer whether a commit has happened.
         case connection
     }
@@ -31,6 +33,7 @@ struct PostgreSQLFailure: Error {
         case .statement: DatabaseFailure(message: message, kind: .statement)
         case .locked: DatabaseFailure(message: message, kind: .locked)
         case .damage: DatabaseFailure(message: message, kind: .damage)
+        case .cancelled: DatabaseFailure(message: message, kind: .cancelled)
         case .conflict, .transaction, .connection: DatabaseFailure(message: message, kind: .transaction)
         }
     }
@@ -59,8 +62,10 @@ extension PostgreSQLFailure {
         case "40001", "40P01": return .conflict
         // A lock that wasn't free in time.
         case "55P03": return .locked
-        // Read-only: the server is a copy, or has become one. Query cancelled: it took longer than `statement_timeout`.
-        case "25006", "57014": return .transaction
+        // Read-only: the server is a copy, or has become one.
+        case "25006": return .transaction
+        // Query cancelled: it took longer than `statement_timeout`, or an operator has ended it.
+        case "57014": return .cancelled
         // A page or a long value of a table can't be read, or an index is wrong.
         case "XX001", "XX002": return .damage
         default: break

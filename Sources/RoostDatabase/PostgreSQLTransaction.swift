@@ -165,7 +165,7 @@ final class PostgreSQLTransaction: WriteTransaction {
             return try body()
         } catch let failure as PostgreSQLFailure {
             switch failure.kind {
-            case .connection, .transaction, .locked, .damage: ending = .failed(failure.failure)
+            case .connection, .transaction, .locked, .damage, .cancelled: ending = .failed(failure.failure)
             case .conflict: ending = .conflict(failure.failure)
             case .statement where !failure.isInOperation: ending = .failed(failure.failure)
             case .statement where hasAssumed && failure.isKeyTaken: ending = .keyTaken

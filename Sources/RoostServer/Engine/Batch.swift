@@ -174,14 +174,9 @@ enum WriteBatch {
             ids = generator
             for action in noted { perform(action) }
             perform(.committed(zip(batch, outcomes).map { (job: $0, outcome: $1) }))
-        } catch let failure as DatabaseFailure where failure.kind == .damage && batch.count > 1 {
-            // One of them needs a damaged page. The others may not need it: each gets a transaction of its own.
+        } catch let failure as DatabaseFailure where failure.isOfOneOperation && batch.count > 1 {
             ids = nil
-            for (index, job) in batch.enumerated() {
-                // A lock stops those behind it too, until its lane knows which of them need it.
-                guard let (obstacle, _) = run([job], in: database, lane: lane, &ids, settings, perform) else { continue }
-                return (obstacle, Array(batch[index...]))
-            }
+            return runAlone(batch, in: database, lane: lane, &ids, settings, perform)
         } catch {
             ids = nil
             if (error as? DatabaseFailure)?.kind == .locked {
@@ -190,6 +185,28 @@ enum WriteBatch {
                 return (.row(blocked.order), batch)
             }
             refuse(batch, after: error, perform)
+        }
+        return nil
+    }
+
+    /// Gives each operation of a batch a transaction of its own, since one of them needs a damaged page or takes too long. The others may do neither.
+    private static func runAlone(
+        _ batch: [Job], in database: any Database, lane: Int, _ ids: inout IDGenerator?, _ settings: BatchSettings,
+        _ perform: (BatchAction) -> Void
+    ) -> (obstacle: Obstacle, stopped: [Job])? {
+        var cancelled: [any Error] = []
+        for (index, job) in batch.enumerated() {
+            // Where a second one takes too long, it isn't the operation that is slow. The lane doesn't wait as long for each of the rest.
+            if cancelled.count > 1, let failure = cancelled.last {
+                refuse(Array(batch[index...]), after: failure, perform)
+                return nil
+            }
+            let stop = run([job], in: database, lane: lane, &ids, settings) { action in
+                if case .lost(_, let error, _) = action, (error as? DatabaseFailure)?.kind == .cancelled { cancelled.append(error) }
+                perform(action)
+            }
+            // A lock stops those behind it too, until its lane knows which of them need it.
+            if let stop { return (stop.obstacle, Array(batch[index...])) }
         }
         return nil
     }
@@ -226,8 +243,10 @@ enum WriteBatch {
 
 /// Read-only operations on one snapshot, each answered as it is read. A function without state.
 enum ReadBatch {
+    /// - Parameter cancelledCount: How many reads before these took too long.
     static func run(
-        _ batch: [Job], in database: any Database, _ settings: BatchSettings, _ perform: (BatchAction) -> Void
+        _ batch: [Job], in database: any Database, _ settings: BatchSettings, after cancelledCount: Int = 0,
+        _ perform: (BatchAction) -> Void
     ) {
         perform(.began(batch))
         var answered = 0
@@ -250,11 +269,12 @@ enum ReadBatch {
                     perform(.answered(job, outcome))
                 }
             }
-        } catch let failure as DatabaseFailure where failure.kind == .damage && answered < batch.count {
-            // The failure ended the snapshot. The operations after the failed one get another.
-            perform(.lost([batch[answered]], failure, .damaged))
+        } catch let failure as DatabaseFailure where failure.isOfOneOperation && cancelledCount < 2 && answered < batch.count {
+            // The failure ended the snapshot. The operations after the failed one get another, unless reads take too long one after another.
+            let isCancelled = failure.kind == .cancelled
+            perform(.lost([batch[answered]], failure, isCancelled ? .notRead : .damaged))
             let rest = Array(batch.dropFirst(answered + 1))
-            if !rest.isEmpty { run(rest, in: database, settings, perform) }
+            if !rest.isEmpty { run(rest, in: database, settings, after: cancelledCount + (isCancelled ? 1 : 0), perform) }
         } catch let renewed as AccessGate.EpochRenewed {
             perform(.end(renewed))
         } catch {
@@ -308,6 +328,9 @@ extension RoostError {
 }
 
 extension DatabaseFailure {
+    /// Whether it may be the failure of one operation, and others of its batch succeed without that.
+    fileprivate var isOfOneOperation: Bool { kind == .damage || kind == .cancelled }
+
     /// The refusal of an operation that waited for a lock for as long as its lane's patience.
     static let lockedTooLong = DatabaseFailure(message: "Somebody else held a lock for too long.", kind: .locked)
 }

@@ -7,8 +7,8 @@ import Testing
 
 @testable import RoostServer
 
-/// Batches of which one operation needs a damaged page. Always on a real PostgreSQL server, whose answer tells it from other failures.
-@Suite("Damaged pages of PostgreSQL")
+/// Batches of which one operation needs a damaged page, or takes too long. Always on a real PostgreSQL server, whose answer tells it from other failures.
+@Suite("Damaged pages of PostgreSQL, and statements that take too long")
 struct DamagedPageTests {
     private let database: PostgreSQLDatabase
     private let settings: BatchSettings
@@ -23,15 +23,22 @@ struct DamagedPageTests {
         DO $$ BEGIN RAISE EXCEPTION 'invalid page in block 7' USING ERRCODE = 'data_corrupted'; END $$
         """
 
-    /// Three operations that answer with their numbers. The second meets the page.
-    private static func batch(writes: Bool) -> [Job] {
-        (1...3).map { number in
+    /// Fails as a statement does that takes longer than `statement_timeout`.
+    private static let timeout: SQL = """
+        DO $$ BEGIN RAISE EXCEPTION 'canceling statement due to statement timeout' USING ERRCODE = 'query_canceled'; END $$
+        """
+
+    /// Three operations that answer with their numbers. The second runs the statement, or those with the numbers given.
+    private static func batch(
+        writes: Bool, failing statement: SQL = Self.damage, in numbers: Set<Int> = [2], of count: Int = 3
+    ) -> [Job] {
+        (1...count).map { number in
             Job(
                 caller: Caller(user: "ann"), scope: .channel("general"),
                 run: { context in
                     let name = "operation \(number)"
                     if writes { _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), '')") }
-                    if number == 2 { _ = try context.transaction.execute(Self.damage) }
+                    if numbers.contains(number) { _ = try context.transaction.execute(statement) }
                     return Array("\(number)".utf8)
                 }, destination: .waiting { _ in })
         }
@@ -68,6 +75,29 @@ struct DamagedPageTests {
         var outcomes: [String] = []
         ReadBatch.run(Self.batch(writes: false), in: database, settings) { outcomes += Self.outcomes(of: $0) }
         #expect(outcomes == ["1", "internal_error", "3"])
+    }
+
+    @Test("I1 I23 of a batch that writes, only the operation that takes too long is refused; the others are stored")
+    func writingTooLong() throws {
+        var ids: IDGenerator?
+        var outcomes: [String] = []
+        let batch = Self.batch(writes: true, failing: Self.timeout)
+        _ = WriteBatch.run(batch, in: database, lane: 0, &ids, settings) { outcomes += Self.outcomes(of: $0) }
+        #expect(outcomes == ["1", "unavailable", "3"])
+        let sql: SQL = "SELECT name FROM settings WHERE name LIKE 'operation %' ORDER BY name"
+        #expect(try database.read { try $0.rows(sql) { $0.string() } } == ["operation 1", "operation 3"])
+    }
+
+    @Test("I23 of a batch that reads, only the operation that takes too long is refused, and from the third such one on the rest")
+    func readingTooLong() {
+        func outcomes(_ numbers: Set<Int>) -> [String] {
+            var outcomes: [String] = []
+            let batch = Self.batch(writes: false, failing: Self.timeout, in: numbers, of: 6)
+            ReadBatch.run(batch, in: database, settings) { outcomes += Self.outcomes(of: $0) }
+            return outcomes
+        }
+        #expect(outcomes([2]) == ["1", "unavailable", "3", "4", "5", "6"])
+        #expect(outcomes([1, 3, 5]) == ["unavailable", "2", "unavailable", "4", "unavailable", "unavailable"])
     }
 }
 #endif

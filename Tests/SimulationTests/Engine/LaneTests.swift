@@ -11,8 +11,8 @@ import Testing
 /// How a lane treats operations that another transaction's lock blocks.
 @Suite("Lane")
 struct LaneTests {
-    /// A lane on a database and a clock of its own. Operations are rules that say their names, meet a lock in the channels that are held, and a damaged
-    /// page in the channel `broken`.
+    /// A lane on a database and a clock of its own. Operations are rules that say their names, meet a lock in the channels that are held, a damaged
+    /// page in the channel `broken`, and take too long in the channel `slow`.
     private final class World {
         private final class State: Sendable {
             let held = Mutex<Set<ChannelID>>([])
@@ -58,6 +58,7 @@ struct LaneTests {
                         throw DatabaseFailure(message: "A row is held.", kind: .locked)
                     }
                     if channel == "broken" { throw DatabaseFailure(message: "A page is damaged.", kind: .damage) }
+                    if channel == "slow" { throw DatabaseFailure(message: "It took too long.", kind: .cancelled) }
                     return Array(name.utf8)
                 }, destination: .waiting { _ in })
         }
@@ -105,6 +106,20 @@ struct LaneTests {
         #expect(world.run(["b 1", "broken 1", "a 1", "c 1", "a 2", "b 2"]) == ["b 1", "broken internal_error", "c 1", "b 2"])
         world.hold([])
         #expect(world.run([], after: 300) == ["a 1", "a 2"])
+    }
+
+    @Test(
+        "I1 I23 where one operation of a batch takes too long, the others are written; where a second one does, the rest isn't tried"
+    )
+    func slow() throws {
+        let world = try World()
+        #expect(world.run(["a 1", "slow 1", "b 1"]) == ["a 1", "slow unavailable", "b 1"])
+        #expect(
+            world.run(["slow 1", "a 1", "slow 2", "b 1", "c 1"]) == [
+                "slow unavailable", "a 1", "slow unavailable", "b unavailable", "c unavailable",
+            ])
+        // The lane goes on as before.
+        #expect(world.run(["a 2", "b 2"]) == ["a 2", "b 2"])
     }
 
     @Test("I3 of several channels that are held each is tried in its turn, and none before its pause is over")
