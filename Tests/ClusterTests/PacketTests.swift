@@ -17,7 +17,8 @@ struct PacketTests {
             floors: [.init(channel: "x", seq: 6), .init(channel: "y", seq: 1)], sharesPresence: false, json: []),
         StreamItem(
             stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 4, seq: 5, roles: [.init(user: "ann", role: .owner, seq: 5)],
-            readers: Readers(members: .moderator, others: .nobody, roles: ["guide", .owner]), isDestroyed: true,
+            readers: Readers(members: .moderator, others: .nobody, roles: ["guide", .owner], watchRoles: [.owner, "usher"]),
+            isDestroyed: true,
             json: Array("{}".utf8)),
     ]
 

@@ -256,6 +256,35 @@ struct ReadingRightTests {
         try await server.stop()
     }
 
+    @Test("ST-05 I9 whoever may watch and not read goes on watching, with signals and without messages, until they may not watch")
+    func watchesWithoutReading() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        let root = try await server.socket("root", role: .admin)
+        let gus = try await server.socket("gus")
+        try await root.call(PutRole(role: "guide", rank: 1, permissions: [.channelWatch]))
+        var create = CreateChannel(channel: "room", users: ["gus", "root"])
+        create.policy = PolicyChanges(read: .operators)
+        try await ann.call(create)
+        try await root.call(SetMemberRole(channel: "room", users: ["gus"], role: "guide"))
+        try await gus.call(WatchChannel(channel: "room"))
+        _ = try await gus.frames()
+        // The readers are the same, and then others.
+        try await ann.call(SendMessage(channel: "room", clientId: "1", text: "secret of the room"))
+        try await root.call(PutRole(role: "reader", rank: 1, permissions: [.historyRead]))
+        try await ann.call(SendMessage(channel: "room", clientId: "2", text: "secret of the room"))
+        var heard = try await gus.frames()
+        #expect(heard.contains(#""watching":true"#) && !heard.contains("secret") && !heard.contains("unwatched"))
+        try await ann.call(StartTyping(channel: "room"))
+        heard = try await gus.frames(until: "typing.changed")
+        #expect(!heard.contains("unwatched"))
+
+        try await root.call(PutRole(role: "guide", rank: 1, permissions: []))
+        heard = try await gus.frames(until: #""unwatched""#)
+        #expect(heard.contains(#"{"unwatched":{"channel":"room"}}"#))
+        try await server.stop()
+    }
+
     @Test("R23 I1 a member who may read again gets what comes then, after positions without a hole")
     func comesBack() async throws {
         let server = try await TestServer()

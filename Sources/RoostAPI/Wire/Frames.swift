@@ -121,7 +121,7 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
     public init(closing: Closing) { self.closing = closing }
 }
 
-/// Announces that a watch has ended on this connection, since its user may no longer read the channel.
+/// Announces that a watch has ended on this connection, since its user may no longer watch the channel.
 public struct UnwatchedFrame: Codable, Hashable, Sendable {
     /// The content of an `unwatched` frame.
     public struct Unwatched: Codable, Hashable, Sendable {

@@ -257,11 +257,11 @@ public enum Notice: Hashable, Sendable {
 /// durable change for a part of a channel is sent on those users' streams. The narrower audiences are for signals.
 public enum Audience: Hashable, Sendable {
     /// The connections of the channel's members, and those that watch it. Members who aren't readers get the event without messages, and
-    /// others who aren't stop watching before it.
+    /// others who aren't stop watching before it, as do members who may not watch.
     case channel(ChannelID, Readers = Readers())
     /// The connections of one user.
     case user(UserID)
-    /// The connections that watch the channel and may read it, members or not.
+    /// The connections that watch the channel, members or not. Where they may not read it, they get what tells nothing of messages.
     case watchers(ChannelID, Readers = Readers())
     /// The connections of members with one of these roles, watching or not (ledger §4, `mods`).
     case moderators(ChannelID, roles: [ChannelRole] = [.owner, .operator])

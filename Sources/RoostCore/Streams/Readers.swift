@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// The users who may read a channel, and so get its events with their messages. Part of an event's audience.
+/// The users who may read a channel, and so get its events with their messages, and the members who may watch it. Part of an event's audience.
 ///
 /// Every event carries its own, from its commit. So the end of a right to read needs no event, whether the channel's policy, its type's or
 /// a role ends it: the delivery of the next event compares its readers with those of the last one, and checks each receiver again only if
@@ -19,13 +19,19 @@ public struct Readers: Hashable, Sendable {
     public var others: Level = .moderator
     /// The channel roles with which members may read, whatever their role in the app. In the order of their names.
     public var roles: [ChannelRole] = []
+    /// The channel roles with which members may watch, in the order of their names. A role of the app's own can grant one of the two rights alone.
+    public var watchRoles: [ChannelRole] = []
 
-    // derived: init
     /// The default is that of most channels: members may read, and the app's moderators.
-    public init(members: Level = .user, others: Level = .moderator, roles: [ChannelRole] = []) {
+    ///
+    /// - Parameter watchRoles: Nil for those with which members may read.
+    public init(
+        members: Level = .user, others: Level = .moderator, roles: [ChannelRole] = [], watchRoles: [ChannelRole]? = nil
+    ) {
         self.members = members
         self.others = others
         self.roles = roles
+        self.watchRoles = watchRoles ?? roles
     }
 
     /// Whether every member is a reader.
@@ -37,6 +43,14 @@ public struct Readers: Hashable, Sendable {
     public func contain(_ appRole: AppRole, as role: ChannelRole?) -> Bool {
         guard let role else { return appRole.level >= others && others != .nobody }
         return (appRole.level >= members && members != .nobody) || roles.contains(role)
+    }
+
+    /// Returns whether a user may watch. Only a member's role can grant that without reading, or the other way round.
+    ///
+    /// - Parameter role: A member's role in the channel; nil for non-members.
+    public func letWatch(_ appRole: AppRole, as role: ChannelRole?) -> Bool {
+        guard let role else { return contain(appRole, as: nil) }
+        return (appRole.level >= members && members != .nobody) || watchRoles.contains(role)
     }
 
     /// The condition on a member's role in a channel that the member is a reader as an ordinary user of the app: what an operation knows of others.
@@ -57,7 +71,8 @@ extension AppRole {
 }
 
 extension Transaction {
-    /// Returns the readers of a channel with a policy: those to whom ``Permissions`` grants `history.read`. A test keeps the two in step.
+    /// Returns the readers of a channel with a policy: those to whom ``Permissions`` grants `history.read`, and with which roles it grants
+    /// `channel.watch`. A test keeps the two in step.
     func readers(of policy: ChannelPolicy) throws -> Readers {
         let isHidden = policy.discovery == .membersOnly
         switch policy.read {
@@ -66,8 +81,13 @@ extension Transaction {
         case .members: return Readers(others: isHidden ? .nobody : .moderator)
         case .membersOnly: return Readers(others: .nobody)
         case .operators:
-            let roles = try roles().filter { $0.permissions.contains(.historyRead) }.map(\.role).sorted()
-            return Readers(members: .moderator, others: isHidden ? .nobody : .moderator, roles: roles)
+            let definitions = try roles()
+            func granting(_ permission: Permission) -> [ChannelRole] {
+                definitions.filter { $0.permissions.contains(permission) }.map(\.role).sorted()
+            }
+            return Readers(
+                members: .moderator, others: isHidden ? .nobody : .moderator, roles: granting(.historyRead),
+                watchRoles: granting(.channelWatch))
         case .owners: return Readers(members: .admin, others: isHidden ? .nobody : .admin, roles: [.owner])
         case .admins: return Readers(members: .admin, others: isHidden ? .nobody : .admin)
         case .nobody: return Readers(members: .nobody, others: .nobody)

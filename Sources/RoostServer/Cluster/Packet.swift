@@ -10,9 +10,9 @@ import RoostCore
 ///     version: 1 byte, kind of the stream: 1 byte (0 channel, 1 user), id: text, number of items: 32 bits, then each item:
 ///     after, seq: 64 bits each; is destroyed: 1 byte; oldest message: 64 bits, 0 for none; joined: 16 bits, each a text and 64 bits;
 ///     the role, a text; floors: as joined without a role; whether others see that the user is online: 1 byte (0 no, 1 yes, 2 as before); left: 16 bits, each a text; roles: 16 bits, each two texts and 64 bits; readers:
-///     members and others, 1 byte each, 16 bits of roles, each a text; JSON
+///     members and others, 1 byte each, the roles that may read and those that may watch: 16 bits each, each a text; JSON
 enum Packet {
-    static let version: UInt8 = 6
+    static let version: UInt8 = 7
     /// Bytes of events after which a new packet begins. A bus takes at most 1 MB in one.
     static let sizeBytesMax = 256 * 1024
 
@@ -149,21 +149,28 @@ extension ByteBuffer {
     fileprivate mutating func writeReaders(_ readers: Readers) {
         writeInteger(readers.members.rawValue)
         writeInteger(readers.others.rawValue)
-        writeInteger(UInt16(clamping: readers.roles.count))
-        for role in readers.roles.prefix(Int(UInt16.max)) { writeText(role.rawValue) }
+        for roles in [readers.roles, readers.watchRoles] {
+            writeInteger(UInt16(clamping: roles.count))
+            for role in roles.prefix(Int(UInt16.max)) { writeText(role.rawValue) }
+        }
     }
 
     fileprivate mutating func readReaders() -> Readers? {
         guard let members = readInteger(as: UInt8.self).flatMap(Readers.Level.init(rawValue:)),
             let others = readInteger(as: UInt8.self).flatMap(Readers.Level.init(rawValue:)),
-            let count = readInteger(as: UInt16.self)
+            let roles = readRoleNames(), let watchRoles = readRoleNames()
         else { return nil }
-        var readers = Readers(members: members, others: others)
+        return Readers(members: members, others: others, roles: roles, watchRoles: watchRoles)
+    }
+
+    private mutating func readRoleNames() -> [ChannelRole]? {
+        guard let count = readInteger(as: UInt16.self) else { return nil }
+        var roles: [ChannelRole] = []
         for _ in 0..<count {
             guard let role = readText() else { return nil }
-            readers.roles.append(ChannelRole(rawValue: role))
+            roles.append(ChannelRole(rawValue: role))
         }
-        return readers
+        return roles
     }
 
     fileprivate mutating func readItem(of stream: StreamID) -> StreamItem? {

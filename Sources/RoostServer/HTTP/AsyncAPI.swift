@@ -113,7 +113,7 @@ enum AsyncAPI {
                 name: "signal", sender: .server, summary: "What happens at this moment, and isn't stored.",
                 schema: described(Signal.self, &schemas)),
             Frame(
-                name: "unwatched", sender: .server, summary: "A watch has ended with the right to read.",
+                name: "unwatched", sender: .server, summary: "A watch has ended with the right to watch.",
                 schema: described(UnwatchedFrame.self, &schemas)),
             Frame(
                 name: "readingEnded", sender: .server,

@@ -60,6 +60,13 @@ struct SignalFrame: Hashable, Sendable {
     }
 }
 
+extension Signal.Kind {
+    /// Whether it tells nothing of messages, and not what users say: those who watch get it without the right to read.
+    var isForWatchers: Bool {
+        [.typingChanged, .watchingChanged, .presenceChanged, .usersChanged].contains(self)
+    }
+}
+
 extension TypingUsers {
     /// What a client is told: the others, as far as they are named, and whether there are more of them.
     fileprivate func told(to receiver: UserID?) -> TypingUsers {

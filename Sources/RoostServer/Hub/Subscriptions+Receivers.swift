@@ -81,6 +81,11 @@ extension Subscriptions {
         func isReader(of channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
             readers.contain(appRole, as: isMember ? role(in: channel) : nil)
         }
+
+        /// Returns whether the connection may watch a channel.
+        func mayWatch(_ channel: ChannelID, _ readers: Readers, isMember: Bool) -> Bool {
+            readers.letWatch(appRole, as: isMember ? role(in: channel) : nil)
+        }
     }
 
     /// A connection's reading of a channel.

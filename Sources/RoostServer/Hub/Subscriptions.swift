@@ -8,9 +8,10 @@ import RoostCore
 /// each receiver, without an array. Its rules:
 /// 1. A connection gets its user's events, those of the channels that the user is a member of, and those of channels that it watches.
 /// 2. An event says who may read it. If that differs from what the last event of the channel said, every receiver is checked again before
-///    the event: members who aren't readers get it without messages, and watchers who aren't stop watching.
+///    the event: members who aren't readers get it without messages, and watchers who may not watch stop watching.
 /// 3. An event with messages from before a receiver's history floor is given without them.
-/// 4. A signal goes to the receivers of its audience that may read according to both the last event and the signal. It changes nothing.
+/// 4. A signal goes to the receivers of its audience that may read according to both the last event and the signal. One that tells nothing of messages
+///    also goes to those who watch without reading. It changes nothing.
 ///
 /// The hub has one for each event loop, and simulations drive the same one.
 ///
@@ -159,7 +160,7 @@ struct Subscriptions<Socket> {
         let own = Dictionary(
             frame.formsOfUsers.keys.flatMap { user in connections(of: user).map { ($0, user) } },
             uniquingKeysWith: { first, _ in first })
-        for (connection, receiver) in receivers(of: audience) {
+        for (connection, receiver) in receivers(of: audience, toldBy: frame.key.kind) {
             perform(.signal(own[connection].map(frame.form(for:)) ?? frame, to: receiver.socket))
         }
     }
@@ -193,13 +194,15 @@ struct Subscriptions<Socket> {
     }
 
     /// Returns a channel's receivers in an audience, without checking them again. None for the audience of a user.
-    private func receivers(of audience: Audience) -> [(ConnectionID, Receiver)] {
+    ///
+    /// - Parameter signal: The kind of the signal for them; nil for an event.
+    private func receivers(of audience: Audience, toldBy signal: Signal.Kind? = nil) -> [(ConnectionID, Receiver)] {
         switch audience {
         case .user: return []
         case .channel(let channel, let readers):
-            return (channels[channel]?.byConnection.keys).map { readingReceivers(of: channel, $0, readers) } ?? []
+            return (channels[channel]?.byConnection.keys).map { receivers(of: channel, $0, readers, signal) } ?? []
         case .watchers(let channel, let readers):
-            return (channels[channel]?.watching).map { readingReceivers(of: channel, $0, readers) } ?? []
+            return (channels[channel]?.watching).map { receivers(of: channel, $0, readers, signal) } ?? []
         case .moderators(let channel, let roles):
             return (channels[channel]?.ranked ?? []).compactMap { connection in
                 guard let subscriber = subscribers[connection], roles.contains(subscriber.role(in: channel)) else { return nil }
@@ -208,17 +211,20 @@ struct Subscriptions<Socket> {
         }
     }
 
-    /// Returns the receivers that may read according to the last event and to the readers given.
-    private func readingReceivers(
-        of channel: ChannelID, _ connections: some Sequence<ConnectionID>, _ readers: Readers
+    /// Returns the receivers that may read, or watch if that is enough for the signal, according to the last event and to the readers given.
+    private func receivers(
+        of channel: ChannelID, _ connections: some Sequence<ConnectionID>, _ readers: Readers, _ signal: Signal.Kind?
     ) -> [(ConnectionID, Receiver)] {
         guard let receivers = channels[channel] else { return [] }
         return connections.compactMap { connection in
-            guard let receiver = receivers.byConnection[connection], receiver.floor != .max else { return nil }
+            guard let receiver = receivers.byConnection[connection] else { return nil }
+            let (isReader, isWatcher) = (receiver.floor != .max, receiver.isWatching && signal?.isForWatchers == true)
+            guard isReader || isWatcher else { return nil }
             if receivers.readers == readers { return (connection, receiver) }
             guard let subscriber = subscribers[connection] else { return nil }
             let isMember = subscriber.joined.contains(channel)
-            return subscriber.isReader(of: channel, readers, isMember: isMember) ? (connection, receiver) : nil
+            if isReader, subscriber.isReader(of: channel, readers, isMember: isMember) { return (connection, receiver) }
+            return isWatcher && subscriber.mayWatch(channel, readers, isMember: isMember) ? (connection, receiver) : nil
         }
     }
 
@@ -275,11 +281,7 @@ extension Subscriptions {
                 guard let receivers = channels[channel], receivers.byConnection[connection] != nil,
                     let subscriber = subscribers[connection]
                 else { continue }
-                let isMember = subscriber.joined.contains(channel)
-                if let readers = receivers.readers, !subscriber.isReader(of: channel, readers, isMember: isMember) {
-                    endWatch(of: channel, connection, perform)
-                    endReading(of: channel, connection, perform)
-                }
+                if let readers = receivers.readers { endWithoutRight(subscriber, connection, of: channel, readers, perform) }
                 subscribe(connection, to: channel)
             }
         case .floor(let user, let channel, let floor):
@@ -444,13 +446,9 @@ extension Subscriptions {
         channels[channel]?.readers = readers
         for connection in receivers.byConnection.keys {
             guard let subscriber = subscribers[connection] else { continue }
+            endWithoutRight(subscriber, connection, of: channel, readers, perform)
             let isMember = subscriber.joined.contains(channel)
-            let isReader = subscriber.isReader(of: channel, readers, isMember: isMember)
-            if !isReader {
-                endWatch(of: channel, connection, perform)
-                endReading(of: channel, connection, perform)
-            }
-            if isMember || isReader {
+            if isMember || subscriber.isReader(of: channel, readers, isMember: isMember) {
                 subscribe(connection, to: channel)
             } else {
                 unsubscribe(connection, from: channel, perform)
@@ -459,7 +457,16 @@ extension Subscriptions {
         return channels[channel]?.byConnection
     }
 
-    /// Ends a watch of a user who may no longer read, and tells them.
+    /// Ends the watch of a connection whose user may not watch, and the reading of one whose user may not read.
+    private mutating func endWithoutRight(
+        _ subscriber: Subscriber, _ connection: ConnectionID, of channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
+    ) {
+        let isMember = subscriber.joined.contains(channel)
+        if !subscriber.mayWatch(channel, readers, isMember: isMember) { endWatch(of: channel, connection, perform) }
+        if !subscriber.isReader(of: channel, readers, isMember: isMember) { endReading(of: channel, connection, perform) }
+    }
+
+    /// Ends a watch of a user who may no longer watch, and tells them.
     private mutating func endWatch(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
         perform(.stoppedWatching(subscriber.user, [channel], isShown: subscriber.sharesPresence))

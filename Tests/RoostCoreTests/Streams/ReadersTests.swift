@@ -7,7 +7,9 @@ import Testing
 /// Exactly the users who may read a channel's history get its events with their messages.
 @Suite("Readers")
 struct ReadersTests {
-    @Test("I10 R23 the readers of an event are those to whom history.read is granted", arguments: ChannelPolicy.Audience.allCases)
+    @Test(
+        "I10 R23 ST-05 the readers of an event are those to whom history.read is granted, and its watchers those to whom channel.watch is",
+        arguments: ChannelPolicy.Audience.allCases)
     func agree(read: ChannelPolicy.Audience) throws {
         let world = try CoreWorld()
         try world.user("stranger")
@@ -15,14 +17,16 @@ struct ReadersTests {
         try world.user("asked")
         try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "asked")
         try world.perform(PutRole(role: "reader", rank: 5, permissions: [.historyRead]), as: "root", role: .admin)
+        try world.perform(PutRole(role: "watcher", rank: 5, permissions: [.channelWatch]), as: "root", role: .admin)
         try world.perform(PutRole(role: "writer", rank: 5, permissions: [.messageSend]), as: "root", role: .admin)
-        try world.channel("room", owner: "owner", members: ["operator", "reader", "writer", "member"])
-        for role in ["operator", "reader", "writer"] as [UserID] {
+        try world.channel("room", owner: "owner", members: ["operator", "reader", "watcher", "writer", "member"])
+        for role in ["operator", "reader", "watcher", "writer"] as [UserID] {
             try world.setRole(ChannelRole(rawValue: role.rawValue), of: role, in: "room")
         }
         try world.perform(InviteMembers(channel: "room", users: ["asked"]), as: "owner")
         let roles: [UserID: ChannelRole] = [
-            "owner": .owner, "operator": .operator, "reader": "reader", "writer": "writer", "member": .member,
+            "owner": .owner, "operator": .operator, "reader": "reader", "watcher": "watcher", "writer": "writer",
+            "member": .member,
         ]
         var wrong: [String] = []
         for discovery in [ChannelPolicy.Audience.everyone, .members, .membersOnly, .operators, .nobody] {
@@ -31,11 +35,15 @@ struct ReadersTests {
                 try world.perform(SendMessage(channel: "room", clientId: .init("\(discovery)"), text: "x"), as: "owner")
             }
             guard case .event(_, .channel("room", let readers)) = notices.first else { throw Missed("an event") }
-            for user in ["owner", "operator", "reader", "writer", "member", "stranger", "asked"] as [UserID] {
+            for user in ["owner", "operator", "reader", "watcher", "writer", "member", "stranger", "asked"] as [UserID] {
                 for appRole in AppRole.allCases {
                     let mayRead = try world.code(ListMessages(channel: "room"), as: user, role: appRole) == nil
                     if readers.contain(appRole, as: roles[user]) != mayRead {
                         wrong.append("\(user) as \(appRole), found by \(discovery): may read: \(mayRead)")
+                    }
+                    let mayWatch = try world.code(WatchChannel(channel: "room"), as: user, role: appRole, connection: 1) == nil
+                    if readers.letWatch(appRole, as: roles[user]) != mayWatch {
+                        wrong.append("\(user) as \(appRole), found by \(discovery): may watch: \(mayWatch)")
                     }
                 }
             }

@@ -1,0 +1,107 @@
+import NIOCore
+import RoostAPI
+import RoostCore
+import Testing
+
+@testable import RoostServer
+
+/// What a member gets who may watch a channel and not read it, and for how long.
+@Suite("Watching without reading")
+struct WatchRightTests {
+    private static let operators = Readers(members: .moderator, others: .nobody, roles: [.operator])
+    /// As `operators`, and guides may watch.
+    private static let guides = Readers(
+        members: .moderator, others: .nobody, roles: [.operator], watchRoles: ["guide", .operator])
+    private let gus = ConnectionID(rawValue: 1)
+    private var subscriptions = Subscriptions<String>()
+
+    init() {
+        subscriptions.add("gus", as: gus)
+        let streams = UserStreams(user: 0, channels: ["general": 1], roles: ["general": "guide"])
+        _ = deliver([.connected(gus, "gus", streams), .watching(gus, "gus", "general", at: 1)])
+    }
+
+    /// An event of the channel, with a message or without one.
+    private func event(_ seq: Seq, _ readers: Readers, hasMessage: Bool = false) -> Notice {
+        let message = Message(
+            messageId: MessageID(rawValue: seq), channelId: "general", seq: seq, changeSeq: seq, sender: "ann", clientId: "c",
+            text: "secret", createdAt: Timestamp(milliseconds: 0))
+        let event = Event(
+            kind: hasMessage ? .messageNew : .channelUpdated, stream: .channel("general"), seq: seq, actor: "ann",
+            rows: hasMessage ? Rows([message]) : Rows())
+        return .event(event, .channel("general", readers))
+    }
+
+    /// Delivers, and returns what gus gets, in words.
+    private mutating func deliver(_ notices: [Notice]) -> [String] {
+        var got: [String] = []
+        for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
+            subscriptions.deliver(step) { action in
+                switch action {
+                case .send(let bytes, _, _): got.append(Self.words(for: bytes))
+                case .signal(let frame, _): got.append(frame.key.kind.rawValue)
+                default: break
+                }
+            }
+        }
+        return got
+    }
+
+    private static func words(for bytes: ByteBuffer) -> String {
+        let text = String(buffer: bytes)
+        if text.contains(#"{"unwatched":{"channel":"general"}}"#) { return "unwatched" }
+        let mark = text.contains(#""watching":true"#) ? "live" : "notification"
+        return text.contains("secret") ? "\(mark) message" : mark
+    }
+
+    /// The signals of a channel that reach gus.
+    private mutating func signals(to audience: Audience) -> [String] {
+        let kinds: [Signal.Kind] = [.typingChanged, .watchingChanged, .readUpdated, .presenceChanged, .usersChanged, .custom]
+        return deliver(kinds.map { .signal(Signal(kind: $0, channel: "general"), audience) })
+    }
+
+    @Test("ST-05 I9 they go on watching whatever the first event is, and get no messages")
+    mutating func staysWatching() {
+        // Others read and watch by the last event: everybody is checked again.
+        let more = Readers(
+            members: .moderator, others: .nobody, roles: [.operator, "reader"], watchRoles: ["guide", .operator, "usher"])
+        let got = deliver([
+            event(2, Self.guides, hasMessage: true), event(3, Self.guides), event(4, more, hasMessage: true),
+        ])
+        #expect(got == ["live", "live", "live"])
+    }
+
+    @Test("ST-05 I9 they get the signals that tell nothing of messages, unless the right to watch has ended without an event")
+    mutating func signals() {
+        _ = deliver([event(2, Self.guides)])
+        let others = Readers(members: .moderator, others: .moderator, roles: [.operator], watchRoles: ["guide", .operator])
+        let told = ["typing.changed", "watching.changed", "presence.changed", "users.changed"]
+        for audience in [Audience.watchers("general", Self.guides), .channel("general", Self.guides), .watchers("general", others)]
+        {
+            let got = signals(to: audience)
+            #expect(got == told, "\(audience)")
+        }
+        let withoutRight = signals(to: .watchers("general", Self.operators))
+        #expect(withoutRight == [])
+        // Without a watch they are a member who may not read.
+        _ = deliver([.stoppedWatching(gus, "gus", "general")])
+        let withoutWatch = signals(to: .channel("general", Self.guides))
+        #expect(withoutWatch == [])
+    }
+
+    @Test("ST-05 I9 the watch ends before the next event once they may not watch, by the rules or by another role")
+    mutating func ends() {
+        let byRules = deliver([event(2, Self.operators, hasMessage: true)])
+        #expect(byRules == ["unwatched", "notification"])
+        _ = deliver([.watching(gus, "gus", "general", at: 2), event(3, Self.guides)])
+        let byRole = deliver([.role("gus", "general", .member, at: 4), event(5, Self.guides)])
+        #expect(byRole == ["unwatched", "notification"])
+    }
+
+    @Test("ST-05 whoever may read by their role and not watch gets the messages as a member who doesn't watch")
+    mutating func readsWithoutWatching() {
+        let readers = Readers(members: .moderator, others: .nobody, roles: ["guide"], watchRoles: [.operator])
+        let got = deliver([event(2, readers, hasMessage: true)])
+        #expect(got == ["unwatched", "notification message"])
+    }
+}
