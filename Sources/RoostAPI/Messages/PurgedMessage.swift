@@ -18,7 +18,9 @@ public struct PurgedMessage: Codable, Hashable, Sendable {
     }
 }
 
-/// It isn't about the message in the sense of ``StreamRow/aboutMessage``: there is nothing to conceal.
+/// It isn't about the message in the sense of ``StreamRow/aboutMessage``: members who may not see the message, or not read at all, get it too. They have
+/// unread counts, which fall with it, and nothing else tells them so: no row of theirs is written. What it tells them, that something was sent at a
+/// seq and is gone, the counters tell them as well.
 extension PurgedMessage: StreamRow {
     package static let kind = "purged"
     package var key: String { String(seq) }

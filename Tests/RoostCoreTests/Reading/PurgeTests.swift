@@ -225,6 +225,26 @@ struct PurgeTests {
         #expect(before[1] == after[1] && before[0] != after[0])
     }
 
+    @Test(
+        "AM-43 I8 a member who may not read counts as the server does, for which they are told the places of what is gone, and nothing else of it"
+    )
+    func withoutReading() throws {
+        let (world, messages) = try world()
+        try world.perform(UpdateChannel(channel: "general").with { $0.policy = PolicyChanges(read: .owners) }, as: "ann")
+        let view = try world.perform(GetChannel(channel: "general"), as: "bob")
+        let membership = try #require(view.membership)
+        try purge(messages[1], in: world)
+        let changes = try world.perform(GetChannelChanges(channel: "general", after: view.channel.counters.seq), as: "bob")
+        let purged = try #require(changes.rows.purged)
+        #expect(changes.rows.messages == nil && purged == [PurgedMessage(seq: 3, changeSeq: 8, counts: true)])
+        let counters = try #require(changes.rows.counters)
+        let told = Unread.bringUp(membership, as: "bob", with: [Message](), purged)
+        #expect(Unread.count(in: counters, for: told) == 4)
+        #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 4)
+        // Their row from before says nothing of it.
+        #expect(Unread.count(in: counters, for: membership) == 5)
+    }
+
     @Test("R09 ST-09 a channel is sorted by its newest message that is left, and without any by its creation")
     func lastMessage() throws {
         let world = try CoreWorld()
