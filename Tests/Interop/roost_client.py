@@ -298,6 +298,9 @@ class ChannelState:
     membership: dict | None = None
     messages: dict = field(default_factory=dict)
     members: dict = field(default_factory=dict)
+    # Mentions of the whole channel by the seqs of their messages.
+    mentions: dict = field(default_factory=dict)
+    capabilities: list = field(default_factory=list)
 
     def take(self, rows):
         for row in (rows.get("channel"), rows.get("counters")):
@@ -307,6 +310,12 @@ class ChannelState:
             newer(self.messages, message["messageId"], message)
         for member in rows.get("members") or []:
             newer(self.members, member["userId"], member)
+        for mention in rows.get("channelMentions") or []:
+            newer(self.mentions, mention["seq"], mention)
+        by_role = rows.get("capabilities")
+        if by_role:
+            role = self.membership["role"] if self.membership else "member"
+            self.capabilities = by_role[role] if role in by_role else by_role.get("member", [])
 
     def add(self, message):
         """The counters after a new message that came alone, unless they are later ones already."""
@@ -367,6 +376,8 @@ class Replica:
         self.position = 0
         self.profile = None
         self.channels = {}
+        # What the user has deleted for themselves: the channel and the seq of each.
+        self.own_deletions = set()
 
     def receive(self, event):
         """Applies an event. False when it shows a gap; nothing is applied then."""
@@ -406,7 +417,18 @@ class Replica:
             begins = held is None or held.position < membership["joinedSeq"]
             if membership["state"] == "member" and channel and channel["channelId"] == name and begins:
                 self.channels[name] = ChannelState(position=channel["seq"], row=dict(channel))
+                for mention in rows.get("channelMentions") or []:
+                    newer(self.channels[name].mentions, mention["seq"], mention)
             self.take_membership(name, membership)
+        self.take_own_state(rows)
+
+    def take_own_state(self, rows):
+        """What the rows of any stream say of the user alone."""
+        for deletion in rows.get("ownDeletions") or []:
+            self.own_deletions.add((deletion["channelId"], deletion["seq"]))
+        for name, capabilities in (rows.get("ownCapabilities") or {}).items():
+            if name in self.channels:
+                self.channels[name].capabilities = capabilities
 
     def take_membership(self, name, membership):
         if membership["state"] != "member":
@@ -430,12 +452,26 @@ class Replica:
             if state is None:
                 continue
             state.take(rows)
+            self.take_own_state(rows)
             state.position = changes["seq"]
             for membership in rows.get("memberships") or []:
                 self.take_membership(name, membership)
 
     def unread(self, channel):
         return self.channels[channel].unread
+
+    def has_mention(self, channel):
+        """Whether an unread message mentions the user."""
+        state = self.channels[channel]
+        if "history.read" not in state.capabilities:
+            return False
+        membership = state.membership
+        if (membership.get("mentionSeq") or 0) > membership["readSeq"]:
+            return True
+        return any(
+            (mention.get("mentionSeq") or 0) > membership["readSeq"] and mention["seq"] > membership["historyFloor"]
+            and (channel, mention["seq"]) not in self.own_deletions and mention["sender"] != self.user
+            for mention in state.mentions.values())
 
     def total_unread(self):
         counts = [state.unread for state in self.channels.values()]

@@ -515,6 +515,74 @@ async def mentions_over_the_socket(world):
     equal([[row["seq"], row["mentionSeq"]] for row in rows], [[3, 3]], "mention of the channel")
 
 
+@case("hasMention computed from rows, as docs/protocol.md has it, equals reading.unread after every step")
+async def mentioned(world):
+    room, (ann, bob) = await world.room("ann", "bob")
+    by_name, everybody = {"type": "user", "users": [world.user("bob")]}, {"type": "channel"}
+
+    async def send(client, *mentionees):
+        return (await client.call("message.send", channel=room, **sending("hi", mentionees=list(mentionees))))["messageId"]
+
+    async def expect(is_mentioned, what):
+        """Compares what both clients compute with what the server says, and bob's with what is expected."""
+        head = (await ann.call("channel.get", channel=room))["channel"]["seq"]
+        for client in (ann, bob):
+            own = (await client.call("stream.myChanges", after=0))["seq"]
+            await client.until(lambda: client.replica.position >= own, "the user's stream")
+            await client.until_at(room, head)
+            answer = await client.call("reading.unread", channel=room)
+            equal(client.replica.has_mention(room), answer["hasMention"], f"{what}: hasMention of {client.replica.user}")
+        equal(bob.replica.has_mention(room), is_mentioned, what)
+
+    first = await send(ann)
+    await expect(False, "a message without mentions")
+    await send(ann, by_name)
+    await expect(True, "a mention by name")
+    await bob.call("reading.mark", channel=room)
+    await expect(False, "a mention that was read")
+    await ann.call("message.edit", channel=room, message=first, mentionees=[everybody])
+    await expect(True, "a message that was read, and mentions the channel since an edit")
+    await bob.call("reading.mark", channel=room)
+    await expect(False, "the edit was read")
+    concealed = await send(ann, everybody)
+    await expect(True, "a mention of the channel")
+    await bob.call("message.deleteForMe", channel=room, messages=[concealed])
+    await expect(False, "a mention of the channel that the user has deleted for themselves")
+    await send(bob, everybody)
+    await expect(False, "one's own mention of the channel")
+    taken_back = await send(ann, by_name, everybody)
+    await expect(True, "a mention by name and of the channel")
+    await ann.call("message.edit", channel=room, message=taken_back, mentionees=[])
+    await expect(False, "mentions that an edit took back")
+    deleted = await send(ann, everybody)
+    await expect(True, "another mention of the channel")
+    await ann.call("message.delete", channel=room, message=deleted)
+    await expect(False, "the mention of a deleted message")
+    await send(ann, everybody)
+    await bob.call("channel.resetHistory", channel=room)
+    await expect(False, "a mention up to the history floor")
+    await send(ann, everybody)
+    await expect(True, "the last mention")
+    await ann.call("channel.update", channel=room, policy={"read": "owners"})
+    await expect(False, "a user who may not read the channel")
+
+
+@case("the server's own messages have client ids that no call can have: system/ and digits")
+async def system_messages(world):
+    room, (ann,) = await world.room("ann")
+    admin, bob = await world.client("root", "--role", "admin"), await world.client("bob")
+    await admin.call("channel.update", channel=room, policy={"announcesJoins": True})
+    await bob.call("member.join", channel=room)
+    messages = (await ann.call("message.list", channel=room))["messages"]
+    equal([[message["kind"], message["sender"]] for message in messages], [["system", world.user("bob")]], "messages")
+    message = messages[0]
+    equal([message["customType"], message["metadata"]], ["member.joined", {"users": [world.user("bob")], "userCount": 1}], "what it says")
+    assert re.fullmatch(r"system/[0-9]+", message["clientId"]), message["clientId"]
+    call = bob.call("message.send", channel=room, clientId=message["clientId"], text="hello")
+    await refused(call, "invalid_argument", field="clientId")
+    equal((await bob.call("reading.unread", channel=room))["unreadCount"], 0, "unread")
+
+
 @case("what is highlighted in a text is the same in every language: Tests/Vectors/mentions.json")
 async def highlights(world):
     vectors = json.loads((pathlib.Path(__file__).parents[1] / "Vectors" / "mentions.json").read_text(encoding="utf-8"))

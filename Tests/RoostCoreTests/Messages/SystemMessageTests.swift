@@ -128,7 +128,7 @@ struct SystemMessageTests {
         let world = try Self.world(Self.all)
         try world.perform(JoinChannel(channel: "room"), as: "ben")
         let message = try #require(try messages(in: world).first)
-        #expect(message.sender == "ben" && message.clientId.rawValue.hasPrefix("system/"))
+        #expect(message.sender == "ben" && message.clientId.rawValue.wholeMatch(of: /system\/[0-9]+/) != nil)
         let before = try world.dump()
         let refusal = try world.refusal(SendMessage(channel: "room", clientId: message.clientId, text: "hello"), as: "ben")
         #expect(refusal?.code == .invalidArgument && refusal?.field == "clientId")
