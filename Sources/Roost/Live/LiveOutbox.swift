@@ -5,6 +5,9 @@ public import RoostAPI
 ///
 /// An app shows it so that its user can decide about refused operations, and has to ask its user if ``isForAnotherServer`` is true. Operations that
 /// this version can't read aren't in it (``StorageProblem/Kind/operationsNotRead``).
+///
+/// After the server was restored from its backup, a message that was acknowledged and hadn't come back as an event is sent again, and its queued edits and deletions
+/// follow it. If the app was restarted after the acknowledgement, they name the message's former id, and may be refused with `not_found`.
 @MainActor @Observable
 public final class LiveOutbox {
     /// An operation of the user's.

@@ -84,11 +84,21 @@ extension Sync {
             let isEphemeral = saved.channels[key.channel].map { $0.messageCount == nil } ?? false
             if isForThisServer(item), !isEphemeral {
                 queues[item.channel, default: OutboxQueue()].put(item, for: server)
-                unresolve(key, known.message.messageId)
+                unresolve(key, known)
             } else {
                 emit(.outbox(.done(item.id, of: item.channel)))
             }
         }
+    }
+
+    /// Restores the queues from the file, which has the rows of acknowledged messages: they are sent once more, which the server knows by their client ids.
+    /// It may have begun another history by then, and give them other ids, so their changes name them by their client ids until they are acknowledged again.
+    mutating func restoreAcknowledged(from outbox: SavedOutbox) {
+        // The same history puts the changes in the same order.
+        let former = acknowledged.sorted { $0.value.item.place < $1.value.item.place }
+        acknowledged = [:]
+        restoreQueues(outbox)
+        for (key, known) in former where item(.message(key)) != nil { unresolve(key, known) }
     }
 
     /// Changes of a message that was on its way name it by its id from now on.
@@ -100,8 +110,10 @@ extension Sync {
     }
 
     /// Changes of a message that is on its way once more name it by its client id again: it gets another id than it had.
-    private mutating func unresolve(_ key: MessageKey, _ message: MessageID) {
-        for var change in changes(of: .stored(message), in: key.channel) where isForThisServer(change) && !change.isRefused {
+    private mutating func unresolve(_ key: MessageKey, _ known: Acknowledged) {
+        // On another server than the message's, its id names another message.
+        for var change in changes(of: .stored(known.message.messageId), in: key.channel)
+        where !change.isForAnother(than: known.item.server) && !change.isRefused {
             change.operation = change.operation.unresolved(key.clientId)
             put(change)
         }

@@ -37,9 +37,7 @@ extension Sync {
         let before = queues.values.flatMap { $0.items.values.compactMap(\.message) }
         self.saved = saved
         userQuestions.forget()
-        // Their rows are in the file: they are sent once more, which the server knows by their client ids.
-        acknowledged = [:]
-        restoreQueues(outbox)
+        restoreAcknowledged(from: outbox)
         let gone = before.filter { item(.message($0)) == nil }
         for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) { settleLost(key) }
         emit(.store(overlayWrites))

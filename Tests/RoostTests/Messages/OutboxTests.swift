@@ -73,6 +73,21 @@ struct OutboxTests {
         #expect(try await client.outbox.items() == [])
     }
 
+    private func edit(_ text: String, of message: Int64 = 0) -> EditMessage {
+        EditMessage(channel: Harness.channel, message: MessageID(rawValue: message), text: text)
+    }
+
+    /// Connects to another history of the server, in which "hi" is sent again, and has the id 4.
+    private func sendAgain(_ client: inout Harness) async throws {
+        try await client.connect(epoch: "second")
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        #expect(client.inFlight == "c1")
+        let again = message(4, "hi", by: "ann", clientId: "c1")
+        try await client.receive(sent(again, messages: 3))
+        try await client.answer("message.send", with: again)
+    }
+
     @Test("SB-58 I20 a change of a message that is sent again in another history goes behind it, by the id that it has there")
     func changedBefore() async throws {
         var client = try await Harness()
@@ -81,19 +96,35 @@ struct OutboxTests {
         try await client.answer("message.send", with: message(9, "hi", by: "ann", clientId: "c1"))
         try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
         client.forgetCalls()
-        let edit = EditMessage(channel: Harness.channel, message: MessageID(rawValue: 0), text: "ho")
-        try await client.enqueue(.edit(edit, of: "c1"))
-        try await client.connect(epoch: "second")
-        try await client.answer(
-            "stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
-        #expect(client.inFlight == "c1")
-        let again = message(4, "hi", by: "ann", clientId: "c1")
-        try await client.receive(sent(again, messages: 3))
-        try await client.answer("message.send", with: again)
+        try await client.enqueue(.edit(edit("ho"), of: "c1"))
+        try await sendAgain(&client)
         #expect(client.calls.values.contains("message.edit"))
-        var named = edit
-        named.message = again.messageId
-        #expect(try await client.outbox.items().map(\.operation) == [.edit(named)])
+        #expect(try await client.outbox.items().map(\.operation) == [.edit(edit("ho", of: 4))])
+    }
+
+    @Test(
+        "SB-58 I20 a change still follows a message that is sent again in another history if the files were read again before",
+        arguments: ["reopened", "reopened twice", "storeFailed"])
+    func changedBeforeReading(occasion: String) async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        try await client.answer("message.send", with: message(9, "hi", by: "ann", clientId: "c1"))
+        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
+        client.forgetCalls()
+        try await client.enqueue(.edit(edit("ho"), of: "c1"))
+        if occasion == "storeFailed" {
+            try await client.feed(.storeFailed(client.sync.saved, try await client.outbox.saved(), "disk full"))
+        } else {
+            try await client.feed(.stop)
+            for _ in 0..<(occasion == "reopened" ? 1 : 2) {
+                let (saved, outbox) = (try await client.store.savedState(), try await client.outbox.saved())
+                try await client.feed(.reopened(saved, outbox))
+            }
+        }
+        try await sendAgain(&client)
+        #expect(client.calls.values.contains("message.edit"))
+        #expect(try await client.outbox.items().map(\.operation) == [.edit(edit("ho", of: 4))])
     }
 
     @Test("SB-58 I20 a change of a message that the restored server doesn't have is refused with the reason, and holds nobody up")
