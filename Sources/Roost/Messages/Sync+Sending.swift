@@ -109,11 +109,11 @@ extension Sync {
         }
     }
 
-    /// Changes of a message that is on its way once more name it by its client id again: it gets another id than it had.
+    /// Changes of a message that is on its way once more name it by its client id again: it gets another id than it had. Refused ones too, since they can be retried.
     private mutating func unresolve(_ key: MessageKey, _ known: Acknowledged) {
         // On another server than the message's, its id names another message.
         for var change in changes(of: .stored(known.message.messageId), in: key.channel)
-        where !change.isForAnother(than: known.item.server) && !change.isRefused {
+        where !change.isForAnother(than: known.item.server) {
             change.operation = change.operation.unresolved(key.clientId)
             put(change)
         }
@@ -144,9 +144,9 @@ extension Sync {
         remove(item)
     }
 
-    /// The changes of a message on its way that are for this server: those that were meant for another one wait for the app.
+    /// The changes of a message on its way that are to be made on this server: refused ones, and those that were meant for another server, wait for the app.
     private func changesHere(of key: MessageKey) -> [OutboxItem] {
-        changes(of: .sent(key.clientId), in: key.channel).filter { isForThisServer($0) }
+        changes(of: .sent(key.clientId), in: key.channel).filter { isForThisServer($0) && !$0.isRefused }
     }
 
     private mutating func merge(_ changes: [OutboxItem], into item: OutboxItem) {

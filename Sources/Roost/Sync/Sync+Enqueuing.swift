@@ -88,9 +88,10 @@ extension Sync {
         if case .sent(let client) = target, var sent = self.item(.message(MessageKey(channel: edit.channel, clientId: client))),
             sent.isUnsent
         {
-            // Edits that were made while the server might have it come before this one.
+            // Edits that were made while the server might have it come before this one. Refused ones aren't made unless they are retried.
             var superseded: [OutboxItem] = []
-            for case (let earlier, .edit(let before, _)) in changes(of: target, beside: sent).map({ ($0, $0.operation) }) {
+            let counted = changes(of: target, beside: sent).filter { !$0.isRefused }
+            for case (let earlier, .edit(let before, _)) in counted.map({ ($0, $0.operation) }) {
                 sent.operation = sent.operation.edited(before)
                 superseded.append(earlier)
             }

@@ -71,8 +71,18 @@ extension Sync {
     /// Sends an operation to this server as if it had never been sent.
     private mutating func sendAnew(_ item: OutboxItem) {
         put(begunAnew(item))
+        // This server doesn't have the message, and the id in the change is of another history.
+        if let refused = refusedMessage(of: item), let key = refused.message { mergeChanges(of: refused, key) }
         showOverlay(of: item.channel)
         sendNext(in: item.channel)
+    }
+
+    /// Returns the message that an operation changes, if that was refused.
+    private func refusedMessage(of change: OutboxItem) -> OutboxItem? {
+        guard let channel = change.channel, case .sent(let client)? = change.operation.changed.first,
+            let message = item(.message(MessageKey(channel: channel, clientId: client))), message.isRefused
+        else { return nil }
+        return message
     }
 
     /// Returns an operation as if it had never been sent, and ends the wait for it. Refused, the server hasn't carried it out: it is another attempt.

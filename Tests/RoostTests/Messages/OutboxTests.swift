@@ -127,6 +127,26 @@ struct OutboxTests {
         #expect(try await client.outbox.items().map(\.operation) == [.edit(edit("ho", of: 4))])
     }
 
+    @Test("SB-58 I20 a refused change of a message that is sent again in another history is retried by the id that it has there")
+    func refusedBefore() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        try await client.answer("message.send", with: message(9, "hi", by: "ann", clientId: "c1"))
+        try await client.enqueue(.edit(edit("ho"), of: "c1"))
+        try await client.refuse("message.edit", with: RoostError(.mentionLimit, "Too many."))
+        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
+        client.forgetCalls()
+        try await sendAgain(&client)
+        // Nobody has asked for it since.
+        #expect(client.calls.isEmpty)
+        let refused = try #require(try await client.outbox.items().first)
+        #expect(refused.operation == .edit(edit("ho", of: 4)))
+        #expect(refused.failure?.code == .mentionLimit)
+        try await client.feed(.retry(.operation(refused.id, of: Harness.channel)))
+        #expect(client.calls.values.contains("message.edit"))
+    }
+
     @Test("SB-58 I20 a change of a message that the restored server doesn't have is refused with the reason, and holds nobody up")
     func changeOfGoneMessage() async throws {
         var client = try await Harness()

@@ -179,6 +179,49 @@ struct OutboxMergeTests {
         #expect(try await kept(by: client) == [])
     }
 
+    /// A client whose change of an acknowledged message was refused, and whose message is refused for a while by the server in another history.
+    private func refused(_ change: OutboxOperation) async throws -> Harness {
+        var client = try await client()
+        try await client.answer("message.send", with: message(9, "A", by: "ann", clientId: "c1"))
+        try await client.enqueue(change)
+        try await client.refuse(type(of: change.operation).name, with: RoostError(.notPermitted, "No."))
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        try await client.connect(epoch: "second")
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        #expect(client.inFlight == "c1")
+        try await client.refuse("message.send", with: silenced)
+        return client
+    }
+
+    @Test("R08 a change that was refused isn't made of a message that another history refuses, unless it is retried")
+    func refusedChange() async throws {
+        for (change, rest) in [(edit("B"), ["B"]), (deletion, [])] as [(OutboxOperation, [String?])] {
+            var client = try await refused(change)
+            #expect(try await kept(by: client) == ["A", nil])
+            try await client.feed(.timer(.outbox(Self.channel)))
+            #expect(client.inFlight == "c1")
+            try await client.refuse("message.send", with: RoostError(.notPermitted, "No."))
+            #expect(try await kept(by: client) == ["A", nil])
+            let item = try #require(try await client.outbox.items().last)
+            #expect(item.failure?.code == .notPermitted)
+            try await client.feed(.retry(.operation(item.id, of: Self.channel)))
+            #expect(client.calls.isEmpty)
+            #expect(try await kept(by: client) == rest)
+        }
+    }
+
+    @Test("R08 an edit of a message that is still to be sent doesn't bring back one that was refused")
+    func editedAfterRefusal() async throws {
+        var client = try await refused(edit("B"))
+        let later = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), customType: "note")
+        try await client.enqueue(.edit(later, of: "c1"))
+        let items = try await client.outbox.items()
+        #expect(items.map { $0.operation.sent?.content.text } == ["A", nil])
+        #expect(items.map { $0.operation.sent?.content.customType } == ["note", nil])
+    }
+
     @Test("R08 an edit of a message that is still to be sent comes after those that wait behind it")
     func editedElsewhere() async throws {
         var client = try await client()
