@@ -202,3 +202,8 @@ extension StoreWrite {
     /// when it ends, the user's permissions in the channel are too.
     static func membership(_ membership: Membership) -> StoreWrite { .rows(Rows([membership]), of: .channel(membership.channelId)) }
 }
+
+extension Rows {
+    /// The users whose rows say that they aren't members any more.
+    var leavers: [UserID] { (members ?? []).filter { $0.state != .member }.map(\.userId) }
+}

@@ -103,8 +103,7 @@ extension SyncDriver {
     /// Tells of members who aren't any more: the server tells a little later that they don't type.
     private func tellLeavers(of writes: [StoreWrite]) {
         for case .rows(let rows, of: .channel(let channel)) in writes {
-            let leavers = (rows.members ?? []).filter { $0.state != .member }.map(\.userId)
-            if !leavers.isEmpty { signals.send(.left(leavers, channel)) }
+            if !rows.leavers.isEmpty { signals.send(.left(rows.leavers, channel)) }
         }
     }
 

@@ -1,4 +1,4 @@
-import RoostAPI
+public import RoostAPI
 
 /// A channel as one caller sees it: the facts for the permission table, and the counters that a change advances.
 ///

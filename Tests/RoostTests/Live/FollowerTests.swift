@@ -148,6 +148,10 @@ struct FollowerTests {
         #expect(changes.map(\.channels) == [[], ["a"], ["a", "b"], ["c"]])
     }
 
+    @MainActor private final class File {
+        var isReadable = true
+    }
+
     @Test("AM-29 R08 A store that couldn't be read is read again ever later, with what was missed, and a bounded number of times")
     func readsAgain() async throws {
         let clock = ManualClock()
@@ -155,12 +159,12 @@ struct FollowerTests {
         let store = try await chat.driver.prepare().store
         let follower = Follower(chat.driver)
         var changes: [StoreChange] = []
-        var isReadable = true
+        let file = File()
         follower.follow(
             .channel("general"),
             reload: { change in
                 changes.append(change)
-                if !isReadable { throw Unreadable() }
+                if !file.isReadable { throw Unreadable() }
             })
         func change() { store.signals.signal(StoreChange(channels: ["general"])) }
         /// Returns once the store is about to be read again at a time, and that time has come.
@@ -169,7 +173,7 @@ struct FollowerTests {
             clock.advance(by: .seconds(seconds))
         }
         try await until { changes.count == 1 }
-        isReadable = false
+        file.isReadable = false
         change()
         var (now, count) = (Duration.zero, 2)
         for seconds in [1, 2, 4, 8, 16, 32, 64, 128] {
@@ -186,14 +190,14 @@ struct FollowerTests {
         #expect(changes.count == count)
 
         // The next change is another occasion, and once that can be read the store is read again as before.
-        isReadable = true
+        file.isReadable = true
         change()
         try await until { follower.phase == .loading }
-        isReadable = false
+        file.isReadable = false
         change()
         now = .seconds(255 + 3600)
         try await until { clock.ends.contains(now + .seconds(1)) }
-        isReadable = true
+        file.isReadable = true
         clock.advance(by: .seconds(1))
         try await until { follower.phase == .loading && changes.count == count + 3 }
     }
