@@ -427,9 +427,12 @@ extension Subscriptions {
         var receiver = Receiver(
             socket: subscriber.socket, isWatching: subscriber.watched.contains(channel),
             floor: subscriber.floor(in: channel, isMember: isMember))
-        if let readers = channels[channel]?.readers, !subscriber.isReader(of: channel, readers, isMember: isMember) {
-            // A new watcher may read, so the last event's readers are out of date.
-            if isMember { receiver.floor = .max } else { channels[channel]?.readers = nil }
+        if let readers = channels[channel]?.readers {
+            let isReader = subscriber.isReader(of: channel, readers, isMember: isMember)
+            if !isReader, isMember { receiver.floor = .max }
+            // A new watcher may watch, so the last event's readers are out of date, or the right has ended since: the next event checks everybody.
+            let mayWatch = isMember ? subscriber.mayWatch(channel, readers, isMember: true) : isReader
+            if !mayWatch, receiver.isWatching || !isMember { channels[channel]?.readers = nil }
         }
         let isRanked = isMember && subscriber.role(in: channel) != .member
         channels[channel, default: Receivers()].put(

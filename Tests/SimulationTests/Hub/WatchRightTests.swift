@@ -98,6 +98,29 @@ struct WatchRightTests {
         #expect(byRole == ["unwatched", "notification"])
     }
 
+    @Test("ST-05 I9 a watch that begins behind the event which ended the right gets no signals, and ends before the next event")
+    mutating func beginsTooLate() {
+        let late = deliver([
+            .stoppedWatching(gus, "gus", "general"), event(2, Self.operators), .watching(gus, "gus", "general", at: 1),
+        ])
+        #expect(late == ["notification"])
+        let told = signals(to: .watchers("general", Self.operators))
+        #expect(told == [])
+        let next = deliver([event(3, Self.operators)])
+        #expect(next == ["unwatched", "notification"])
+    }
+
+    @Test("ST-05 I9 a watch that is allowed by rules which are newer than the last event outlasts another role that may watch too")
+    mutating func newerRules() {
+        let helpers = Readers(
+            members: .moderator, others: .nobody, roles: [.operator], watchRoles: ["guide", "helper", .operator])
+        _ = deliver([
+            .stoppedWatching(gus, "gus", "general"), event(2, Self.operators), .watching(gus, "gus", "general", at: 2),
+        ])
+        let got = deliver([.role("gus", "general", "helper", at: 3), event(3, helpers)])
+        #expect(got == ["live"])
+    }
+
     @Test("ST-05 whoever may read by their role and not watch gets the messages as a member who doesn't watch")
     mutating func readsWithoutWatching() {
         let readers = Readers(members: .moderator, others: .nobody, roles: ["guide"], watchRoles: [.operator])
