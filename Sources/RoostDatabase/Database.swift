@@ -23,6 +23,12 @@ public protocol Database: Sendable {
     /// Runs the body on a snapshot of what is committed.
     func read<T>(_ body: (any Transaction) throws -> T) throws -> T
 
+    /// Runs the body on a snapshot of what is committed if nothing has to be waited for: neither a connection that reads, nor the disk. An event loop may
+    /// call it with a body that takes no time itself.
+    ///
+    /// - Returns: Nil if it would have to wait. The body may have run up to there, and what it made of it is dropped.
+    func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T?
+
     /// Work that a lane owes its engine between two transactions: with SQLite, a checkpoint if one is due.
     ///
     /// - Parameter isIdle: Whether nobody has waited for the lane for a while, so that work is better done now than later.
@@ -61,6 +67,9 @@ extension Timestamp {
 }
 
 extension Database {
+    /// A database beyond a socket is always waited for.
+    public func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T? { nil }
+
     public func maintain(lane: Int, isIdle: Bool) throws -> Maintenance? { nil }
     public func isMaintaining(lane: Int) -> Bool { false }
     public func close() throws {}

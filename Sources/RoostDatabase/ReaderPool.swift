@@ -34,6 +34,15 @@ final class ReaderPool<Reader: Sendable>: Sendable {
         return try body(reader)
     }
 
+    /// Lends a reader if one is free: nobody waits for it.
+    ///
+    /// - Returns: Nil if none is free, or the pool was drained; then the body didn't run.
+    func withFreeReader<T>(_ body: (Reader) throws -> T) rethrows -> T? {
+        guard let reader = state.withLock({ $0.isDrained ? nil : $0.free.popLast() }) else { return nil }
+        defer { giveBack(reader) }
+        return try body(reader)
+    }
+
     /// Takes all readers away, each once those who waited for it are done. Later callers are refused instead of waiting for ever.
     ///
     /// - Parameter count: how many readers there are.

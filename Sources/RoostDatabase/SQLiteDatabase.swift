@@ -34,6 +34,8 @@ public final class SQLiteDatabase: Database {
     private let clock: @Sendable () -> Timestamp
     private let memory: SQLiteMemory
     private let care = WriteCare()
+    /// Whether the system can tell what it has in memory of the files.
+    package let readsAtOnce: Bool
 
     /// Readers beside the writer.
     public let readerCount = 2
@@ -98,6 +100,7 @@ public final class SQLiteDatabase: Database {
         marks = StorageMarks(state: start.state, file: start.stateFile, logPath: files.log)
         logFrames = start.logFrames
         checkpoints = Mutex(Checkpoints(generation: start.state.generation, logFrames: checkpointFrames))
+        readsAtOnce = roost_allow_at_once(files.state) == 1
         notes = start.notes
         losses = start.losses
         do {
@@ -256,16 +259,29 @@ public final class SQLiteDatabase: Database {
     }
 
     public func read<T>(_ body: (any Transaction) throws -> T) throws -> T {
-        try readers.withReader { reader in
-            try reader.queue.unsafeRead { database in
-                try DatabaseFailure.translating {
-                    // The snapshot begins later, with the first statement that reads.
-                    let transaction = SQLiteTransaction(
-                        database, reader.statements, memory: memory.forSnapshot(), clock: clock)
-                    try transaction.execute("BEGIN DEFERRED")
-                    defer { _ = try? transaction.execute("COMMIT") }
-                    return try body(transaction)
-                }
+        try readers.withReader { try read(on: $0, body) }
+    }
+
+    public func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T? {
+        guard readsAtOnce else { return nil }
+        let found: T?? = try readers.withFreeReader { reader in
+            roost_begin_at_once()
+            let result = Result { try read(on: reader, body) }
+            // A statement that would have waited has failed, whatever the body made of that.
+            return roost_end_at_once() == 1 ? try result.get() : nil
+        }
+        return found ?? nil
+    }
+
+    private func read<T>(on reader: SQLiteReader, _ body: (any Transaction) throws -> T) throws -> T {
+        try reader.queue.unsafeRead { database in
+            try DatabaseFailure.translating {
+                // The snapshot begins later, with the first statement that reads.
+                let transaction = SQLiteTransaction(
+                    database, reader.statements, memory: memory.forSnapshot(), clock: clock)
+                try transaction.execute("BEGIN DEFERRED")
+                defer { _ = try? transaction.execute("COMMIT") }
+                return try body(transaction)
             }
         }
     }

@@ -122,6 +122,20 @@ int roost_read_pages(int descriptor, roost_page_report *report);
 /// Has the system read of a file what is asked for, and nothing that may be asked for next.
 void roost_read_nothing_ahead(int descriptor);
 
+/// Makes `roost_begin_at_once` possible, for all connections of the process that go through the system's VFS.
+///
+/// - path: a file beside the databases, and none of theirs: a process that closes one loses its locks on it.
+/// - Returns: whether the system can tell what it has in memory of files there. If not, nothing may begin.
+int roost_allow_at_once(const char *path);
+
+/// From now on the calling thread's connections read what the system has in memory, and fail with SQLITE_IOERR where a read would wait for the disk.
+void roost_begin_at_once(void);
+
+/// Ends that.
+///
+/// - Returns: Whether everything was there that was asked for.
+int roost_end_at_once(void);
+
 /// A counting semaphore, which begins at 0, and whose times don't follow the machine's clock when that is set.
 typedef struct roost_semaphore roost_semaphore;
 roost_semaphore *roost_semaphore_make(void);

@@ -1,4 +1,5 @@
 import Foundation
+import RoostAPI
 import RoostTestSupport
 import Synchronization
 import Testing
@@ -61,5 +62,19 @@ struct ReaderPoolTests {
         #expect(results[0] == nil && results[1] == nil)
         #expect(results[2]?.contains("The database is closed.") == true)
         #expect(throws: DatabaseFailure.self) { try pool.withReader { _ in } }
+    }
+
+    @Test("A reader is lent at once only while one is free, and not after the pool was drained")
+    func atOnce() throws {
+        let pool = ReaderPool<Int>()
+        pool.add(1)
+        let inside = pool.withFreeReader { first in [first, pool.withFreeReader { $0 } ?? 0] }
+        #expect(inside == [1, 0])
+        #expect(throws: RoostError.self) {
+            try pool.withFreeReader { _ in throw RoostError(.notFound, "It isn't there.") }
+        }
+        #expect(pool.withFreeReader { $0 } == 1, "it was given back")
+        #expect(pool.drain(1) == [1])
+        #expect(pool.withFreeReader { $0 } == nil)
     }
 }

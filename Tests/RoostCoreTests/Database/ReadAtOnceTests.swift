@@ -1,0 +1,85 @@
+import CPageVFS
+import Foundation
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Testing
+
+/// Reads of SQLite that wait for nothing (``Database/readAtOnce(_:)``).
+@Suite("Reads at once", .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+struct ReadAtOnceTests {
+    /// Opens a database with a table that no cache of the server's holds, and gives the body its file. That is closed only when the database is: a process
+    /// that closes a file loses its locks on it.
+    private func withRows(_ body: (SQLiteDatabase, _ file: Int32) throws -> Void) throws {
+        let directory = TemporaryDirectory.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let database = try SQLiteDatabase(directory: directory)
+        let file = open(directory.appending(path: "roost.sqlite").path, O_RDONLY | O_CLOEXEC)
+        try #require(file >= 0)
+        defer { close(file) }
+        try database.write(lane: 0) { transaction in
+            try transaction.perform("CREATE TABLE pages (number BIGINT PRIMARY KEY, text TEXT)")
+            for number in 0..<4000 as Range<Int64> {
+                try transaction.perform(
+                    "INSERT INTO pages (number, text) VALUES (\(number), \(String(repeating: "a", count: 3000)))")
+            }
+        }
+        while try !database.checkpointNow().isComplete {}
+        try body(database, file)
+        try database.close()
+    }
+
+    private static func text(of number: Int64, in transaction: any Transaction) throws -> String? {
+        try transaction.first("SELECT text FROM pages WHERE number = \(number)") { $0.string() }
+    }
+
+    private static func size(of number: Int64, atOnceIn database: SQLiteDatabase) throws -> Int? {
+        try database.readAtOnce { try text(of: number, in: $0)?.count } ?? nil
+    }
+
+    @Test("What the system has in memory is read, and what it would have to read from the disk isn't waited for")
+    func memory() throws {
+        try withRows { database, file in
+            let size = database.readsAtOnce ? 3000 : nil
+            #expect(try Self.size(of: 17, atOnceIn: database) == size)
+            roost_drop_cache(file)
+            let isGone = Self.isGone(file)
+            // However a rule takes the failure, nothing of it counts.
+            let found = try database.readAtOnce { (try? Self.text(of: 3990, in: $0)) ?? "nothing" }
+            #expect((found == nil) == (isGone || !database.readsAtOnce))
+            #expect(try database.read { try Self.text(of: 3990, in: $0)?.count } == 3000)
+            #expect(try Self.size(of: 3990, atOnceIn: database) == size)
+        }
+    }
+
+    /// Whether the system has none of the last pages of a file in memory.
+    private static func isGone(_ file: Int32) -> Bool {
+        #if os(Linux)
+        let size = lseek(file, 0, SEEK_END)
+        let length = 64 * 4096
+        let start = (Int(size) - length) / 4096 * 4096
+        guard let map = mmap(nil, length, PROT_READ, MAP_SHARED, file, off_t(start)), map != MAP_FAILED else { return false }
+        defer { munmap(map, length) }
+        var pages = [UInt8](repeating: 1, count: length / 4096)
+        return mincore(map, length, &pages) == 0 && pages.allSatisfy { $0 & 1 == 0 }
+        #else
+        return true
+        #endif
+    }
+
+    @Test("A rule's refusal comes out of it, and the next read begins anew")
+    func refusal() throws {
+        try withRows { database, _ in
+            let refusal = RoostError(.notFound, "It isn't there.")
+            let result = Result { try database.readAtOnce { _ -> Int in throw refusal } }
+            if database.readsAtOnce {
+                #expect(throws: refusal) { try result.get() }
+            } else {
+                #expect(try result.get() == nil)
+            }
+            let next = try Self.size(of: 1, atOnceIn: database)
+            #expect(next == (database.readsAtOnce ? 3000 : nil))
+        }
+    }
+}
