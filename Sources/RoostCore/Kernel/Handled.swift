@@ -18,6 +18,10 @@ public protocol Handled: Operation {
     /// Whether it tells what happens at this moment: such operations run one after another, so that nobody stops before they began.
     static var isTold: Bool { get }
 
+    /// Whether it reads so little that an event loop may run it itself: a few rows by their keys, or a page of one channel's history as it is. It writes
+    /// nothing, tells nothing, and asks nothing of presence.
+    var isBrief: Bool { get }
+
     /// How many channels its connection watches from its answer on, at most.
     var watchCountMax: Int { get }
 
@@ -34,6 +38,7 @@ extension Handled {
     public func scope(for caller: Caller) -> Scope { Scope() }
     public var presenceQuestion: PresenceQuestion { .none }
     public var channelQuestion: QueryChannels? { nil }
+    public var isBrief: Bool { false }
     public var watchCountMax: Int { 0 }
     public static var isTold: Bool { false }
     public static var userRate: UserRate? { nil }

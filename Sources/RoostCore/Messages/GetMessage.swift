@@ -1,6 +1,8 @@
 public import RoostAPI
 
 extension GetMessage: Handled {
+    public var isBrief: Bool { true }
+
     public func handle(in context: inout Context) throws -> Message {
         let access = try context.require(.historyRead, in: channel)
         return try context.message(message, in: access)

@@ -1,6 +1,9 @@
 public import RoostAPI
 
 extension ListMessages: Handled {
+    /// A filter may pass over any number of messages first.
+    public var isBrief: Bool { kinds == nil && customType == nil && senders == nil }
+
     public func handle(in context: inout Context) throws -> MessagePage {
         let access = try context.require(.historyRead, in: channel)
         let limit = try Limits.page(limit, Limits.historyPage)

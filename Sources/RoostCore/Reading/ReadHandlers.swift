@@ -92,6 +92,8 @@ extension Context {
 }
 
 extension GetUnread: Handled {
+    public var isBrief: Bool { true }
+
     public func handle(in context: inout Context) throws -> UnreadCount {
         try context.unreadCount(in: try context.require(.readingMark, in: channel))
     }

@@ -21,6 +21,8 @@ extension UpdateMe: Handled {
 }
 
 extension GetUser: Handled {
+    public var isBrief: Bool { true }
+
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
         guard let found = try context.user(user) else { throw RoostError.notFound("user") }
@@ -68,6 +70,8 @@ extension ListChangedUsers: Handled {
 }
 
 extension GetMe: Handled {
+    public var isBrief: Bool { true }
+
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
         // Both transports register a caller before the first operation. The rule doesn't rely on it: a caller whom nobody registered is

@@ -284,6 +284,35 @@ enum ReadBatch {
     }
 }
 
+/// How a read is run.
+enum WayOfRead {
+    /// On a thread that reads.
+    case queued
+    /// The same, since the calling thread, which began it, would have had to wait.
+    case gaveUp
+    /// On the calling thread.
+    case ranAtOnce
+}
+
+extension ReadBatch {
+    /// Runs one operation if nothing has to be waited for.
+    ///
+    /// - Parameter hasBegun: Set if it has begun.
+    /// - Returns: Nil if something has to be, or the database failed: a thread that reads then runs it, and says what is wrong.
+    static func runAtOnce(
+        _ job: Job, in database: any Database, _ settings: BatchSettings, began hasBegun: inout Bool,
+        _ perform: (BatchAction) -> Void
+    ) -> JobOutcome? {
+        guard settings.memory?.isFull != true, job.callerMemory?.isFull != true else { return nil }
+        let outcome = try? database.readAtOnce { transaction in
+            hasBegun = true
+            var ids = IDGenerator()
+            return try job.outcome(ids: &ids, now: database.now(), settings, perform) { try $0(transaction) }
+        }
+        return outcome
+    }
+}
+
 extension Committed {
     /// Combines an operation's notices with the destination of its answer.
     init(_ outcome: JobOutcome, of job: Job) {

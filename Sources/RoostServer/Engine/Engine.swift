@@ -126,7 +126,7 @@ final class Engine: Sendable {
     /// Every transaction learns whose access other nodes have ended. An idle server looks for that regularly.
     private func watchAccess() {
         while !stopping.wait(atMost: Self.accessPause) {
-            try? submit(read: Job(caller: .server, run: { _ in [] }, destination: .waiting { _ in }))
+            _ = try? submit(read: Job(caller: .server, run: { _ in [] }, destination: .waiting { _ in }))
         }
     }
 
@@ -169,9 +169,18 @@ final class Engine: Sendable {
         }
     }
 
-    /// Queues a read-only operation. Throws as ``submit(write:)`` does.
-    func submit(read job: Job) throws(RoostError) {
+    /// Queues a read-only operation, or runs it. Throws as ``submit(write:)`` does.
+    ///
+    /// - Parameter atOnce: Whether the calling thread, an event loop, may run it if nothing has to be waited for.
+    @discardableResult
+    func submit(read job: Job, atOnce: Bool = false) throws(RoostError) -> WayOfRead {
         if let rate = job.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
+        let way = atOnce ? readAtOnce(job) : .queued
+        if way != .ranAtOnce { try submit(toReaders: job) }
+        return way
+    }
+
+    private func submit(toReaders job: Job) throws(RoostError) {
         if job.isTold { return try append(job, to: telling) }
         switch job.presenceQuestion {
         case .none: try append(job, to: reads)
@@ -419,10 +428,7 @@ final class Engine: Sendable {
         ReadBatch.run(batch, in: database, settings) { action in
             switch action {
             case .began(let batch): metrics.began(batch, isReading: true)
-            case .answered(let job, let outcome):
-                metrics.ran(job.operation, refusal: outcome.refusal)
-                if !outcome.notices.isEmpty { tell(outcome.notices, of: job) }
-                answer(job, outcome.result)
+            case .answered(let job, let outcome): answer(job, outcome)
             case .lost(let jobs, let error, let refusal):
                 note(error, "A read failed.")
                 for job in jobs {
@@ -433,6 +439,26 @@ final class Engine: Sendable {
             default: perform(action)
             }
         }
+    }
+
+    /// Runs a brief operation on an event loop, unless others wait for the threads that read, or it would have to wait for something.
+    ///
+    private func readAtOnce(_ job: Job) -> WayOfRead {
+        guard reads.length == 0 else { return .queued }
+        let started = DispatchTime.now()
+        var hasBegun = false
+        guard let outcome = ReadBatch.runAtOnce(job, in: database, settings, began: &hasBegun, { perform($0) }) else {
+            return hasBegun ? .gaveUp : .queued
+        }
+        answer(job, outcome)
+        metrics.read(1, since: started)
+        return .ranAtOnce
+    }
+
+    private func answer(_ job: Job, _ outcome: JobOutcome) {
+        metrics.ran(job.operation, refusal: outcome.refusal)
+        if !outcome.notices.isEmpty { tell(outcome.notices, of: job) }
+        answer(job, outcome.result)
     }
 
     /// Tells what an operation has told without storing anything. What the server has made itself, every node makes for its own sockets.

@@ -118,7 +118,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     // MARK: What happens
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        perform(session.receive(unwrapInboundIn(data), at: .now(), pressure))
+        perform(session.receive(unwrapInboundIn(data), at: .now(), pressure), mayRead: true)
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -187,8 +187,11 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     /// Performs the session's actions, and those that follow from them.
-    private func perform(_ actions: [SocketSession.Action]) {
-        var actions = actions
+    ///
+    /// - Parameter mayRead: Whether the loop may run brief reads of the actions itself. Those that follow are left to the threads: each answer could be followed
+    ///   by the next read, and the loop would look at no other socket meanwhile.
+    private func perform(_ actions: [SocketSession.Action], mayRead: Bool = false) {
+        var (actions, mayRead) = (actions, mayRead)
         while !actions.isEmpty {
             var (next, hasFlushed): ([SocketSession.Action], Bool) = ([], false)
             for action in actions {
@@ -197,14 +200,14 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
                     write(bytes)
                     hasFlushed = true
                 case .call(let call):
-                    if let error = submit(call) { next += session.refuse(call.number, error) }
+                    if let error = submit(call, mayRead: mayRead) { next += session.refuse(call.number, error) }
                 case .connect(let token):
                     if let error = connect(token) { next += session.refuseConnection(error) }
                 default: perform(action)
                 }
             }
             if hasFlushed { next += session.flushed(pressure) }
-            actions = next
+            (actions, mayRead) = (next, false)
         }
     }
 
@@ -232,19 +235,21 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     }
 
     /// - Returns: The reason why it can't run; nil if it can.
-    private func submit(_ call: SocketSession.Call) -> RoostError? {
+    private func submit(_ call: SocketSession.Call, mayRead: Bool) -> RoostError? {
         guard let caller = session.caller else { return nil }
-        return submit(call.operation, call, caller)
+        return submit(call.operation, call, caller, mayRead: mayRead)
     }
 
-    private func submit(_ operation: some Handled, _ call: SocketSession.Call, _ caller: Caller) -> RoostError? {
+    private func submit(
+        _ operation: some Handled, _ call: SocketSession.Call, _ caller: Caller, mayRead: Bool
+    ) -> RoostError? {
         if let refusal = services.hub.shard(of: socket).refusal(of: operation, on: socket.connection) { return refusal }
         let isLimited = caller.role != .admin && caller.role != .service
         let job = Job(
             operation, call: call.number, key: call.key, by: caller, at: socket, callerMemory: isLimited ? held.user : nil)
         do {
             if type(of: operation).isReadOnly {
-                try services.engine.submit(read: job)
+                try submit(read: job, mayRunHere: mayRead && operation.isBrief)
             } else {
                 try services.engine.submit(write: job)
             }
@@ -252,6 +257,13 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         } catch {
             return error
         }
+    }
+
+    /// A brief read is run here and now, as long as that leaves the loop to its other sockets.
+    private func submit(read job: Job, mayRunHere: Bool) throws(RoostError) {
+        let (shard, started) = (services.hub.shard(of: socket), NIODeadline.now())
+        let way = try services.engine.submit(read: job, atOnce: mayRunHere && shard.mayRead(at: started))
+        if way != .queued { shard.hasRead(since: started, isDone: way == .ranAtOnce) }
     }
 
     /// Moves the positions of a user who reads (AM-45). Whoever may not any more doesn't.

@@ -17,6 +17,8 @@ final class HubShard {
     private var removed: [ConnectionID] = []
     /// Sockets with something written since they were last flushed.
     private var output = OutputQueue<SocketHandler>()
+    /// Which reads the loop runs itself.
+    private var loopReads = LoopReads()
     /// The time of the delivery that runs, or ran last.
     private var deliveredAt = NIODeadline.now()
     /// Sockets that end once they have got the whole delivery.
@@ -154,6 +156,7 @@ final class HubShard {
             eventLoop.execute {
                 let shard = box.value
                 shard.flush(shard.output.takeDue())
+                shard.loopReads.turnEnded()
             }
         case .at(let time):
             let box = NIOLoopBound(self, eventLoop: eventLoop)
@@ -171,6 +174,14 @@ final class HubShard {
         for socket in sockets { socket.flush() }
         output.flushed(sockets, at: .now())
     }
+
+    /// Whether the loop may run a brief read itself at this time.
+    func mayRead(at now: NIODeadline) -> Bool { loopReads.mayRun(at: now) }
+
+    /// The loop has run a read.
+    ///
+    /// - Parameter isDone: Whether to its end: its answer follows in this turn.
+    func hasRead(since start: NIODeadline, isDone: Bool) { loopReads.ran(from: start, to: .now(), isDone: isDone) }
 
     /// A socket has made so many calls to write.
     func noteWrites(_ count: Int64) { writeCount += count }

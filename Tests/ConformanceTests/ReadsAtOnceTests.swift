@@ -1,0 +1,136 @@
+import Dispatch
+import Logging
+import NIOCore
+import NIOPosix
+import RoostAPI
+import RoostCore
+import RoostDatabase
+import RoostTestSupport
+import Synchronization
+import Testing
+
+@testable import RoostServer
+
+/// Brief reads, which an event loop runs itself (decision 0101).
+@Suite("Reads at once")
+struct ReadsAtOnceTests {
+    private static func job(_ answered: @escaping @Sendable ([UInt8]) -> Void) -> Job {
+        Job(
+            caller: .server,
+            run: { context in Array("\(try context.transaction.first("SELECT 7") { $0.int64() } ?? 0)".utf8) },
+            destination: .waiting { answered((try? $0.get()) ?? []) })
+    }
+
+    /// An engine on the database that the tests run on, and what it has answered.
+    private struct World {
+        let engine: Engine
+        let group: MultiThreadedEventLoopGroup
+        let answers = Answers()
+
+        final class Answers: Sendable {
+            private let all = Mutex<[String]>([])
+            var list: [String] { all.withLock { $0 } }
+            func add(_ bytes: [UInt8]) { all.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) } }
+        }
+
+        init(_ database: any Database) async throws {
+            group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+            let configuration = RoostServer.Configuration(dataDirectory: TemporaryDirectory.make())
+            engine = try Engine(
+                database: database, hub: try await Hub(group: group), configuration: Engine.Configuration(configuration),
+                logger: Logger(label: "test"))
+        }
+
+        func end() async throws {
+            engine.stop()
+            try await group.shutdownGracefully()
+        }
+    }
+
+    @Test(
+        "a brief read is answered on the thread that submits it, unless others wait for the threads that read",
+        .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    func onTheLoop() async throws {
+        let files = try TestDatabase()
+        let database = try #require(try files.open() as? SQLiteDatabase)
+        let world = try await World(database)
+        let answers = world.answers
+        func submit() throws -> WayOfRead { try world.engine.submit(read: Self.job { answers.add($0) }, atOnce: true) }
+        let first = try submit()
+        #expect(first == (database.readsAtOnce ? .ranAtOnce : .queued))
+        if first == .ranAtOnce { #expect(answers.list == ["7"]) }
+        try await eventually("the first answer") { answers.list.count == 1 }
+
+        // Both threads are held up, and another read waits for one.
+        let isFree = DispatchSemaphore(value: 0)
+        let held = Atomic<Int>(0)
+        for _ in 0..<2 {
+            let hold: @Sendable (inout Context) throws -> [UInt8] = { _ in
+                held.add(1, ordering: .relaxed)
+                isFree.wait()
+                return []
+            }
+            let before = held.load(ordering: .relaxed)
+            let way = try world.engine.submit(read: Job(caller: .server, run: hold, destination: .waiting { _ in }))
+            #expect(way == .queued)
+            try await eventually("a thread that is held up") { held.load(ordering: .relaxed) > before }
+        }
+        let withoutConnection = try submit()
+        #expect(withoutConnection == .queued, "no connection is free")
+        let behindOthers = try submit()
+        #expect(behindOthers == .queued, "somebody waits")
+        #expect(answers.list == ["7"])
+        for _ in 0..<2 { isFree.signal() }
+        try await eventually("what waited") { answers.list.count == 3 }
+        try await world.end()
+    }
+
+    @Test(
+        "a read of a database beyond a socket is never run on an event loop",
+        .enabled(if: TestDatabase.Engine.chosen == .postgresql))
+    func beyondASocket() async throws {
+        let files = try TestDatabase()
+        let world = try await World(try files.open())
+        let answers = world.answers
+        let way = try world.engine.submit(read: Self.job { answers.add($0) }, atOnce: true)
+        #expect(way == .queued)
+        try await eventually("the answer") { answers.list == ["7"] }
+        try await world.end()
+    }
+
+    @Test("a read that would have to wait is begun anew by a thread, and leaves nothing behind")
+    func anew() async throws {
+        let files = try TestDatabase()
+        let world = try await World(Waiting(own: try files.open()))
+        let answers = world.answers
+        let way = try world.engine.submit(read: Self.job { answers.add($0) }, atOnce: true)
+        #expect(way == .gaveUp)
+        try await eventually("the answer") { answers.list == ["7"] }
+        try await world.end()
+    }
+
+    /// A database whose reads find out only at their end that they would have had to wait.
+    private struct Waiting: RoostDatabase.Database {
+        let own: any RoostDatabase.Database
+
+        var laneCount: Int { own.laneCount }
+        var readerCount: Int { own.readerCount }
+        func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T { try own.write(lane: lane, body) }
+        func read<T>(_ body: (any Transaction) throws -> T) throws -> T { try own.read(body) }
+        func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T? {
+            _ = try own.read(body)
+            return nil
+        }
+    }
+
+    @Test("brief are single rows and pages of history without a filter")
+    func brief() {
+        #expect(GetMe().isBrief && GetUser(user: "ann").isBrief && GetChannel(channel: "general").isBrief)
+        #expect(GetUnread(channel: "general").isBrief && GetMessage(channel: "general", message: MessageID(rawValue: 1)).isBrief)
+        #expect(ListMessages(channel: "general", before: 9, limit: 100).isBrief)
+        #expect(!ListMessages(channel: "general", kinds: [.text]).isBrief)
+        #expect(!ListMessages(channel: "general", customType: "a").isBrief)
+        #expect(!ListMessages(channel: "general", senders: ["ann"]).isBrief)
+        #expect(!QueryChannels().isBrief && !GetTotalUnread().isBrief && !GetMyChanges(after: 0).isBrief)
+    }
+}
