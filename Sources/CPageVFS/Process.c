@@ -60,7 +60,7 @@ void roost_return_memory(void) {
 #ifdef __GLIBC__
     // glibc raises both by itself once a large block was freed, up to 32 and 64 MB, and then keeps what the next ones might need.
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
-    mallopt(M_TRIM_THRESHOLD, 256 << 10);
+    mallopt(M_TRIM_THRESHOLD, 512 << 10);
 #endif
 }
 
