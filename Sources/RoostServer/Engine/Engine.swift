@@ -442,7 +442,6 @@ final class Engine: Sendable {
     }
 
     /// Runs a brief operation on an event loop, unless others wait for the threads that read, or it would have to wait for something.
-    ///
     private func readAtOnce(_ job: Job) -> WayOfRead {
         guard reads.length == 0 else { return .queued }
         let started = DispatchTime.now()
