@@ -32,6 +32,8 @@ public final class BatchMemory {
         var members: [UserID: ChannelAccess.OwnMember] = [:]
         /// Whether members' messages were deleted for good, by the client ids that were asked about.
         var isPurged: [UserID: [ClientID: Bool]] = [:]
+        /// The newest mention of the channel, if this transaction has written it.
+        var mention: WrittenChannelMention?
 
         init(_ access: ChannelAccess) { self.access = access }
 
@@ -207,6 +209,12 @@ public final class BatchMemory {
         for id in asked { known[channel]?.isPurged[sender, default: [:]][id] = ids.contains(id) }
     }
 
+    /// The newest mention of a channel, if this transaction has written it; nil if that has to be asked for.
+    func mention(of channel: ChannelID) -> WrittenChannelMention? { known[channel]?.mention }
+
+    /// Keeps the newest mention of a channel that is known; nil to have it asked for.
+    func keep(_ mention: WrittenChannelMention?, of channel: ChannelID) { known[channel]?.mention = mention }
+
     /// Whether the rows of a channel aren't as the database has them.
     fileprivate func isDue(_ channel: ChannelID) -> Bool { due[channel] != nil }
 
@@ -283,6 +291,17 @@ public final class BatchMemory {
 
     /// Keeps the position of a user's own stream that this transaction has locked and written.
     func learn(head seq: Seq, of user: UserID) { heads[user] = Head(seq: seq, isDue: false) }
+}
+
+/// A channel's newest mention, of those that hold.
+struct WrittenChannelMention {
+    let sender: UserID
+    let seq: Seq
+    /// Where the newest one before it by somebody else is, or was; 0 for none.
+    let otherSeq: Seq
+
+    /// Returns where the newest mention by somebody else is, or was.
+    func seq(byOthersThan user: UserID) -> Seq { sender == user ? otherSeq : seq }
 }
 
 /// A member's newest mention by name, and where their own stream tells it.

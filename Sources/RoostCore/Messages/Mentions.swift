@@ -147,8 +147,12 @@ extension Context {
     func noteChannelMention(_ mention: ChannelMention, in access: ChannelAccess) throws -> ChannelMention {
         let channel = access.channelId
         if !access.rowKinds.mayContain(ChannelMention.self) { try noteRows(of: ChannelMention.self, in: channel) }
+        let memory = transaction.batchMemory
         try transaction.besideBatchMemory {
-            let other = try mention.mentionSeq.map { _ in try transaction.otherMention(than: mention.sender, in: channel) }
+            let other = try mention.mentionSeq.map { _ in
+                try memory?.mention(of: channel)?.seq(byOthersThan: mention.sender)
+                    ?? transaction.otherMention(than: mention.sender, in: channel)
+            }
             try transaction.perform(
                 """
                 INSERT INTO channel_mentions (channel_id, seq, change_seq, mention_seq, sender_id, other_mention_seq)
@@ -156,6 +160,9 @@ extension Context {
                 ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, mention_seq = excluded.mention_seq,
                     other_mention_seq = excluded.other_mention_seq
                 """)
+            // One that ends may have been the newest.
+            let newest = mention.mentionSeq.map { WrittenChannelMention(sender: mention.sender, seq: $0, otherSeq: other ?? 0) }
+            memory?.keep(newest, of: channel)
         }
         return mention
     }
