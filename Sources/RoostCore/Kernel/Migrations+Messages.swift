@@ -36,4 +36,12 @@ extension Migrations {
     @Sendable static func mentionsByOthers(_ dialect: Dialect) -> [SQL] {
         ["ALTER TABLE channel_mentions ADD COLUMN other_mention_seq BIGINT"]
     }
+
+    /// A channel's mention is found by its message unless that was changed: so a new one has a tree less.
+    @Sendable static func changedMentions(_ dialect: Dialect) -> [SQL] {
+        [
+            "DROP INDEX channel_mentions_by_change",
+            "CREATE INDEX channel_mentions_by_change ON channel_mentions (channel_id, change_seq) WHERE change_seq > seq",
+        ]
+    }
 }

@@ -46,6 +46,7 @@ public enum Migrations {
         Step(name: "0029 floors of joining", statements: joiningFloors),
         Step(name: "0030 memberships of deleted channels", statements: deletedMemberships),
         Step(name: "0031 names by letters", statements: { _ in [] }, fill: indexLetters),
+        Step(name: "0032 changed mentions of channels", statements: changedMentions),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

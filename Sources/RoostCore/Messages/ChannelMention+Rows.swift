@@ -26,13 +26,7 @@ extension ChannelMention: StoredRow {
     /// (``Transaction/newestChannelMentions(in:above:)``).
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<ChannelMention> {
         let transaction = stretch.transaction
-        let sql: SQL = """
-            SELECT \(columns) FROM channel_mentions
-            WHERE channel_id = \(stretch.channel) AND change_seq > \(stretch.after) AND seq > \(stretch.floor)
-            ORDER BY change_seq LIMIT \(stretch.limit + 1)
-            """
-        let found = try transaction.rows(sql) { try ChannelMention(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
-        let upTo = found.count > stretch.limit ? found[stretch.limit - 1].stamp : nil
+        let (found, upTo) = try rows(in: stretch)
         // A message that is deleted for good leaves no row that says whether it mentioned the channel.
         let purged = stretch.hasPurges ? try transaction.newestPurge(in: stretch.channel, after: stretch.after) : nil
         let taken = found.last { $0.row.mentionSeq == nil }?.stamp
@@ -40,6 +34,33 @@ extension ChannelMention: StoredRow {
         let left = try transaction.newestChannelMentions(in: stretch.channel, above: stretch.floor)
         let missing = left.filter { mention in !found.contains { $0.row == mention } }
         return ChangedRows(found + missing.map { (stamp: end, row: $0) }, upTo: upTo)
+    }
+
+    /// Returns the rows of a stretch in the order of their changes, and up to where that is all of them; nil if it is.
+    ///
+    /// A message that was never changed is found where it was sent, the others by an index of theirs alone. The first search passes the others, which is
+    /// why each is bounded by itself.
+    private static func rows(
+        in stretch: ChannelStretch
+    ) throws -> (found: [(stamp: Seq, row: ChannelMention)], upTo: Seq?) {
+        let (transaction, channel) = (stretch.transaction, stretch.channel)
+        let sent: SQL = """
+            SELECT \(columns) FROM channel_mentions WHERE channel_id = \(channel) AND seq > \(max(stretch.after, stretch.floor))
+            ORDER BY seq LIMIT \(stretch.limit + 1)
+            """
+        let changed: SQL = """
+            SELECT \(columns) FROM channel_mentions
+            WHERE channel_id = \(channel) AND change_seq > \(stretch.after) AND change_seq > seq AND seq > \(stretch.floor)
+            ORDER BY change_seq LIMIT \(stretch.limit + 1)
+            """
+        let passed = try transaction.rows(sent) { try ChannelMention(reading: &$0) }
+        let others = try transaction.rows(changed) { try ChannelMention(reading: &$0) }
+        let ends = [
+            passed.count > stretch.limit ? passed.last?.seq : nil,
+            others.count > stretch.limit ? others[stretch.limit - 1].changeSeq : nil,
+        ]
+        let found = (passed.filter { $0.changeSeq == $0.seq } + others).map { (stamp: $0.changeSeq, row: $0) }
+        return (found.sorted { $0.stamp < $1.stamp }, ends.compactMap(\.self).min())
     }
 
     /// The newest of those that hold. If there are more than that, the newest that can be unread instead: however many are the follower's own,

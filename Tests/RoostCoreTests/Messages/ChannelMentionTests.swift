@@ -164,6 +164,58 @@ struct ChannelMentionTests {
         }
     }
 
+    @Test("MN-16 R35 mentions of one batch know the one before them by somebody else as if each had a transaction of its own")
+    func ofOneBatch() throws {
+        func stored(together: Bool) throws -> [Int64] {
+            let world = try Self.world()
+            func perform() throws {
+                var sent: [Message] = []
+                for (number, user) in (["ann", "ben", "ben", "ann", "ann", "ben", "ann", "ben", "ben", "ann"] as [UserID])
+                    .enumerated()
+                {
+                    sent.append(try Self.mention("\(number)", as: user, in: world))
+                    // The newest ends in each way while others follow.
+                    guard [2, 4, 6, 8].contains(number) else { continue }
+                    try Self.ends[(number / 2 - 1) % Self.ends.count].end(sent[number], world)
+                }
+                // An edit mentions the channel anew, in the oldest message.
+                let edit = EditMessage(channel: "general", message: sent[0].messageId, mentionees: [])
+                try world.perform(edit, as: "ann")
+                try world.perform(
+                    EditMessage(channel: "general", message: sent[0].messageId, mentionees: [.channel]), as: "ann")
+                try Self.mention("last", as: "ann", in: world)
+            }
+            if together { try world.batch(perform) } else { try perform() }
+            return try world.rows("SELECT COALESCE(other_mention_seq, -1) FROM channel_mentions ORDER BY seq") { $0.int64() }
+        }
+        let alone = try stored(together: false)
+        #expect(try stored(together: true) == alone && Set(alone).count > 3)
+    }
+
+    @Test("MN-16 I5 pages of a channel's changes have each mention of it as it is now, whether its message was changed or not")
+    func pagesOfChanges() throws {
+        let world = try Self.world()
+        let start = try world.perform(GetChannel(channel: "general"), as: "ben").channel.counters.seq
+        let sent = try (0..<60).map { try Self.mention("\($0)", as: "ann", in: world) }
+        for (number, message) in sent.enumerated() where number % 3 != 0 {
+            for mentionees in number % 3 == 1 ? [[]] : [[], [.channel]] as [[Mentionee]] {
+                try world.perform(EditMessage(channel: "general", message: message.messageId, mentionees: mentionees), as: "ann")
+            }
+        }
+        var (found, after, hasMore, pages) = ([Seq: ChannelMention](), start, true, 0)
+        while hasMore {
+            let changes = try world.perform(GetChannelChanges(channel: "general", after: after, limit: 20), as: "ben")
+            for mention in changes.rows.channelMentions ?? [] { found[mention.seq] = mention }
+            #expect(changes.seq > after)
+            (after, hasMore, pages) = (changes.seq, changes.hasMore, pages + 1)
+        }
+        let stored = try world.rows("SELECT seq, change_seq, mention_seq FROM channel_mentions ORDER BY seq") { row in
+            [row.int64(), row.int64(), row.optionalInt64()]
+        }
+        let told = found.values.sorted { $0.seq < $1.seq }.map { [$0.seq, $0.changeSeq, $0.mentionSeq] }
+        #expect(told == stored && pages > 3)
+    }
+
     @Test("I18 mentions of a channel that don't count are passed by at once, however many they are")
     func statements() throws {
         let world = try Self.world()
