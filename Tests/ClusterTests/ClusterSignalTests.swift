@@ -242,7 +242,10 @@ extension RealClusterTests {
                 let tablet = try await nodes.socket("bob", at: 2)
                 try await ann.call(CreateChannel(channel: "general", users: ["bob", "cid"]))
                 try await ann.call(WatchChannel(channel: "general", limit: 0))
-                try await Self.follow(.presenceChanged, ann, to: ["bob", "cid"], from: ["bob", "cid"])
+                // Whoever goes before ann's node has heard of them is told by nobody.
+                try await eventually("bob and cid on the other nodes") {
+                    try await ann.call(WatchChannel(channel: "general", limit: 0)).online == 3
+                }
                 try await phone.call(StartReading(channel: "general"))
                 let first = try await ann.call(SendMessage(channel: "general", clientId: "1", text: "1"))
                 try await phone.confirmReading(upTo: first.seq, asking: tablet)
