@@ -60,6 +60,9 @@ struct SocketBudget {
     /// Whether a call of that number is under way: a second one's reply couldn't be told from the first one's.
     func isUnderWay(_ call: Int64) -> Bool { numbers.contains(call) }
 
+    /// How many calls are under way.
+    var callCount: Int { numbers.count }
+
     // MARK: What happens
 
     /// Sets the number of undecoded bytes.

@@ -118,7 +118,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     // MARK: What happens
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        perform(session.receive(unwrapInboundIn(data), at: .now(), pressure), mayRead: true)
+        let actions = session.receive(unwrapInboundIn(data), at: .now(), pressure)
+        perform(actions, mayRead: session.hasOneCall)
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -188,8 +189,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     /// Performs the session's actions, and those that follow from them.
     ///
-    /// - Parameter mayRead: Whether the loop may run brief reads of the actions itself. Those that follow are left to the threads: each answer could be followed
-    ///   by the next read, and the loop would look at no other socket meanwhile.
+    /// - Parameter mayRead: Whether the loop may run brief reads of the actions itself. Of several under way the threads run two at a time. Those that follow are
+    ///   left to them too: each answer could be followed by the next read, and the loop would look at no other socket meanwhile.
     private func perform(_ actions: [SocketSession.Action], mayRead: Bool = false) {
         var (actions, mayRead) = (actions, mayRead)
         while !actions.isEmpty {

@@ -466,6 +466,8 @@ struct SocketSession {
 
     /// Whether the client leaves something unread: then ``tick(_:_:_:_:)`` is told how much.
     var isUnread: Bool { unread != nil }
+    /// Whether a call is under way, and no other.
+    var hasOneCall: Bool { budget.callCount == 1 }
 
     /// Checks once a second whether something has taken too long, and whether a ping is due.
     mutating func tick(_ now: NIODeadline, _ time: Timestamp, _ pressure: Pressure, _ waiting: WaitingBytes? = nil) -> [Action] {
