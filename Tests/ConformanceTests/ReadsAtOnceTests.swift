@@ -85,19 +85,6 @@ struct ReadsAtOnceTests {
         try await world.end()
     }
 
-    @Test(
-        "a read of a database beyond a socket is never run on an event loop",
-        .enabled(if: TestDatabase.Engine.chosen == .postgresql))
-    func beyondASocket() async throws {
-        let files = try TestDatabase()
-        let world = try await World(try files.open())
-        let answers = world.answers
-        let way = try world.engine.submit(read: Self.job { answers.add($0) }, atOnce: true)
-        #expect(way == .queued)
-        try await eventually("the answer") { answers.list == ["7"] }
-        try await world.end()
-    }
-
     @Test("a read that would have to wait is begun anew by a thread, and leaves nothing behind")
     func anew() async throws {
         let files = try TestDatabase()

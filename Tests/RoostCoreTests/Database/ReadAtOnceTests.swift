@@ -83,3 +83,19 @@ struct ReadAtOnceTests {
         }
     }
 }
+
+/// The same where the database is beyond a socket.
+@Suite("Reads at once of PostgreSQL", .enabled(if: TestDatabase.Engine.chosen == .postgresql))
+struct ReadAtOnceOfPostgreSQLTests {
+    @Test("A database beyond a socket is always waited for: nothing is begun")
+    func neverBegun() throws {
+        let files = try TestDatabase()
+        let database = try files.open()
+        var hasBegun = false
+        let found = try database.readAtOnce { transaction in
+            hasBegun = true
+            return try transaction.first("SELECT 7") { $0.int64() }
+        }
+        #expect(found == nil && !hasBegun)
+    }
+}

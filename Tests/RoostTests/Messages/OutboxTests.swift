@@ -77,6 +77,18 @@ struct OutboxTests {
         EditMessage(channel: Harness.channel, message: MessageID(rawValue: message), text: text)
     }
 
+    /// A client without a connection, whose message "hi" was acknowledged with the id 9 and edited since; its event hasn't come.
+    private func edited() async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.send("hi", clientId: "c1")
+        try await client.answer("message.send", with: message(9, "hi", by: "ann", clientId: "c1"))
+        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
+        client.forgetCalls()
+        try await client.enqueue(.edit(edit("ho"), of: "c1"))
+        return client
+    }
+
     /// Connects to another history of the server, in which "hi" is sent again, and has the id 4.
     private func sendAgain(_ client: inout Harness) async throws {
         try await client.connect(epoch: "second")
@@ -90,13 +102,7 @@ struct OutboxTests {
 
     @Test("SB-58 I20 a change of a message that is sent again in another history goes behind it, by the id that it has there")
     func changedBefore() async throws {
-        var client = try await Harness()
-        try await client.connectWithChannel()
-        try await client.send("hi", clientId: "c1")
-        try await client.answer("message.send", with: message(9, "hi", by: "ann", clientId: "c1"))
-        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
-        client.forgetCalls()
-        try await client.enqueue(.edit(edit("ho"), of: "c1"))
+        var client = try await edited()
         try await sendAgain(&client)
         #expect(client.calls.values.contains("message.edit"))
         #expect(try await client.outbox.items().map(\.operation) == [.edit(edit("ho", of: 4))])
@@ -106,13 +112,7 @@ struct OutboxTests {
         "SB-58 I20 a change still follows a message that is sent again in another history if the files were read again before",
         arguments: ["reopened", "reopened twice", "storeFailed"])
     func changedBeforeReading(occasion: String) async throws {
-        var client = try await Harness()
-        try await client.connectWithChannel()
-        try await client.send("hi", clientId: "c1")
-        try await client.answer("message.send", with: message(9, "hi", by: "ann", clientId: "c1"))
-        try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
-        client.forgetCalls()
-        try await client.enqueue(.edit(edit("ho"), of: "c1"))
+        var client = try await edited()
         if occasion == "storeFailed" {
             try await client.feed(.storeFailed(client.sync.saved, try await client.outbox.saved(), "disk full"))
         } else {

@@ -45,4 +45,18 @@ extension SocketSessionTests {
             session.refuse(2, full) == [.flush([Self.frame(String(decoding: ReplyFrame.refusal(full, call: 2), as: UTF8.self))])])
         #expect(receive(Self.client(list), in: &session).count == 1)
     }
+
+    @Test("a session tells whether one call is under way and no other: the event loop may run that one itself")
+    func oneCall() {
+        var session = opened()
+        #expect(!session.hasOneCall)
+        _ = receive(Self.client(#"{"call":1,"operation":"user.me"}"#), in: &session)
+        #expect(session.hasOneCall)
+        _ = receive(Self.client(#"{"call":2,"operation":"user.me"}"#), in: &session)
+        #expect(!session.hasOneCall)
+        for call in [1, 2] {
+            session.send(reply: Array(#"{"reply":\#(call),"result":{}}"#.utf8))
+            #expect(session.hasOneCall == (call == 1))
+        }
+    }
 }
