@@ -24,16 +24,20 @@ extension ChannelMention: StoredRow {
 
     /// Where the stretch has the end of a mention, the newest that are left come with it, as with the event of that end
     /// (``Transaction/newestChannelMentions(in:above:)``).
+    ///
+    /// They come with the first end: a page may be cut before the last one, which may be undone before the next page is fetched.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<ChannelMention> {
         let transaction = stretch.transaction
         let (found, upTo) = try rows(in: stretch)
         // A message that is deleted for good leaves no row that says whether it mentioned the channel.
-        let purged = stretch.hasPurges ? try transaction.newestPurge(in: stretch.channel, after: stretch.after) : nil
-        let taken = found.last { $0.row.mentionSeq == nil }?.stamp
-        guard let end = [taken, purged].compactMap(\.self).max() else { return ChangedRows(found, upTo: upTo) }
+        let purged = stretch.hasPurges ? try transaction.oldestPurge(in: stretch.channel, after: stretch.after) : nil
+        let taken = found.first { $0.row.mentionSeq == nil }?.stamp
+        guard let end = [taken, purged].compactMap(\.self).min() else { return ChangedRows(found, upTo: upTo) }
         let left = try transaction.newestChannelMentions(in: stretch.channel, above: stretch.floor)
-        let missing = left.filter { mention in !found.contains { $0.row == mention } }
-        return ChangedRows(found + missing.map { (stamp: end, row: $0) }, upTo: upTo)
+        // What is left may have been sent after the end, on a later page: it comes with the end all the same.
+        let others = found.filter { $0.stamp < end || !left.contains($0.row) }
+        let missing = left.filter { mention in !others.contains { $0.row == mention } }
+        return ChangedRows(others + missing.map { (stamp: end, row: $0) }, upTo: upTo)
     }
 
     /// Returns the rows of a stretch in the order of their changes, and up to where that is all of them; nil if it is.

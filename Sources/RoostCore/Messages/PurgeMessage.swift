@@ -78,10 +78,10 @@ extension Transaction {
         }
     }
 
-    /// Returns the last seq of a channel at which a message was deleted for good, if it is after a position.
-    func newestPurge(in channel: ChannelID, after seq: Seq) throws -> Seq? {
+    /// Returns the first seq of a channel after a position at which a message was deleted for good.
+    func oldestPurge(in channel: ChannelID, after seq: Seq) throws -> Seq? {
         let sql: SQL = """
-            SELECT change_seq FROM purged_messages WHERE channel_id = \(channel) AND change_seq > \(seq) ORDER BY change_seq DESC LIMIT 1
+            SELECT change_seq FROM purged_messages WHERE channel_id = \(channel) AND change_seq > \(seq) ORDER BY change_seq LIMIT 1
             """
         return try first(sql) { $0.int64() }
     }

@@ -59,11 +59,7 @@ struct ChannelMentionTests {
                 }
             case .changes:
                 var hasMore = true
-                while hasMore {
-                    let page = try world.perform(GetChannelChanges(channel: "general", after: position, limit: 1), as: user)
-                    apply(page.rows)
-                    (position, hasMore) = (page.seq, page.hasMore)
-                }
+                while hasMore { hasMore = try fetchPage(limit: 1, in: world) }
             case .missedEvents:
                 var hasMore = true
                 while hasMore {
@@ -73,6 +69,16 @@ struct ChannelMentionTests {
                     (position, hasMore) = (missed.seq, missed.hasMore)
                 }
             }
+        }
+
+        /// Fetches one page of changes.
+        ///
+        /// - Returns: Whether there are more.
+        mutating func fetchPage(limit: Int, in world: CoreWorld) throws -> Bool {
+            let page = try world.perform(GetChannelChanges(channel: "general", after: position, limit: limit), as: user)
+            apply(page.rows)
+            position = page.seq
+            return page.hasMore
         }
 
         func isMentioned(in world: CoreWorld) throws -> Bool {
@@ -214,6 +220,46 @@ struct ChannelMentionTests {
         }
         let told = found.values.sorted { $0.seq < $1.seq }.map { [$0.seq, $0.changeSeq, $0.mentionSeq] }
         #expect(told == stored && pages > 3)
+    }
+
+    @Test(
+        "MN-12 MN-16 R35 I5 pages with ends of mentions bring the newest that is left, also if a later end is undone between them",
+        arguments: ends.indices.dropLast())
+    func pagesOfEnds(end: Int) throws {
+        let world = try Self.world()
+        let limit = 25
+        try Self.mention("older", as: "cid", in: world)
+        let newer = try (0..<Limits.freshMentions).map { try Self.mention("\($0)", as: "ann", in: world) }
+        // It begins with the newer ones alone.
+        var device = try Device(of: "ben", in: world)
+        for message in newer { try Self.ends[end].end(message, world) }
+        let own = try (0..<(limit + 5)).map { try Self.mention("own\($0)", as: "ben", in: world) }
+        let last = try #require(own.last)
+        try Self.ends[0].end(last, world)
+        var hasMore = try device.fetchPage(limit: limit, in: world)
+        #expect(try hasMore && device.isMentioned(in: world), "\(Self.ends[end].name)")
+        try world.perform(EditMessage(channel: "general", message: last.messageId, mentionees: [.channel]), as: "ben")
+        while hasMore { hasMore = try device.fetchPage(limit: limit, in: world) }
+        let isMentioned = try isMentionedOnServer("ben", in: world)
+        #expect(try device.isMentioned(in: world) == isMentioned && isMentioned, "\(Self.ends[end].name)")
+    }
+
+    @Test(
+        "MN-12 MN-16 R35 I5 a page with the end of a mention has the newest that is left, also if that was sent beyond the page",
+        arguments: ends.indices.dropLast())
+    func pageOfAnEnd(end: Int) throws {
+        let world = try Self.world()
+        let first = try Self.mention("first", as: "ann", in: world)
+        var device = try Device(of: "ben", in: world)
+        try Self.ends[end].end(first, world)
+        let others = try (0..<5).map { try world.send("\($0)", to: "general", as: "ann") }
+        try Self.mention("last", as: "ann", in: world)
+        // A later message is deleted for good too: what is left doesn't wait for that.
+        try Self.ends[2].end(others[4], world)
+        var hasMore = try device.fetchPage(limit: 2, in: world)
+        #expect(try hasMore && device.isMentioned(in: world), "\(Self.ends[end].name)")
+        while hasMore { hasMore = try device.fetchPage(limit: 2, in: world) }
+        #expect(try device.isMentioned(in: world) && isMentionedOnServer("ben", in: world), "\(Self.ends[end].name)")
     }
 
     @Test("I18 mentions of a channel that don't count are passed by at once, however many they are")
