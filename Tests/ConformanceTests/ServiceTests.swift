@@ -162,6 +162,18 @@ import Testing
         #expect(run.status == 1 && run.errors.hasSuffix(expected), "\(run.errors)")
     }
 
+    @Test("R21 a database that isn't understood is refused, and neither that nor config show repeats the secret in it")
+    func mistypedDatabase() async throws {
+        let data = TemporaryDirectory.make()
+        let environment = ["ROOST_DATA": data.path, "ROOST_DATABASE": "ann:s3cret@localhost/roost"]
+        let refused = try await CommandRun.roost(arguments: ["serve", "--port", "0"], environment: environment)
+        #expect(refused.status != 0 && !refused.errors.isEmpty)
+        #expect(!(refused.errors + refused.output).contains("s3cret"))
+        let shown = try await CommandRun.roost(arguments: ["config", "show"], environment: environment)
+        #expect(shown.status == 0 && shown.output.contains("ROOST_DATABASE"), "\(shown.errors)")
+        #expect(!(shown.errors + shown.output).contains("s3cret"))
+    }
+
     @Test("I20 a second server on the same data directory is refused with a clear message")
     func lock() async throws {
         let server = try await TestServer()

@@ -86,7 +86,7 @@ struct PostgreSQLDatabaseTests {
     @Test(
         "I24 what isn't the URL of a PostgreSQL database is refused, and the refusal keeps its secrets",
         arguments: [
-            "", "roost.sqlite", "mysql://ann:s3cret@localhost/x", "host=localhost password=s3cret",
+            "", "roost.sqlite", "ann:s3cret@localhost/x", "mysql://ann:s3cret@localhost/x", "host=localhost password=s3cret",
             "postgres://ann:s3cret@localhost:port/x", "postgres://ann:s3cret@localhost:0/x",
             "postgres://ann:s3cret@localhost/x?what=s3cret", "postgres://ann:s3cret@localhost/x?s3cret",
             "postgres://ann:s3%zzcret@localhost/x", "postgres://ann:x@s3cret@localhost/x",
