@@ -95,6 +95,13 @@ public struct IDGenerator: Sendable {
         return MessageID(rawValue: (last >> 12) << 22 | number.value << 12 | (last & 4095))
     }
 
+    /// Whether a generator made an id right after another one.
+    static func made(_ id: MessageID, rightAfter other: MessageID) -> Bool {
+        func count(_ id: MessageID) -> Int64 { (id.rawValue >> 22) << 12 | (id.rawValue & 4095) }
+        func number(_ id: MessageID) -> Int64 { (id.rawValue >> 12) & 1023 }
+        return number(id) == number(other) && count(id) == count(other) + 1
+    }
+
     /// Milliseconds since the generator's own epoch, in 41 bits.
     private static func ticks(_ time: Timestamp) -> Int64 {
         min(max(0, time.milliseconds - epochMilliseconds), ticksMax)

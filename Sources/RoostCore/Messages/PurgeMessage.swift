@@ -113,14 +113,17 @@ extension Transaction {
     /// Returns what is left of a sender's purged message, as a message without content.
     func purgedMessage(clientId: ClientID, of sender: UserID, in channel: ChannelID) throws -> Message? {
         let sql: SQL = """
-            SELECT seq, message_id, change_seq, created_at, purged_at FROM purged_messages
+            SELECT seq, message_id, change_seq, created_at, purged_at, counts FROM purged_messages
             WHERE channel_id = \(channel) AND sender_id = \(sender) AND client_id = \(clientId)
             """
         return try first(sql) { row in
-            let seq = row.int64()
+            let (seq, id, changeSeq) = (row.int64(), MessageID(rawValue: row.int64()), row.int64())
+            let (createdAt, purgedAt, counts) = (row.timestamp(), row.timestamp(), row.bool())
+            // Its kind isn't kept. The server's own messages once had the id as their client id that was made just before their own.
+            let isOfServer = !counts && MessageID(written: clientId.rawValue).map { IDGenerator.made(id, rightAfter: $0) } == true
             return Message(
-                messageId: MessageID(rawValue: row.int64()), channelId: channel, seq: seq, changeSeq: row.int64(), sender: sender,
-                clientId: clientId, text: "", createdAt: row.timestamp(), deletedAt: row.timestamp())
+                messageId: id, channelId: channel, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId, text: "",
+                kind: isOfServer ? .system : .text, createdAt: createdAt, deletedAt: purgedAt)
         }
     }
 }

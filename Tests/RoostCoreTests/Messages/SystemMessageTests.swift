@@ -151,6 +151,25 @@ struct SystemMessageTests {
         #expect(try world.perform(send, as: "ann").text == "hello")
     }
 
+    @Test("R19 I1 nor with the place of one that was deleted for good; a message of their own stays acknowledged")
+    func oldPurgedClientID() throws {
+        let world = try Self.world(Self.all)
+        try world.perform(JoinChannel(channel: "room"), as: "ben")
+        let message = try #require(try messages(in: world).first)
+        let old = message.clientId.rawValue.replacing("system/", with: "")
+        try world.execute("UPDATE messages SET client_id = \(old) WHERE message_id = \(message.messageId)")
+        let own = SendMessage(channel: "room", clientId: "382489492373635072", text: "hello", isSilent: true)
+        let sent = try world.perform(own, as: "ben")
+        for id in [message.messageId, sent.messageId] {
+            try world.perform(PurgeMessage(channel: "room", message: id), as: "root", role: .admin)
+        }
+        let before = try world.dump()
+        let refusal = try world.refusal(SendMessage(channel: "room", clientId: ClientID(old), text: "hello"), as: "ben")
+        #expect(refusal?.code == .invalidArgument && refusal?.field == "clientId")
+        #expect(try world.dump() == before)
+        #expect(try world.perform(own, as: "ben").messageId == sent.messageId)
+    }
+
     @Test("R19 D-11 a newcomer whose history is hidden sees their own joining, and a long list of users is cut and counted")
     func newcomers() throws {
         let world = try Self.world(Self.all)
