@@ -17,9 +17,8 @@ extension Subscriptions {
         let session = ReadingSession(number: lastReadingSession, since: joinedSeq)
         let former = subscribers[connection]?.read.updateValue(session, forKey: channel)
         guard former == nil, channels[channel]?.byConnection[connection] != nil else { return }
+        // Whoever begins may read: the last event's readers are out of date if they say otherwise.
         subscribe(connection, to: channel)
-        // Whoever begins may read, so the last event's readers are out of date if they say otherwise.
-        if channels[channel]?.byConnection[connection]?.floor == .max { channels[channel]?.readers = nil }
     }
 
     mutating func stopReading(_ channel: ChannelID, _ connection: ConnectionID) {
@@ -35,6 +34,17 @@ extension Subscriptions {
         guard let subscriber = subscribers[connection], subscriber.read[channel] != nil else { return }
         stopReading(channel, connection)
         send(ReadingEndedFrame(readingEnded: .init(channel: channel)), to: subscriber, perform)
+    }
+
+    /// A user has marked messages of a channel as unread: none of their connections reads it any more.
+    mutating func endReading(of channel: ChannelID, by user: UserID, _ perform: (Action) -> Void) {
+        for connection in connections(of: user) {
+            // They are told also where the position stays, and no event says so.
+            endReading(of: channel, connection, perform)
+            subscribers[connection]?.readable[channel] = nil
+            // What it confirms from now on was given to it before.
+            if let socket = sockets[connection] { perform(.forgetReading(channel, of: socket)) }
+        }
     }
 
     /// Ends a connection's session, since a mark that was made in it was refused for good. One that has begun since stands: its user could begin it after

@@ -278,11 +278,8 @@ extension Subscriptions {
         case .role(let user, let channel, let role, let seq):
             for connection in connections(of: user) {
                 subscribers[connection]?.learn(role, in: channel, at: seq)
-                guard let receivers = channels[channel], receivers.byConnection[connection] != nil,
-                    let subscriber = subscribers[connection]
-                else { continue }
-                if let readers = receivers.readers { endWithoutRight(subscriber, connection, of: channel, readers, perform) }
-                subscribe(connection, to: channel)
+                // What the role may do can have changed since the last event: the event of this change says it.
+                if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
             }
         case .floor(let user, let channel, let floor):
             for connection in connections(of: user) where floor > subscribers[connection]?.floors[channel] ?? 0 {
@@ -320,17 +317,6 @@ extension Subscriptions {
             // too.
             let bySubject = Dictionary(changes.map { ($0.subject, $0) }, uniquingKeysWith: { _, last in last })
             for socket in sockets.values { perform(.checkAccess(bySubject, of: socket)) }
-        }
-    }
-
-    /// A user has marked messages of a channel as unread: none of their connections reads it any more.
-    private mutating func endReading(of channel: ChannelID, by user: UserID, _ perform: (Action) -> Void) {
-        for connection in connections(of: user) {
-            // They are told also where the position stays, and no event says so.
-            endReading(of: channel, connection, perform)
-            subscribers[connection]?.readable[channel] = nil
-            // What it confirms from now on was given to it before.
-            if let socket = sockets[connection] { perform(.forgetReading(channel, of: socket)) }
         }
     }
 
@@ -377,7 +363,7 @@ extension Subscriptions {
         perform(.stoppedWatching(subscriber.user, subscriber.watched, isShown: subscriber.sharesPresence))
     }
 
-    private func connections(of user: UserID) -> [ConnectionID] { (connectionsOfUser[user] ?? []).map(\.connection) }
+    func connections(of user: UserID) -> [ConnectionID] { (connectionsOfUser[user] ?? []).map(\.connection) }
 
     private mutating func join(_ channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard subscribers[connection]?.joined.insert(channel).inserted == true, let user = subscribers[connection]?.user else {
@@ -430,9 +416,12 @@ extension Subscriptions {
         if let readers = channels[channel]?.readers {
             let isReader = subscriber.isReader(of: channel, readers, isMember: isMember)
             if !isReader, isMember { receiver.floor = .max }
-            // A new watcher may watch, so the last event's readers are out of date, or the right has ended since: the next event checks everybody.
+            // Whoever begins to watch or read may do so, and a role comes with its event: the last event's readers are out of date, or the right has ended
+            // since. The next event checks everybody.
             let mayWatch = isMember ? subscriber.mayWatch(channel, readers, isMember: true) : isReader
-            if !mayWatch, receiver.isWatching || !isMember { channels[channel]?.readers = nil }
+            let isWatchInDoubt = !mayWatch && (receiver.isWatching || !isMember)
+            let isReadingInDoubt = !isReader && subscriber.read[channel] != nil
+            if isWatchInDoubt || isReadingInDoubt { channels[channel]?.readers = nil }
         }
         let isRanked = isMember && subscriber.role(in: channel) != .member
         channels[channel, default: Receivers()].put(

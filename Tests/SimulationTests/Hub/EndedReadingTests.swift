@@ -97,6 +97,19 @@ struct EndedReadingTests {
         #expect(given == ["bob": ["general": 2]])
     }
 
+    @Test("AM-45 R23 reading goes on with another role that has gained the right since the last event")
+    func byNewerRole() {
+        var test = self
+        let helpers = Readers(members: .nobody, others: .nobody, roles: ["helper", .operator])
+        let ended = test.endings(of: [
+            .reading(bob, "general", since: 1), event(2, Self.operators), .role("bob", "general", "helper", at: 3),
+            event(3, helpers), event(4, helpers, hasMessage: true),
+        ])
+        #expect(ended == [])
+        let given = test.readable()
+        #expect(given == ["bob": ["general": 4]])
+    }
+
     @Test("AM-45 whoever begins may read, though the channel's last event said otherwise; it ends if the next one says so too")
     func begunAgain() {
         var test = self

@@ -121,6 +121,16 @@ struct WatchRightTests {
         #expect(got == ["live"])
     }
 
+    @Test("ST-05 I9 another role is judged by its own event: what it may do can have changed since the event before")
+    mutating func newerRoles() {
+        let helpers = Readers(
+            members: .moderator, others: .nobody, roles: [.operator], watchRoles: ["guide", "helper", .operator])
+        let gained = deliver([event(2, Self.guides), .role("gus", "general", "helper", at: 3), event(3, helpers)])
+        #expect(gained == ["live", "live"])
+        let lost = deliver([.role("gus", "general", "guide", at: 4), event(4, Self.operators, hasMessage: true)])
+        #expect(lost == ["unwatched", "notification"])
+    }
+
     @Test("ST-05 whoever may read by their role and not watch gets the messages as a member who doesn't watch")
     mutating func readsWithoutWatching() {
         let readers = Readers(members: .moderator, others: .nobody, roles: ["guide"], watchRoles: [.operator])
