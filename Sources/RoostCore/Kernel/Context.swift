@@ -231,6 +231,8 @@ public enum Notice: Hashable, Sendable {
     /// A connection watches a channel, after this seq. It was told how many members were online, if it asked.
     case watching(ConnectionID, UserID, ChannelID, at: Seq, online: Int? = nil)
     case stoppedWatching(ConnectionID, UserID, ChannelID)
+    /// The user of a connection, a member who begins to watch a channel, may read it, whatever its last event says.
+    case mayRead(ConnectionID, ChannelID)
     /// The user of a connection reads a channel, as the member that they have been since a seq of it: what the connection receives of it counts as read
     /// (AM-45).
     case reading(ConnectionID, ChannelID, since: Seq)

@@ -37,6 +37,7 @@ extension WatchChannel: Handled {
         let caller = context.caller.user
         channel = access.channelId
         let online = try isMade ? context.connectedMemberCount(of: channel) : context.presence.onlineMemberCount(of: channel)
+        if access.isMember, context.refusal(of: .historyRead, in: access) == nil { context.tell(.mayRead(connection, channel)) }
         context.tell(.watching(connection, caller, channel, at: access.counters.seq, online: online))
 
         // The caller watches from this answer on, and is counted with it; whoever doesn't share it never is.
@@ -96,7 +97,11 @@ extension QueryAndWatchChannels: Handled {
         guard let found = context.foundChannels else { throw ImpossibleState("The channels to watch weren't looked for.") }
         let page = try query.page(of: found, in: &context)
         for view in page.items where view.ownCapabilities.contains(.channelWatch) {
-            context.tell(.watching(connection, context.caller.user, view.channel.channelId, at: view.channel.counters.seq))
+            let channel = view.channel.channelId
+            if view.membership?.state == .member, view.ownCapabilities.contains(.historyRead) {
+                context.tell(.mayRead(connection, channel))
+            }
+            context.tell(.watching(connection, context.caller.user, channel, at: view.channel.counters.seq))
         }
         return page
     }

@@ -140,7 +140,7 @@ final class ClusterNode: Delivery {
         var frames = EventFrames()
         for notice in committed.lazy.flatMap(\.notices) {
             switch notice {
-            case .accessChanged, .reading, .stoppedReading, .markedUnread, .readers: frames.change(notice)
+            case .accessChanged, .mayRead, .reading, .stoppedReading, .markedUnread, .readers: frames.change(notice)
             case .signal(let signal, let audience): frames.add(signal, to: audience)
             default: break
             }

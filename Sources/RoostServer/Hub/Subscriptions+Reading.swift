@@ -21,6 +21,14 @@ extension Subscriptions {
         subscribe(connection, to: channel)
     }
 
+    /// Learns that a member may read. If the last event's readers say otherwise they are out of date, and the next event checks everybody: until then the
+    /// member gets the signals of readers, and a signal says itself who these are.
+    mutating func learnReader(_ connection: ConnectionID, of channel: ChannelID) {
+        guard channels[channel]?.byConnection[connection]?.floor == .max else { return }
+        channels[channel]?.readers = nil
+        subscribe(connection, to: channel)
+    }
+
     mutating func stopReading(_ channel: ChannelID, _ connection: ConnectionID) {
         guard subscribers[connection]?.read.removeValue(forKey: channel) != nil,
             channels[channel]?.byConnection[connection] != nil

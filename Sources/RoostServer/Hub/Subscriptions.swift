@@ -308,6 +308,7 @@ extension Subscriptions {
                 unsubscribe(connection, from: channel, perform)
             }
             perform(.stoppedWatching(user, [channel], isShown: subscriber.sharesPresence))
+        case .mayRead(let connection, let channel): learnReader(connection, of: channel)
         case .reading(let connection, let channel, let joinedSeq): startReading(channel, connection, since: joinedSeq)
         case .stoppedReading(let connection, let channel): stopReading(channel, connection)
         case .markedUnread(let user, let channel): endReading(of: channel, by: user, perform)

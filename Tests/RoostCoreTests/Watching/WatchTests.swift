@@ -127,6 +127,32 @@ struct WatchTests {
         #expect(watched.messages.messages.count == 1 && watched.read.keys.sorted() == ["ann"])
     }
 
+    @Test("ST-05 I10 a watch tells whether its user may read by now, which the channel's last event may not know")
+    func mayRead() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["gus"])
+        func guides(_ permissions: [Permission]) throws {
+            try world.perform(PutRole(role: "guide", rank: 10, permissions: permissions), as: "root", role: .admin)
+        }
+        try guides([.channelWatch])
+        try world.setRole("guide", of: "gus", in: "general")
+        let policy = PolicyChanges(read: .operators)
+        try world.perform(UpdateChannel(channel: "general", policy: policy), as: "root", role: .admin)
+        func told() throws -> [Notice] {
+            let notices = try world.notices { () throws -> Void in
+                try world.perform(WatchChannel(channel: "general"), as: "gus", connection: 1)
+                try world.perform(QueryAndWatchChannels(query: QueryChannels()), as: "gus", connection: 2)
+            }
+            return notices.filter { if case .mayRead = $0 { true } else { false } }
+        }
+        #expect(try told() == [])
+        try guides([.channelWatch, .historyRead])
+        let expected: [Notice] = [
+            .mayRead(ConnectionID(rawValue: 1), "general"), .mayRead(ConnectionID(rawValue: 2), "general"),
+        ]
+        #expect(try told() == expected)
+    }
+
     @Test("D-22 X-33 how far others have read and received isn't shown in large channels, where nobody may ask for it")
     func largeChannel() throws {
         let world = try CoreWorld()

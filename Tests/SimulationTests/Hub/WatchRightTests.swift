@@ -121,6 +121,22 @@ struct WatchRightTests {
         #expect(got == ["live"])
     }
 
+    @Test("ST-05 I10 whoever begins to watch and may read by now gets the signals of readers before the channel's next event")
+    mutating func readsByNow() {
+        let readers = Readers(members: .moderator, others: .nobody, roles: ["guide", .operator])
+        _ = deliver([
+            .stoppedWatching(gus, "gus", "general"), event(2, Self.operators), .mayRead(gus, "general"),
+            .watching(gus, "gus", "general", at: 2),
+        ])
+        let told = signals(to: .watchers("general", readers))
+        #expect(told.count == 6)
+        // One that says otherwise is for nobody else.
+        let others = signals(to: .watchers("general", Self.operators))
+        #expect(others == [])
+        let next = deliver([event(3, readers, hasMessage: true)])
+        #expect(next == ["live message"])
+    }
+
     @Test("ST-05 I9 another role is judged by its own event: what it may do can have changed since the event before")
     mutating func newerRoles() {
         let helpers = Readers(

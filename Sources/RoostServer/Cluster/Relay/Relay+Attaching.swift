@@ -73,9 +73,9 @@ extension Relay {
         case .stoppedWatching(let connection, _, let channel):
             cancel(in: channel) { if case .watcher(connection, _) = $0 { true } else { false } }
             emit(.change(notice))
-        case .event, .signal, .typing, .stoppedTyping, .read, .reading, .stoppedReading, .markedUnread, .presenceShared,
-            .profileChanged, .profileShown, .rulesChanged, .readers, .joined, .role, .floor, .left, .destroyed, .connected,
-            .accessChanged:
+        case .event, .signal, .typing, .stoppedTyping, .read, .mayRead, .reading, .stoppedReading, .markedUnread,
+            .presenceShared, .profileChanged, .profileShown, .rulesChanged, .readers, .joined, .role, .floor, .left, .destroyed,
+            .connected, .accessChanged:
             break
         }
     }

@@ -73,7 +73,7 @@ extension StreamItem {
                 if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
             // These go to the hub directly, past the relay: they concern sockets, whatever their streams.
-            case .accessChanged, .signal, .typing, .stoppedTyping, .read, .reading, .stoppedReading, .markedUnread,
+            case .accessChanged, .signal, .typing, .stoppedTyping, .read, .mayRead, .reading, .stoppedReading, .markedUnread,
                 .profileChanged, .profileShown, .rulesChanged, .readers:
                 break
             case .event(let event, let audience):
