@@ -53,6 +53,34 @@ import Testing
         #expect(rows == [Rows([invitation])])
     }
 
+    @Test(
+        "SB-15 SB-16 R14 pending invitations stay as they are when everyone may read and join, and are answered and withdrawn as before"
+    )
+    func madePublic() throws {
+        let world = try world()
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "eve")
+        try world.user("fay")
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "fay")
+        _ = try invite(["cid", "dan", "eve", "fay"], in: world)
+        func waiting() throws -> Set<UserID> {
+            Set(try world.perform(ListInvitations(channel: "group"), as: "bob").items.map(\.userId))
+        }
+        try world.perform(UpdateChannel(channel: "group", isPublic: true, policy: PolicyChanges(read: .everyone)), as: "ann")
+        #expect(try waiting() == ["cid", "dan", "eve", "fay"])
+        #expect(try world.perform(ListMyInvitations(), as: "cid").items.map(\.channel.channelId) == ["group"])
+        #expect(try world.perform(AcceptInvitation(channel: "group"), as: "cid").membership?.state == .member)
+        #expect(try world.perform(DeclineInvitation(channel: "group"), as: "dan").state == .declined)
+        let withdrawn = try world.perform(WithdrawInvitations(channel: "group", users: ["eve"]), as: "bob").results
+        #expect(withdrawn.map(\.outcome) == [.withdrawn])
+        // Joining accepts, as it did.
+        try world.perform(JoinChannel(channel: "group"), as: "fay")
+        #expect(try waiting() == [])
+        for user in ["cid", "dan", "eve", "fay"] as [UserID] {
+            #expect(try world.perform(ListMyInvitations(), as: user).items == [], "\(user)")
+        }
+        #expect(try world.perform(GetChannel(channel: "group"), as: "ann").channel.counters.memberCount == 4)
+    }
+
     @Test("R14 R33 where non-members may follow a channel, its stream has no invitations, nor those from before")
     func publicGroup() throws {
         let world = try world()
