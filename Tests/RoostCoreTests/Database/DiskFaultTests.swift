@@ -9,6 +9,9 @@ import Testing
 /// A disk that fails, files that disappear under a running server, and their permissions.
 @Suite("Disk faults")
 struct DiskFaultTests {
+    /// A million characters. `String(repeating:count:)` would append them one by one, each time.
+    private static let million = String(decoding: [UInt8](repeating: UInt8(ascii: "x"), count: 1_000_000), as: UTF8.self)
+
     @Test(
         "I1 a checkpoint whose fsync of the database file fails ends the process, as a failed commit does, beside the lane or on it",
         arguments: [true, false])
@@ -18,7 +21,7 @@ struct DiskFaultTests {
             try insert("before", into: database)
             let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0)
             // Past the size at which the log is due.
-            for number in 0..<70 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            for number in 0..<70 { try insert("big \(number)", Self.million, into: database) }
             #expect(kind { _ = try checkpoint(database, isBesideLane: isBesideLane) } == .fatal)
             #expect(fault_end(fault) > 0)
         }
@@ -47,7 +50,7 @@ struct DiskFaultTests {
             guard fault_begin(path, Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0) >= 0 else { exit(1) }
             // Past the size at which the log is due.
             for number in 0..<100 {
-                let (row, value) = ("big \(number)", String(repeating: "x", count: 1_000_000))
+                let (row, value) = ("big \(number)", DiskFaultTests.million)
                 try await server.perform { context in
                     _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\(row), \(value))")
                 }
@@ -68,7 +71,7 @@ struct DiskFaultTests {
                 // More than a dozen writes of 31 pages.
                 let fault = fault_begin_write_error(
                     "\(directory.lastPathComponent)/roost.sqlite-wal", error, passes, isShort ? 1 : 0)
-                #expect(kind { try insert("lost", String(repeating: "x", count: 2_000_000), into: database) } == .transaction)
+                #expect(kind { try insert("lost", Self.million + Self.million, into: database) } == .transaction)
                 #expect(fault_end(fault) > 0)
                 try insert("after \(passes)", into: database)
             }
@@ -101,9 +104,9 @@ struct DiskFaultTests {
             let database = try open(directory)
             // SQLITE_IOERR_SHMSIZE.
             let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_index.rawValue), 10 | 19 << 8, 0, 0)
-            for number in 0..<90 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            for number in 0..<90 { try insert("big \(number)", Self.million, into: database) }
             let failed = kind {
-                for number in 90..<110 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+                for number in 90..<110 { try insert("big \(number)", Self.million, into: database) }
             }
             #expect(failed == .fatal)
             #expect(fault_end(fault) > 0)
@@ -128,11 +131,11 @@ struct DiskFaultTests {
     func fullDiskAtCheckpoint(isBesideLane: Bool, error: Int32) throws {
         try inDirectory { directory in
             let database = try open(directory)
-            for number in 0..<70 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            for number in 0..<70 { try insert("big \(number)", Self.million, into: database) }
             let fault = fault_begin_write_error("\(directory.lastPathComponent)/roost.sqlite", error, 0, 0)
             #expect(try checkpoint(database, isBesideLane: isBesideLane)?.isComplete == false)
             #expect(fault_end(fault) > 0)
-            for number in 70..<90 { try insert("big \(number)", String(repeating: "x", count: 1_000_000), into: database) }
+            for number in 70..<90 { try insert("big \(number)", Self.million, into: database) }
             #expect(try checkpoint(database, isBesideLane: isBesideLane)?.isComplete == true)
         }
     }
