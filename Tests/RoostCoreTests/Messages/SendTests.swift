@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Sending, editing, deleting")
 struct SendTests {
-    @Test("AM-02 a message takes the next place, and is all that was sent")
+    @Test("AM-02 SB-34 a message takes the next place, and is all that was sent")
     func sends() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])

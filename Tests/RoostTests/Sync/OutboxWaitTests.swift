@@ -23,7 +23,7 @@ struct OutboxWaitTests {
         client.take().compactMap { if case .startTimer(.outbox(Self.channel), let pause) = $0 { pause } else { nil } }
     }
 
-    @Test("SB-34 R08 a message that the server can't store is refused in the end, however much the user types and reads meanwhile")
+    @Test("SB-35 R08 a message that the server can't store is refused in the end, however much the user types and reads meanwhile")
     func internalErrors() async throws {
         var client = try await client()
         try await client.send("hi", clientId: "c1")
