@@ -60,7 +60,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "I23 R21 a change of access that has to wait for somebody's transaction holds up no channel, and is made once that has ended"
+            "I23 a change of access that has to wait for somebody's transaction holds up no channel, and is made once that has ended"
         )
         func accessWaits() async throws {
             let postgres = try PostgreSQLServer.shared

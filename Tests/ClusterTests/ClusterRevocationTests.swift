@@ -19,7 +19,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "R21 a deactivated user is refused on every node at once, and their sockets closed within seconds, without a bus too",
+            "a deactivated user is refused on every node at once, and their sockets closed within seconds, without a bus too",
             arguments: [true, false])
         func deactivation(hasBus: Bool) async throws {
             try await TestCluster.run(3) { cluster in
@@ -53,7 +53,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("R21 an idle node closes the sockets of a token that another revoked within seconds")
+        @Test("an idle node closes the sockets of a token that another revoked within seconds")
         func idle() async throws {
             try await TestCluster.run(2) { cluster in
                 let admin = try await cluster.servers[0].socket("root", role: .admin)
@@ -68,7 +68,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("R21 signing a device out closes its sockets on another node, which is idle, and not those that it opens after that")
+        @Test("signing a device out closes its sockets on another node, which is idle, and not those that it opens after that")
         func devices() async throws {
             try await TestCluster.run(2) { cluster in
                 let device = DeviceDescription(deviceId: "phone")
@@ -92,7 +92,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("R21 a node without the database refuses a deactivated user's calls, and closes their sockets once it has it again")
+        @Test("a node without the database refuses a deactivated user's calls, and closes their sockets once it has it again")
         func withoutDatabase() async throws {
             let nats = try await NATSServer.start()
             let nodes = try await NodeProcesses.start(2, on: .shared, nats, hasWays: true)
@@ -118,7 +118,7 @@ extension RealClusterTests {
             await nats.stop()
         }
 
-        @Test("R21 of operations on three nodes and a deactivation that race, none is stored after it")
+        @Test("of operations on three nodes and a deactivation that race, none is stored after it")
         func race() async throws {
             try await TestCluster.run(3) { cluster in
                 try await cluster.makeChannel("general", owner: "ann", members: ["bob"])

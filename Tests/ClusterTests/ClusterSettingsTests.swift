@@ -49,7 +49,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "R21 the secret is rotated over two nodes: at each step both take the tokens that clients have, on sockets that stay open"
+            "the secret is rotated over two nodes: at each step both take the tokens that clients have, on sockets that stay open"
         )
         func rotation() async throws {
             try await TestCluster.run(1) { cluster in
@@ -87,7 +87,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "R21 a node with another key by a name that the cluster knows doesn't start; a running one keeps its keys, as when they vanish"
+            "a node with another key by a name that the cluster knows doesn't start; a running one keeps its keys, as when they vanish"
         )
         func conflicts() async throws {
             try await TestCluster.run(1) { cluster in

@@ -20,7 +20,7 @@ import Testing
         func now() -> Timestamp { Timestamp(milliseconds: Timestamp.now.milliseconds + offsetMilliseconds) }
     }
 
-    @Test("R21 revoked tokens are forgotten at their end by the database's clock, whatever the node's says", arguments: [-2, 0, 2])
+    @Test("revoked tokens are forgotten at their end by the database's clock, whatever the node's says", arguments: [-2, 0, 2])
     func prunes(_ hours: Int64) throws {
         let own = try TestDatabase()
         let database = Shared(own: try own.open(), offsetMilliseconds: hours * 3_600_000)

@@ -185,7 +185,7 @@ import Testing
         for directory in [target, new, server.directory] { try? FileManager.default.removeItem(at: directory) }
     }
 
-    @Test("R21 the key ring goes with the secret: into a backup, and with --keys into what is restored from one without")
+    @Test("the key ring goes with the secret: into a backup, and with --keys into what is restored from one without")
     func keyRing() async throws {
         let server = try await TestServer()
         let ring = TokenKeyRing(directory: server.directory)
@@ -242,7 +242,7 @@ import Testing
         await #expect(throws: Backup.Unusable.self, "lost") { try await Backup.verify(backup) }
     }
 
-    @Test("R21 the secret goes with its database: missing, another's or open to others is refused, and said with what to do")
+    @Test("the secret goes with its database: missing, another's or open to others is refused, and said with what to do")
     func secretIsBound() async throws {
         let server = try await TestServer()
         try await server.stop()
@@ -274,7 +274,7 @@ import Testing
         try? FileManager.default.removeItem(at: server.directory)
     }
 
-    @Test("R21 every file of a running server is its owner's alone, also the socket for backups, in a directory that is open")
+    @Test("every file of a running server is its owner's alone, also the socket for backups, in a directory that is open")
     func modes() async throws {
         let directory = TemporaryDirectory.make()
         try FileManager.default.createDirectory(

@@ -142,7 +142,7 @@ import Testing
             request: "PUT /v1/users/zoe {}", code: .notPermitted),
     ]
 
-    @Test("R21 AM-23 AM-26 SB-58 a call that is refused tells its code and field, and changes nothing")
+    @Test("I21 AM-23 AM-26 SB-58 a call that is refused tells its code and field, and changes nothing")
     func refused() async throws {
         let server = try await TestServer()
         let owner = try await server.socket("owner")
@@ -180,7 +180,7 @@ import Testing
     }
 
     @Test(
-        "R21 frames that are no calls are answered without ending the socket",
+        "I21 frames that are no calls are answered without ending the socket",
         arguments: [
             "", "{", "[]", "7", "null", "{}", #"{"call":"x"}"#, #"{"call":9223372036854775808,"operation":"user.me"}"#,
             #"{"authenticate":{"token":"x"},"call":1}"#, "[[7]]",

@@ -62,7 +62,7 @@ import Testing
         close($0, Array("done ✓".utf8))
     }
 
-    @Test("R21 a frame that breaks the protocol closes the socket with its code", arguments: cases + badCloses + badCloseCodes)
+    @Test("I21 a frame that breaks the protocol closes the socket with its code", arguments: cases + badCloses + badCloseCodes)
     func closes(_ bad: BadFrames) async throws {
         let server = try await TestServer.shared()
         let socket = try await server.socket("ann")
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(
-        "R21 a close frame that breaks no rule is answered with 1000, with or without a code and a reason",
+        "I21 a close frame that breaks no rule is answered with 1000, with or without a code and a reason",
         arguments: goodCloses + [RawSocket.frame(opcode: 8, [])])
     func closesInOrder(_ frame: [UInt8]) async throws {
         let server = try await TestServer.shared()
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(
-        "R21 a message of 1,048,576 bytes is taken, in one frame and in sixteen, and one in 1,024 fragments",
+        "I21 a message of 1,048,576 bytes is taken, in one frame and in sixteen, and one in 1,024 fragments",
         arguments: [(1, Limits.messageSizeBytes), (16, Limits.messageSizeBytes / 16), (1024, 1)])
     func largest(count: Int, sizeBytes: Int) async throws {
         let server = try await TestServer.shared()
@@ -106,7 +106,7 @@ import Testing
         await socket.close()
     }
 
-    @Test("R21 a message in fragments, with a ping between them, is one message")
+    @Test("I21 a message in fragments, with a ping between them, is one message")
     func fragments() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")

@@ -59,7 +59,7 @@ struct CallEnvelopeTests {
         #"{"call":1,"operation":"stream.resume","with":{"channels":{"a":5,"é":0,"c":9007199254740991},"after":7}}"#,
     ]
 
-    @Test("R10 R21 a call that is written plainly means what Foundation says", arguments: plain)
+    @Test("R10 I21 a call that is written plainly means what Foundation says", arguments: plain)
     func meansTheSame(frame: String) {
         let readings = readings(frame)
         #expect(isPlain(frame) && readings[0] == readings[1])
@@ -118,7 +118,7 @@ struct CallEnvelopeTests {
         send(#""text":"x","metadata":\#(String(repeating: "[", count: 40))\#(String(repeating: "]", count: 40))"#),
     ]
 
-    @Test("R10 R21 every other call is left to Foundation, with its refusal", arguments: others)
+    @Test("R10 I21 every other call is left to Foundation, with its refusal", arguments: others)
     func isLeft(frame: String) {
         let readings = readings(frame)
         #expect(!isPlain(frame) && readings[0] == readings[1])

@@ -22,7 +22,7 @@ struct CheckedTokenTests {
         }
     }
 
-    @Test("R21 a token that was accepted is refused once it has expired")
+    @Test("a token that was accepted is refused once it has expired")
     func expiry() async throws {
         let keys = await Self.keys()
         let verifier = TokenVerifier(keys, logger: Logger(label: "test"))
@@ -35,7 +35,7 @@ struct CheckedTokenTests {
         }
     }
 
-    @Test("R21 a token that was accepted is refused as soon as its key is gone, and accepted again with it")
+    @Test("a token that was accepted is refused as soon as its key is gone, and accepted again with it")
     func otherKeys() async throws {
         let (keys, others) = (await Self.keys(), await Self.keys(8))
         let verifier = TokenVerifier(keys, logger: Logger(label: "test"))
@@ -47,7 +47,7 @@ struct CheckedTokenTests {
         #expect(await Self.code(verifier, token) == "ann")
     }
 
-    @Test("R21 what differs from an accepted token in any byte is checked, and what was refused is refused again")
+    @Test("what differs from an accepted token in any byte is checked, and what was refused is refused again")
     func otherBytes() async throws {
         let keys = await Self.keys()
         let verifier = TokenVerifier(keys, logger: Logger(label: "test"))
@@ -61,7 +61,7 @@ struct CheckedTokenTests {
         #expect(await Self.code(verifier, token) == "ann")
     }
 
-    @Test("R21 what is known of checked tokens has a bound, and those in use stay known")
+    @Test("I18 what is known of checked tokens has a bound, and those in use stay known")
     func bounded() async throws {
         let keys = await Self.keys()
         let checked = CheckedTokens(sizeBytesMax: 32 << 10)

@@ -85,7 +85,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 exit codes: 0 done, 1 refused with the code on standard error, 64 for a mistake in the command")
+    @Test("exit codes: 0 done, 1 refused with the code on standard error, 64 for a mistake in the command")
     func exitCodes() async throws {
         let server = try await TestServer()
         try await people("bob", on: server)
@@ -109,7 +109,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 any operation can be called by its fields: its answer is JSON, a refusal has its code and exit code 1, a mistake 64")
+    @Test("any operation can be called by its fields: its answer is JSON, a refusal has its code and exit code 1, a mistake 64")
     func call() async throws {
         let server = try await TestServer()
         try await people("bob", on: server)

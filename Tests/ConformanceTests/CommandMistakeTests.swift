@@ -12,7 +12,7 @@ import Testing
     private func start(of text: String) -> String { text.split(separator: "\n").first.map(String.init) ?? "" }
 
     @Test(
-        "R21 a mistake in a command has exit code 64, and names the help of that command",
+        "a mistake in a command has exit code 64, and names the help of that command",
         arguments: [
             ("messages send general hi", "messages send", "No token. Give one with --token"),
             ("messages send general hi --as ann --url 127.0.0.1:8080", "messages send", "it is '127.0.0.1:8080'."),

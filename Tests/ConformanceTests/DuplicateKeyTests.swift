@@ -23,7 +23,7 @@ import Testing
         DuplicateKey(fields: #"{"type":"group","policy":{"send":"nobody","send":"everyone"}}"#, field: "policy.send"),
     ]
 
-    @Test("AM-35 R10 R21 an object that has a key twice is refused, and the key named", arguments: twice)
+    @Test("AM-35 R10 I21 an object that has a key twice is refused, and the key named", arguments: twice)
     func refused(_ bad: DuplicateKey) async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -38,7 +38,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a frame of which nobody knows which call it is has no reply, and ends nothing")
+    @Test("I21 a frame of which nobody knows which call it is has no reply, and ends nothing")
     func frames() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")

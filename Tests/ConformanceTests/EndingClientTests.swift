@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test("R21 a request whose body breaks off isn't carried out, whatever has come of it and however its connection ends")
+    @Test("I21 a request whose body breaks off isn't carried out, whatever has come of it and however its connection ends")
     func brokenBodies() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -53,7 +53,7 @@ import Testing
         for connection in open { await connection.close() }
     }
 
-    @Test("R21 a request whose body stops coming is cut off in time, and isn't carried out")
+    @Test("I21 a request whose body stops coming is cut off in time, and isn't carried out")
     func stalledBodies() async throws {
         let server = try await TestServer { $0.requestTimeout = .seconds(1) }
         let token = try await server.token("ann")
@@ -67,7 +67,7 @@ import Testing
         #expect(try Self.channels(of: server) == [])
     }
 
-    @Test("R21 a client that ends its half of the connection behind its request gets the whole answer, however slowly it reads")
+    @Test("I21 a client that ends its half of the connection behind its request gets the whole answer, however slowly it reads")
     func halfClosed() async throws {
         let server = try await TestServer.shared()
         let connection = try await RawConnection.connect(port: server.port, isHalfClosable: true, isNarrow: true)

@@ -8,13 +8,13 @@ import Testing
     private static let seed =
         UInt64(ProcessInfo.processInfo.environment["ROOST_SEED"] ?? "") ?? UInt64.random(in: 1...UInt64(Int.max))
 
-    @Test("R21 inputs that once did harm, and those around each change of protocol, do none")
+    @Test("I21 inputs that once did harm, and those around each change of protocol, do none")
     func corpus() throws {
         #expect(try FuzzRun.replayCorpus() > 0)
     }
 
     @Test(
-        "R21 no input ends the process or is answered with internal_error",
+        "I21 no input ends the process or is answered with internal_error",
         arguments: [
             (FuzzKind.json, 3000), (.message, 1500), (.connection, 1500), (.packet, 3000), (.presence, 3000), (.news, 3000),
             (.operation, 300),
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("R21 a server outlives whatever is sent to it")
+    @Test("I21 a server outlives whatever is sent to it")
     func wire() async throws {
         do {
             try await FuzzRun(seed: Self.seed).runWire(0..<512)

@@ -276,7 +276,7 @@ import Testing
     ]
 
     @Test(
-        "R21 a request gets its exact answer, and the connection stays in step or ends", arguments: methods + paths + heads + bodies
+        "I21 a request gets its exact answer, and the connection stays in step or ends", arguments: methods + paths + heads + bodies
     )
     func answers(_ test: Exchange) async throws {
         let server = try await TestServer.shared()
@@ -295,7 +295,7 @@ import Testing
         await connection.close()
     }
 
-    @Test("R21 a body that grows past its limit is refused before its end, and its connection ends")
+    @Test("I21 a body that grows past its limit is refused before its end, and its connection ends")
     func longChunks() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -310,7 +310,7 @@ import Testing
     }
 
     @Test(
-        "R21 a user whose id is a word of another path is found by it, and Allow names what is documented for the path",
+        "I21 a user whose id is a word of another path is found by it, and Allow names what is documented for the path",
         arguments: [("remove", "POST, OPTIONS"), ("role", "POST, OPTIONS"), ("invite", "GET, HEAD, OPTIONS")])
     func idsThatAreWords(_ word: String, _ allowed: String) async throws {
         let server = try await TestServer()
@@ -351,7 +351,7 @@ import Testing
 
     private static let preflight = ["Access-Control-Request-Method: PATCH", "Access-Control-Request-Headers: authorization"]
 
-    @Test("R21 a page of an allowed origin may ask and read, one of another may not, and caches keep them apart")
+    @Test("a page of an allowed origin may ask and read, one of another may not, and caches keep them apart")
     func origins() async throws {
         let answers = try await Self.origins(
             ["https://app.example.com", "http://localhost:3000"],
@@ -391,7 +391,7 @@ import Testing
             ])
     }
 
-    @Test("R21 without a setting no page may read anything; with * each may, without credentials")
+    @Test("without a setting no page may read anything; with * each may, without credentials")
     func anyOrigin() async throws {
         let requests = [
             ("OPTIONS", "/v1/me", ["Origin: https://a.example"] + Self.preflight), ("GET", "/v1/me", ["Origin: https://a.example"]),
@@ -403,7 +403,7 @@ import Testing
     }
 
     @Test(
-        "R21 what isn't an origin is refused when the server is set up",
+        "what isn't an origin is refused when the server is set up",
         arguments: [
             "", "app.example.com", "https://", "https://a.example/", "https://a.example/x", "https://A.example", "ftp://a.example",
             "https://u@a.example", "null", "https://*.example.com,", "https://a.example?x",

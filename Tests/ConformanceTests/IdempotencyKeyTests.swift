@@ -43,7 +43,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 ST-02 AM-45 a key that isn't one, and one of a call that takes none, are refused with the field")
+    @Test("I21 ST-02 AM-45 a key that isn't one, and one of a call that takes none, are refused with the field")
     func refused() async throws {
         let server = try await TestServer.shared()
         let socket = try await server.socket("key-cid")

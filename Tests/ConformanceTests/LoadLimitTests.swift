@@ -59,7 +59,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a slow or oversized request ends without a thread or memory held")
+    @Test("I21 I18 a slow or oversized request ends without a thread or memory held")
     func headers() async throws {
         let server = try await TestServer()
         let many = (0..<200).map { "X-\($0): y" }
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "R21 a body of 1,048,576 bytes is taken and one of a byte more refused, by its length or in chunks",
+        "I21 a body of 1,048,576 bytes is taken and one of a byte more refused, by its length or in chunks",
         arguments: [false, true])
     func bodies(inChunks: Bool) async throws {
         let server = try await TestServer.shared()

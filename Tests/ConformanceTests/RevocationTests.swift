@@ -35,7 +35,7 @@ import Testing
         return (server, admin, ann)
     }
 
-    @Test("R21 deactivating a user closes their sockets within seconds with a code of its own, and nothing newer reaches them")
+    @Test("deactivating a user closes their sockets within seconds with a code of its own, and nothing newer reaches them")
     func deactivation() async throws {
         let (server, admin, ann) = try await Self.server()
         let token = try await server.token("bob")
@@ -71,7 +71,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 revoking a user's tokens closes the sockets that hold them, and those of newer tokens stay")
+    @Test("revoking a user's tokens closes the sockets that hold them, and those of newer tokens stay")
     func userTokens() async throws {
         let (server, admin, ann) = try await Self.server()
         let old = try await server.token("bob")
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(
-        "R21 tokens are revoked ahead of now: one issued before that moment is refused and its socket closed, one issued at it is taken"
+        "tokens are revoked ahead of now: one issued before that moment is refused and its socket closed, one issued at it is taken"
     )
     func aheadOfNow() async throws {
         let (server, admin, ann) = try await Self.server()
@@ -136,7 +136,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 revoking one token by its id closes its sockets alone, after a restart too, for admins' tokens as well")
+    @Test("revoking one token by its id closes its sockets alone, after a restart too, for admins' tokens as well")
     func oneToken() async throws {
         let (server, admin, ann) = try await Self.server()
         let forge = try TokenForge(secret: try SecretFile(directory: server.directory).read())
@@ -159,7 +159,7 @@ import Testing
         try await restarted.stop()
     }
 
-    @Test("R21 of operations and a deactivation that race, none is committed after it", arguments: 1...5)
+    @Test("of operations and a deactivation that race, none is committed after it", arguments: 1...5)
     func race(round: Int) async throws {
         let (server, admin, ann) = try await Self.server()
         let bob = try await server.socket("bob")
@@ -185,7 +185,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a token revoked while sockets connect with it lets none of them stay", arguments: 1...5)
+    @Test("a token revoked while sockets connect with it lets none of them stay", arguments: 1...5)
     func whileConnecting(round: Int) async throws {
         let (server, admin, ann) = try await Self.server()
         let token = try await server.token("cat")
@@ -204,7 +204,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a user who is deactivated while resuming is closed, and the operator gets in again with roost token")
+    @Test("a user who is deactivated while resuming is closed, and the operator gets in again with roost token")
     func whileResuming() async throws {
         let (server, admin, ann) = try await Self.server()
         let bob = try await server.socket("bob")

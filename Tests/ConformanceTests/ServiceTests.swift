@@ -7,7 +7,7 @@ import Testing
 
 /// The server around the operations: health, description, stopping, the lock on the data directory.
 @Suite struct ServiceTests {
-    @Test("R21 every refusal over HTTP is a problem document, malformed requests included")
+    @Test("I21 every refusal over HTTP is a problem document, malformed requests included")
     func problems() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -109,7 +109,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 the front page runs no script, and every text answer is taken for nothing else")
+    @Test("the front page runs no script, and every text answer is taken for nothing else")
     func pageHeaders() async throws {
         let server = try await TestServer()
         for path in ["/", "/livez", "/readyz", "/metrics"] {

@@ -44,7 +44,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-12 R21 only a service acts in another's name, and only in one that can be", arguments: AppRole.allCases)
+    @Test("SB-12 only a service acts in another's name, and only in one that can be", arguments: AppRole.allCases)
     func actingAs(_ role: AppRole) async throws {
         let server = try await TestServer()
         let token = try await server.token("someone", role: role)
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(
-        "SB-12 R21 a header of an operation opens no socket, and is refused by its name",
+        "SB-12 I21 a header of an operation opens no socket, and is refused by its name",
         arguments: ["Roost-Act-As: ann", "Idempotency-Key: 0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f", #"If-Match: "7""#])
     func openingSocket(_ header: String) async throws {
         let server = try await TestServer()
@@ -113,7 +113,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-12 R21 a header that an operation doesn't take is refused, not passed over")
+    @Test("SB-12 I21 a header that an operation doesn't take is refused, not passed over")
     func refusedHeaders() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")

@@ -36,7 +36,7 @@ import Testing
         return [String(answer.status), answer.code, field, reply["error"]?["code"]?.text, reply["error"]?["field"]?.text]
     }
 
-    @Test("AM-35 R21 what isn't JSON to the letter is refused over both transports, in metadata too")
+    @Test("AM-35 I21 what isn't JSON to the letter is refused over both transports, in metadata too")
     func refusesMalformed() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -48,7 +48,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("§8.7 R21 too many combining marks in a row are refused in a query and in a path too")
+    @Test("§8.7 I21 too many combining marks in a row are refused in a query and in a path too")
     func combiningMarks() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -64,7 +64,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R19 R21 half of a surrogate pair in any text of a message is refused, on sending and on editing, and nothing changes")
+    @Test("R19 I21 half of a surrogate pair in any text of a message is refused, on sending and on editing, and nothing changes")
     func loneSurrogates() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -102,7 +102,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-35 R21 a body in another encoding, with a byte-order mark or with something behind it is refused")
+    @Test("AM-35 I21 a body in another encoding, with a byte-order mark or with something behind it is refused")
     func refusesDisguised() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -112,7 +112,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a body has 25,000 JSON values at most, counted as objects, arrays and commas: at it, and one over")
+    @Test("I21 a body has 25,000 JSON values at most, counted as objects, arrays and commas: at it, and one over")
     func valueCount() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(
-        "R21 JSON has 128 levels at most, in a body and in a frame: at them only the limit of metadata refuses it, one over this one"
+        "I21 JSON has 128 levels at most, in a body and in a frame: at them only the limit of metadata refuses it, one over this one"
     )
     func depth() async throws {
         let server = try await TestServer()
@@ -165,7 +165,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-35 R21 a number that can't be kept exactly is refused and named, and any other is kept")
+    @Test("AM-35 I21 a number that can't be kept exactly is refused and named, and any other is kept")
     func numbers() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("R21 a file of keys has 100 keys, names of 128 characters and 262,144 bytes at most: at each, and one over")
+    @Test("a file of keys has 100 keys, names of 128 characters and 262,144 bytes at most: at each, and one over")
     func limits() async {
         let fitting = [Self.file(keys: 100), Self.file(nameLength: 128), Self.file(sizeBytes: 262_144)]
         for file in fitting { #expect(await refusal(of: file) == nil) }

@@ -21,7 +21,7 @@ import Testing
         return (directory, directory.appending(path: "keys.json"), forge)
     }
 
-    @Test("R21 a file of keys that changes is reloaded, and one that is broken leaves the keys as they are")
+    @Test("a file of keys that changes is reloaded, and one that is broken leaves the keys as they are")
     func reading() async throws {
         let (directory, file, forge) = try await Self.prepared()
         let keys = try forge.keys
@@ -41,7 +41,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a file of keys with anything wrong in it stops the start, with the reason")
+    @Test("a file of keys with anything wrong in it stops the start, with the reason")
     func refusals() async throws {
         let (directory, file, forge) = try await Self.prepared()
         let keys = try forge.keys
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test("R21 roost keys rotates the secret of a running server without downtime, and prints no secret")
+    @Test("roost keys rotates the secret of a running server without downtime, and prints no secret")
     func rotation() async throws {
         let server = try await TestServer()
         func roost(_ words: String) async throws -> String {
@@ -157,7 +157,7 @@ import Testing
         return (server, ring, old)
     }
 
-    @Test("R21 a retired secret stays refused by a running server when its file is lost and a new one takes its place")
+    @Test("a retired secret stays refused by a running server when its file is lost and a new one takes its place")
     func lostWhileRunning() async throws {
         let (server, ring, old) = try await Self.retired()
         await #expect(throws: TokenKeyRing.Refusal.self) { try await ring.use(TokenKeyRing.tokenSecretName) }
@@ -185,7 +185,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a server whose secret was retired doesn't start without the file that says so, except with --accept-data-loss")
+    @Test("a server whose secret was retired doesn't start without the file that says so, except with --accept-data-loss")
     func lostBeforeStart() async throws {
         let (first, ring, old) = try await Self.retired()
         try await first.stop()

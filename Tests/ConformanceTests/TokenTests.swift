@@ -44,7 +44,7 @@ import Testing
         BadToken(name: "an invalid user", code: "unauthenticated", closeCode: .unauthenticated) { try await $0.token("a/b") },
     ]
 
-    @Test("R21 a token that is no good is refused over HTTP and over a socket", arguments: cases)
+    @Test("a token that is no good is refused over HTTP and over a socket", arguments: cases)
     func refused(_ bad: BadToken) async throws {
         let server = try await TestServer.shared()
         let token = try await bad.make(server)
@@ -60,7 +60,7 @@ import Testing
         #expect(code == bad.closeCode.rawValue)
     }
 
-    @Test("R21 a token in the URL is not accepted, one in the upgrade's header is")
+    @Test("a token in the URL is not accepted, one in the upgrade's header is")
     func placesOfTheToken() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -79,7 +79,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a cookie lets nobody in, over HTTP or over a socket, and no answer sets one")
+    @Test("a cookie lets nobody in, over HTTP or over a socket, and no answer sets one")
     func cookies() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -98,7 +98,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a socket that doesn't authenticate is closed in time")
+    @Test("a socket that doesn't authenticate is closed in time")
     func silence() async throws {
         let server = try await TestServer { $0.authenticationTimeout = .milliseconds(200) }
         let socket = try await RawSocket.open(port: server.port)
@@ -107,7 +107,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a socket is closed when its token ends")
+    @Test("a socket is closed when its token ends")
     func expiry() async throws {
         let server = try await TestServer()
         let socket = try await RawSocket.connect(port: server.port, token: try await server.token("ann", expiresIn: 5))
@@ -116,7 +116,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a call whose body comes after its token has ended is refused")
+    @Test("a call whose body comes after its token has ended is refused")
     func expiredMeanwhile() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann", expiresIn: 5)
@@ -136,7 +136,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 the secret is readable by its owner only, has 256 bits, and is made once")
+    @Test("the secret is readable by its owner only, has 256 bits, and is made once")
     func secretFile() throws {
         let directory = TemporaryDirectory.make()
         let file = SecretFile(directory: directory)

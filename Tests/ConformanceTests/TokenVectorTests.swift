@@ -50,7 +50,7 @@ import Testing
 
     private static let refused = ["401 unauthenticated", "4001 unauthenticated", "4001 unauthenticated"]
 
-    @Test("R21 a token of every kind of key is taken, over HTTP, by the header of an upgrade and by a frame")
+    @Test("a token of every kind of key is taken, over HTTP, by the header of an upgrade and by a frame")
     func good() async throws {
         let (server, forge) = try await Self.server()
         let soon = Int(forge.now) + 30
@@ -69,7 +69,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a token that confuses algorithm and key is refused, over HTTP, by the header of an upgrade and by a frame")
+    @Test("a token that confuses algorithm and key is refused, over HTTP, by the header of an upgrade and by a frame")
     func confusedKeys() async throws {
         let (server, forge) = try await Self.server()
         let none = forge.token(#"{"alg":"none"}"#, forge.claims()) { _ in Data() }
@@ -116,7 +116,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a token that isn't in its one form is refused, over HTTP, by the header of an upgrade and by a frame")
+    @Test("a token that isn't in its one form is refused, over HTTP, by the header of an upgrade and by a frame")
     func forms() async throws {
         let (server, forge) = try await Self.server()
         let good = forge.own()
@@ -181,7 +181,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a token longer than the longest lifetime is refused with the limit, counted from iat or from now")
+    @Test("a token longer than the longest lifetime is refused with the limit, counted from iat or from now")
     func lifetime() async throws {
         let (server, forge) = try await Self.server { $0.options.tokenLifetimeSecondsMax = 3600 }
         let now = Int(forge.now)
@@ -198,7 +198,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a token with a valid signature is told which claim is refused, and its limit, over HTTP and on a socket")
+    @Test("a token with a valid signature is told which claim is refused, and its limit, over HTTP and on a socket")
     func refusedClaims() async throws {
         let (server, forge) = try await Self.server { $0.tokenIssuer = "https://login.example" }
         let (far, long) = (Int(forge.now) + 600, String(repeating: "x", count: 129))
@@ -240,7 +240,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a token is good for 30 days at most unless the operator says otherwise")
+    @Test("a token is good for 30 days at most unless the operator says otherwise")
     func standardLifetime() async throws {
         let (server, forge) = try await Self.server()
         let now = Int(forge.now)
@@ -253,7 +253,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a token of 8,192 bytes is taken and one of a byte more refused, in a header 8,185; an id of 128 characters is taken")
+    @Test("a token of 8,192 bytes is taken and one of a byte more refused, in a header 8,185; an id of 128 characters is taken")
     func longest() async throws {
         let (server, forge) = try await Self.server()
         // Three bytes are four letters; the last of these is one letter.
@@ -277,7 +277,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a token that nobody signed is refused with the same bytes, whatever stands in it")
+    @Test("a token that nobody signed is refused with the same bytes, whatever stands in it")
     func unsigned() async throws {
         let (server, _) = try await Self.server()
         let stranger = try TokenForge(secret: Data(repeating: 9, count: 32))
@@ -299,7 +299,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 iss and aud are checked where they are set")
+    @Test("iss and aud are checked where they are set")
     func issuerAndAudience() async throws {
         let (server, forge) = try await Self.server {
             $0.tokenIssuer = "https://login.example"

@@ -54,7 +54,7 @@ import Testing
         try await server.request("GET", "/livez").status == 200
     }
 
-    @Test("R21 frames that come in one packet with the request for the socket are its first frames")
+    @Test("I21 frames that come in one packet with the request for the socket are its first frames")
     func framesBehindTheUpgrade() async throws {
         let server = try await TestServer()
         let connection = try await RawConnection.connect(port: server.port)
@@ -64,7 +64,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a byte behind the request for the socket begins a frame; a bad one closes that socket alone")
+    @Test("I21 a byte behind the request for the socket begins a frame; a bad one closes that socket alone")
     func oneByte() async throws {
         let server = try await TestServer()
         for byte in UInt8.min...UInt8.max {
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "R21 more than a socket has before authentication, in one packet with the request for it, closes it with 1009",
+        "I21 more than a socket has before authentication, in one packet with the request for it, closes it with 1009",
         arguments: UnauthenticatedTests.cases)
     func tooMuchBehindTheUpgrade(_ bad: UnauthenticatedTests.OversizedInput) async throws {
         let server = try await TestServer.shared()
@@ -94,7 +94,7 @@ import Testing
         #expect(try await Self.isAlive(server))
     }
 
-    @Test("R21 a flood that is no frames, in one go with the request for the socket, closes that socket alone")
+    @Test("I21 I18 a flood that is no frames, in one go with the request for the socket, closes that socket alone")
     func floodBehindTheUpgrade() async throws {
         let server = try await TestServer()
         let connection = try await RawConnection.connect(port: server.port)
@@ -106,7 +106,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a request for the socket and its first frames may be cut anywhere")
+    @Test("I21 a request for the socket and its first frames may be cut anywhere")
     func cutAnywhere() async throws {
         let server = try await TestServer()
         let bytes = Array(Self.upgrade.utf8) + (try Self.frame(try await server.token("ann")))
@@ -131,7 +131,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 no compression is agreed on, for a socket or for an answer")
+    @Test("no compression is agreed on, for a socket or for an answer")
     func compression() async throws {
         let server = try await TestServer()
         let offer = ["Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits"]
@@ -182,7 +182,7 @@ import Testing
         .init(name: "CONNECT", bytes: request("CONNECT", "127.0.0.1:80") + "\u{16}\u{03}\u{01}", statuses: [404]),
     ]
 
-    @Test("R21 an upgrade that can't be given is answered over HTTP, and ends its connection", arguments: sequences)
+    @Test("I21 an upgrade that can't be given is answered over HTTP, and ends its connection", arguments: sequences)
     func refused(_ sequence: Sequence) async throws {
         let server = try await TestServer.shared()
         let connection = try await RawConnection.connect(port: server.port)
@@ -198,7 +198,7 @@ import Testing
         #expect(try await Self.isAlive(server))
     }
 
-    @Test("R21 a second request for the socket behind the first is no frame, and closes the socket")
+    @Test("I21 a second request for the socket behind the first is no frame, and closes the socket")
     func twoUpgrades() async throws {
         let server = try await TestServer()
         let connection = try await RawConnection.connect(port: server.port)
@@ -209,7 +209,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 what follows a request that ends its connection is thrown away, not kept")
+    @Test("I21 I18 what follows a request that ends its connection is thrown away, not kept")
     func floodBehindTheLast() async throws {
         let server = try await TestServer()
         let connection = try await RawConnection.connect(port: server.port)

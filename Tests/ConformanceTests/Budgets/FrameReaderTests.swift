@@ -11,7 +11,7 @@ import Testing
         (0, [UInt8](repeating: 99, count: 300)), (8, [3, 232]), (1, []),
     ]
 
-    @Test("R21 the same frames are found however the bytes are cut")
+    @Test("I21 the same frames are found however the bytes are cut")
     func cut() throws {
         let bytes = Self.frames.flatMap { RawSocket.frame(opcode: $0.opcode, $0.payload) }
         let expected = Self.frames.map(\.payload)
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("R21 what isn't asked for waits as bytes, and comes in order later")
+    @Test("I21 what isn't asked for waits as bytes, and comes in order later")
     func waiting() throws {
         var reader = FrameReader()
         reader.receive(ByteBuffer(bytes: RawSocket.frame(opcode: 1, [65]) + RawSocket.frame(opcode: 1, [66])))
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(
-        "R21 a length is refused when it is told, whatever follows",
+        "I21 a length is refused when it is told, whatever follows",
         arguments: [
             [0x81, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
             [0x81, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("R21 connections are read in pieces that grow with what comes: a first read has room for a few requests only")
+    @Test("I18 connections are read in pieces that grow with what comes: a first read has room for a few requests only")
     func pieces() {
         #expect(reads(.ofFrames, [100, 512, 9000, 9000, 9000, 100]) == [512, 512, 2048, 8192, 8192, 8192])
         #expect(reads(.ofRequests, [9000, 9000, 9000]) == [512, 2048, 2048])

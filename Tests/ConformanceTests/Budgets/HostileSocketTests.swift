@@ -170,7 +170,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 I18 calls of 32 MiB, in one go with the request for the socket, are each answered once, and few are held at a time")
+    @Test("I21 I18 calls of 32 MiB, in one go with the request for the socket, are each answered once, and few are held at a time")
     func behindTheUpgrade() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])
         let token = try await server.token("mallory")

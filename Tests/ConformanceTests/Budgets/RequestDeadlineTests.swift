@@ -47,7 +47,7 @@ import Testing
         return [before, channel.isActive]
     }
 
-    @Test("R21 a request has 30 seconds from its first byte to its last, however often a byte comes")
+    @Test("I21 a request has 30 seconds from its first byte to its last, however often a byte comes")
     func slowRequest() throws {
         let silent = try Self.connection()
         #expect(Self.isOpen(silent, around: 30) == [true, false])
@@ -60,7 +60,7 @@ import Testing
         #expect(Self.isOpen(slow, around: 1) == [true, false])
     }
 
-    @Test("R21 a connection stays for 60 seconds between requests, and the next one has 30 again")
+    @Test("I21 a connection stays for 60 seconds between requests, and the next one has 30 again")
     func betweenRequests() throws {
         let idle = try Self.connection()
         try idle.writeInbound(ByteBuffer(string: "a request"))
@@ -75,7 +75,7 @@ import Testing
         #expect(Self.isOpen(busy, around: 30) == [true, false])
     }
 
-    @Test("R21 a request that has arrived isn't cut while it is worked on: it may wait for a lock for up to 10 minutes")
+    @Test("I21 a request that has arrived isn't cut while it is worked on: it may wait for a lock for up to 10 minutes")
     func arrivedRequest() throws {
         for isWhole in [true, false] {
             let channel = try Self.served()
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("R21 a request that has arrived whole behind another isn't cut while it is worked on, once the other is answered")
+    @Test("I21 a request that has arrived whole behind another isn't cut while it is worked on, once the other is answered")
     func pipelinedRequest() throws {
         let request = "GET /v1/me HTTP/1.1\r\nhost: example.org\r\n\r\n"
         let channel = try Self.served()
@@ -111,7 +111,7 @@ import Testing
         #expect(Self.isOpen(partly, around: 60) == [true, false])
     }
 
-    @Test("R21 an answer that is read slowly isn't cut: the time between requests begins when it has been read")
+    @Test("I21 an answer that is read slowly isn't cut: the time between requests begins when it has been read")
     func slowAnswer() throws {
         var left = 1000
         let slow = try Self.connection { left }
@@ -136,7 +136,7 @@ import Testing
         #expect(Self.isOpen(stopped, around: 60) == [true, false])
     }
 
-    @Test("R21 a request behind an answer that isn't read gives the client no more time to read it")
+    @Test("I21 a request behind an answer that isn't read gives the client no more time to read it")
     func requestBehindAnswer() throws {
         let request = ByteBuffer(string: "GET /v1/me HTTP/1.1\r\nhost: example.org\r\n\r\n")
         for (waiting, later, isCut) in [(1000, 1000, true), (1000, 0, false), (0, 0, false)] {

@@ -18,7 +18,7 @@ import Testing
         return (head.joined(separator: "\r\n") + "\r\n\r\n", body + space)
     }
 
-    @Test("R21 one request more of a user than may be under way is refused, logged and counted, until one of them has ended")
+    @Test("I21 I18 one request more of a user than may be under way is refused, logged and counted, until one of them has ended")
     func requestsOfUser() async throws {
         let server = try await WatchedServer.start(arguments: ["--requests-per-user", "3"])
         let token = try await server.token("ann")

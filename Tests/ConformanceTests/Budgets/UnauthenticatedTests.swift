@@ -26,7 +26,7 @@ import Testing
             frames: Array(repeating: RawSocket.frame(opcode: 9, spaces(125)), count: 16_384 / 125 + 1)),
     ]
 
-    @Test("R21 a socket on which nobody has authenticated has 16 KiB, and is closed with 1009 past that", arguments: cases)
+    @Test("I21 a socket on which nobody has authenticated has 16 KiB, and is closed with 1009 past that", arguments: cases)
     func closes(_ bad: OversizedInput) async throws {
         let server = try await TestServer.shared()
         let socket = try await RawSocket.open(port: server.port)
@@ -35,7 +35,7 @@ import Testing
         #expect(code == 1009)
     }
 
-    @Test("R21 a client that goes on sending learns why its socket is closed, and is cut off after a moment")
+    @Test("I21 a client that goes on sending learns why its socket is closed, and is cut off after a moment")
     func goesOnSending() async throws {
         let server = try await TestServer.shared()
         let socket = try await RawSocket.open(port: server.port, isHalfClosable: true)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("R21 an authenticate frame of exactly 16 KiB is read")
+    @Test("I21 an authenticate frame of exactly 16 KiB is read")
     func atTheLimit() async throws {
         let server = try await TestServer()
         let socket = try await RawSocket.open(port: server.port)
@@ -67,7 +67,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 what comes behind the authenticate frame waits for the welcome, and is then carried out")
+    @Test("I21 what comes behind the authenticate frame waits for the welcome, and is then carried out")
     func pipelined() async throws {
         let server = try await TestServer()
         let socket = try await RawSocket.open(port: server.port)

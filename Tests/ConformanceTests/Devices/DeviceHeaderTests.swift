@@ -19,7 +19,7 @@ import Testing
         return socket
     }
 
-    @Test("R21 a device that is named in the headers of the request is listed, and signing it out closes its socket")
+    @Test("a device that is named in the headers of the request is listed, and signing it out closes its socket")
     func named() async throws {
         let server = try await TestServer()
         let token = "Authorization: Bearer \(try await server.token("ann"))"
@@ -42,7 +42,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 X-01 a device in headers that can't be taken is refused by its header's name, and there is no socket")
+    @Test("I21 X-01 a device in headers that can't be taken is refused by its header's name, and there is no socket")
     func refused() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")

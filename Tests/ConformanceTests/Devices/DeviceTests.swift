@@ -29,7 +29,7 @@ import Testing
 
     private static let signedOut = #"{"error":{"code":"token_revoked","message":"This device was signed out. Get another token."}}"#
 
-    @Test("R21 signing a device out closes its sockets while they send, revokes its token, and nothing more of either arrives")
+    @Test("signing a device out closes its sockets while they send, revokes its token, and nothing more of either arrives")
     func signOut() async throws {
         let server = try await TestServer()
         let forge = try TokenForge(secret: try SecretFile(directory: server.directory).read())
@@ -137,7 +137,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a client whose device has a name with more accents on a letter than are taken connects, with fewer")
+    @Test("a client whose device has a name with more accents on a letter than are taken connects, with fewer")
     func markedName() async throws {
         let server = try await TestServer()
         let marks = String(repeating: "\u{301}", count: 200)
@@ -153,7 +153,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R21 a client names its device, keeps its id beside its files, and signs others out")
+    @Test("a client names its device, keeps its id beside its files, and signs others out")
     func sdk() async throws {
         let server = try await TestServer()
         let folder = TemporaryDirectory.make()

@@ -71,7 +71,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("X-37 R21 preferences are taken 10 times a second of a user: each change of what is shared concerns all that they are in")
+    @Test("X-37 preferences are taken 10 times a second of a user: each change of what is shared concerns all that they are in")
     func flipping() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")

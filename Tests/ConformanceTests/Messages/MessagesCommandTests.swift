@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "MN-09 SB-33 R21 a script sends an argument, its input or each line of it, once for each client id, and mentions whom it names"
+        "MN-09 SB-33 a script sends an argument, its input or each line of it, once for each client id, and mentions whom it names"
     )
     func send() async throws {
         let server = try await room()

@@ -105,7 +105,7 @@ import Testing
         #""text":"x","metadata":{"k":"\#(pile)"}"#, #""text":"x","metadata":{"\#(key)":1}"#, #""text":"x","\#(key)":1"#,
     ].map { Refused($0, .limitExceeded, "body", limit: Limits.combiningMarks) }
 
-    @Test("§8.7 R21 a megabyte of combining marks on one letter is refused over a socket and over HTTP, and the server goes on")
+    @Test("§8.7 I21 a megabyte of combining marks on one letter is refused over a socket and over HTTP, and the server goes on")
     func combiningMarks() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")

@@ -22,14 +22,14 @@ struct OpenWireEnumerationTests {
         }
     }
 
-    @Test("R21 each is kept as its string, and refused in a call with the names of those that there are")
+    @Test("I21 each is kept as its string, and refused in a call with the names of those that there are")
     func kept() throws {
         try expectKept(MessageKind.self, ["text", "admin", "system", "custom"])
         try expectKept(PushOption.self, ["default", "suppress", "force"])
         try expectKept(Mentionee.Kind.self, ["user", "channel"])
     }
 
-    @Test("R21 AM-43 a message of an unknown kind counts unless it is silent")
+    @Test("AM-43 a message of an unknown kind counts unless it is silent")
     func counts() {
         var message = Message(
             messageId: MessageID(rawValue: 1), channelId: "general", seq: 2, changeSeq: 2, sender: "bob", clientId: "1", text: "hi",

@@ -23,7 +23,7 @@ struct CallFieldsTests {
         }
     }
 
-    @Test("R21 a value is read as what its field is: text, numbers, flags, names, lists, objects")
+    @Test("a value is read as what its field is: text, numbers, flags, names, lists, objects")
     func values() throws {
         let found = [
             try json(

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Operations as requests over HTTP")
 struct CallRequestTests {
-    @Test("R21 fields go where the protocol has them: path, query or body")
+    @Test("fields go where the protocol has them: path, query or body")
     func places() throws {
         let query = QueryChannels(membership: .all, types: [.community, .live], includingTags: ["a,b", "c d"], limit: 5)
         let requests = [

@@ -75,13 +75,13 @@ import Testing
         }
     }
 
-    @Test("R21 unless told otherwise a server is reached from its own machine only, and no page of a browser reads its answers")
+    @Test("unless told otherwise a server is reached from its own machine only, and no page of a browser reads its answers")
     func standards() async throws {
         let settings = try await settings([:])
         #expect([settings.text(.host), settings.text(.allowOrigin)] == ["127.0.0.1", "none"])
     }
 
-    @Test("R21 settings are shown without the passwords of the database and the bus")
+    @Test("settings are shown without the passwords of the database and the bus")
     func passwords() async throws {
         let settings = try await settings([
             "ROOST_DATABASE": "postgres://roost:hunter2@db.internal/roost?sslmode=verify-full&password=hunter3",
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(
-        "R21 no part of a password is shown, wherever an @ stands and however its parameter is written",
+        "no part of a password is shown, wherever an @ stands and however its parameter is written",
         arguments: [
             ("postgres://h/db?user=x&password=se@cret", "postgres://…"),
             ("postgres://h/db?password=se@cret&sslmode=require", "postgres://…"),
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test(
-        "R21 none of libpq's secret parameters is shown, however its name is written",
+        "none of libpq's secret parameters is shown, however its name is written",
         arguments: ["password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"])
     func secretParameters(name: String) async throws {
         let encoded = name.replacing("s", with: "%73")
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test(
-        "R21 nothing is shown of what isn't the URL of a database or a bus: a secret may be anywhere in it",
+        "nothing is shown of what isn't the URL of a database or a bus: a secret may be anywhere in it",
         arguments: [
             ("user:secret@host/db", "…"), ("user:secret", "…"), ("postgres:/user:secret@host/db", "…"),
             ("postgres//user:secret@host/db?sslmode=require", "…"), ("mysql://user:secret@host/db", "…"), ("secret", "…"),
@@ -148,7 +148,7 @@ import Testing
         #expect(shown == [expected, expected])
     }
 
-    @Test("R21 the paths of files with secrets are shown")
+    @Test("the paths of files with secrets are shown")
     func secretFiles() async throws {
         let url = "postgres://h/db?passfile=/etc/roost/pgpass&sslkey=/etc/roost/client.key"
         let settings = try await settings(["ROOST_DATABASE": url])

@@ -241,7 +241,7 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("R21 in a directory that is open to others the files aren't, and files that were are closed, with a word")
+    @Test("in a directory that is open to others the files aren't, and files that were are closed, with a word")
     func modes() throws {
         try inDirectory { directory in
             try FileManager.default.createDirectory(

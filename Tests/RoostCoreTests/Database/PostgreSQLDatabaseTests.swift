@@ -182,7 +182,7 @@ struct PostgreSQLDatabaseTests {
         #expect(try locks() == after.sorted())
     }
 
-    @Test("R21 NF-04 texts that don't come again are forgotten by the server too, and what comes again stays prepared")
+    @Test("I18 NF-04 texts that don't come again are forgotten by the server too, and what comes again stays prepared")
     func fewStatements() throws {
         let database = try PostgreSQLDatabase(url: url, laneCount: 1, readerCount: 1)
         func text(_ number: Int) -> SQL {

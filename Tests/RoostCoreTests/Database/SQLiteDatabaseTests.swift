@@ -45,7 +45,7 @@ struct SQLiteDatabaseTests {
     }
 
     @Test(
-        "R21 NF-04 lists with ever other filters leave no more prepared statements than a connection keeps",
+        "I18 NF-04 lists with ever other filters leave no more prepared statements than a connection keeps",
         .enabled(if: TestDatabase.Engine.chosen == .sqlite))
     func fewStatements() throws {
         let world = try CoreWorld()

@@ -29,7 +29,7 @@ struct DeviceTests {
     private static let signedOut = "token_revoked  This device was signed out. Get another token."
     private static let revoked = "token_revoked  The token was revoked. Get another."
 
-    @Test("R21 a device that connects is listed with its name, its platform and its last use, those first that were used last")
+    @Test("a device that connects is listed with its name, its platform and its last use, those first that were used last")
     func lists() throws {
         let world = try world()
         let start = world.now
@@ -58,7 +58,7 @@ struct DeviceTests {
         #expect(renamed?.name == "Phone" && renamed?.createdAt == start)
     }
 
-    @Test("R21 signing a device out ends what it had, by its token and by its sockets, and it is listed again when it comes back")
+    @Test("signing a device out ends what it had, by its token and by its sockets, and it is listed again when it comes back")
     func signsOut() throws {
         let world = try world()
         let token = TokenIdentity(user: "ann", id: "t1")
@@ -100,7 +100,7 @@ struct DeviceTests {
         #expect(try refusal(GetMe(), world, token: "t3", device: again) == Self.signedOut)
     }
 
-    @Test("R21 a token without a jti stays valid, and so does one that has ended: the answer says what was revoked")
+    @Test("a token without a jti stays valid, and so does one that has ended: the answer says what was revoked")
     func withoutTokenID() throws {
         let world = try world()
         let phone = try world.device("phone", of: "ann", token: TokenIdentity(user: "ann"))

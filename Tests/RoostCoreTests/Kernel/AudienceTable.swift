@@ -228,15 +228,15 @@ extension AudienceTests {
             "X-01 a profile that an admin writes goes to the user's devices, and its name to members and those who watch",
             .byAdmin("root", UpsertUser(user: "bob", displayName: "x")),
             [("bob", "user.updated user:bob"), ("members wes", "users.changed signal")]),
-        HeardOperation("R21 a user's deactivation is told to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
+        HeardOperation("a user's deactivation is told to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
         HeardOperation(
-            "R21 a user's reactivation is told to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
+            "a user's reactivation is told to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
             .byAdmin("root", ReactivateUser(user: "bob")), []),
         HeardOperation(
-            "R21 that a user's tokens are revoked is told to nobody", .byAdmin("root", RevokeUserTokens(user: "bob")), []),
+            "that a user's tokens are revoked is told to nobody", .byAdmin("root", RevokeUserTokens(user: "bob")), []),
         HeardOperation(
             "that an effect is tried again is told to nobody", .byAdmin("root", RetryEffect(kind: "test.dead", key: "1")), []),
-        HeardOperation("R21 that a token is revoked is told to nobody", .byAdmin("root", RevokeToken(tokenId: "stolen")), []),
+        HeardOperation("that a token is revoked is told to nobody", .byAdmin("root", RevokeToken(tokenId: "stolen")), []),
     ]
 
     private static let joinings: [HeardOperation] = [

@@ -52,12 +52,12 @@ struct RepeatTests {
         },
         RepeatedOperation("X-01 updating nothing of a profile", "ann") { _ in UpdateMe() },
         RepeatedOperation("X-01 creating a user that exists", "root") { _ in UpsertUser(user: "bob") },
-        RepeatedOperation("R21 deactivating a user twice", "root") { _ in DeactivateUser(user: "bob") },
-        RepeatedOperation("R21 reactivating a user who is active", "root") { _ in ReactivateUser(user: "bob") },
-        RepeatedOperation("R21 revoking tokens from before a moment twice", "root") { _ in
+        RepeatedOperation("I22 deactivating a user twice", "root") { _ in DeactivateUser(user: "bob") },
+        RepeatedOperation("I22 reactivating a user who is active", "root") { _ in ReactivateUser(user: "bob") },
+        RepeatedOperation("I22 revoking tokens from before a moment twice", "root") { _ in
             RevokeUserTokens(user: "bob", before: Timestamp(milliseconds: 1000))
         },
-        RepeatedOperation("R21 revoking a token twice", "root") { _ in
+        RepeatedOperation("I22 revoking a token twice", "root") { _ in
             RevokeToken(tokenId: "stolen", expiresAt: Timestamp(milliseconds: 1_772_368_300_000))
         },
         RepeatedOperation("trying an effect again twice", "root") { _ in RetryEffect(kind: "test.dead", key: "1") },

@@ -51,7 +51,7 @@ struct ScopeTests {
         try world.send("on it goes", to: "general", as: "ann")
     }
 
-    @Test("R21 all others wait for who changes access or rules, and for nobody who may not")
+    @Test("all others wait for who changes access or rules, and for nobody who may not")
     func exclusive() {
         let operations: [any Handled] = [
             DeactivateUser(user: "bob"), ReactivateUser(user: "bob"), RevokeUserTokens(user: "bob"), RevokeToken(tokenId: "1"),

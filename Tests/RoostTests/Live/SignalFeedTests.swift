@@ -68,7 +68,7 @@ struct SignalFeedTests {
         #expect(follower.taken.news.count { $0 == .missed } == 1)
     }
 
-    @Test("SB-63 R21 watches that begin and end without end are bounded, and how it ended is kept")
+    @Test("SB-63 I18 watches that begin and end without end are bounded, and how it ended is kept")
     func manyStates() async throws {
         let follower = follow(.presenceChanged)
         clock.advance(by: .seconds(1))

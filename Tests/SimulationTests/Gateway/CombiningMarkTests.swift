@@ -19,7 +19,7 @@ struct CombiningMarkTests {
     ]
 
     @Test(
-        "§8.7 R21 a long row of combining marks is refused in a key, a value, a name and a token, before anything is compared",
+        "§8.7 I21 a long row of combining marks is refused in a key, a value, a name and a token, before anything is compared",
         arguments: rows)
     func long(_ row: String) {
         for text in [#"{"a\#(row)":1}"#, #"["a\#(row)"]"#, #"{"k":{"a\#(row)":1,"b\#(row)":2}}"#, "\"\(row)\""] {
@@ -37,7 +37,7 @@ struct CombiningMarkTests {
         }
     }
 
-    @Test("§8.7 R21 128 combining marks in a row may be, and any number in a text in which they don't stand in a row")
+    @Test("§8.7 I21 128 combining marks in a row may be, and any number in a text in which they don't stand in a row")
     func few() {
         func isTaken(_ text: String) -> Bool { UntrustedBytes.isJSON(Array(#"{"a\#(text)":"\#(text)"}"#.utf8)) }
         #expect(isTaken(Self.row(128)) && !isTaken(Self.row(129)))
@@ -47,7 +47,7 @@ struct CombiningMarkTests {
         for word in words { #expect(isTaken(String(repeating: word, count: 1000)), "\(word)") }
     }
 
-    @Test("§8.7 R21 a request with too many combining marks in a header is refused before its headers are compared")
+    @Test("§8.7 I21 a request with too many combining marks in a header is refused before its headers are compared")
     func headers() throws {
         func head(_ value: String) -> HTTPRequestHead {
             HTTPRequestHead(version: .http1_1, method: .GET, uri: "/livez", headers: ["Host": "a", "Expect": value])
@@ -60,7 +60,7 @@ struct CombiningMarkTests {
         }
     }
 
-    @Test("R21 a name of an operation as long as a frame is answered without a suggestion, a short one with it")
+    @Test("I21 a name of an operation as long as a frame is answered without a suggestion, a short one with it")
     func names() {
         func refusal(_ name: String) -> String? {
             guard case .refused(let error) = UntrustedBytes.message(Array(#"{"call":1,"operation":"\#(name)"}"#.utf8)) else {

@@ -118,7 +118,7 @@ struct SocketSessionTests {
         #expect(try many.turnAway(overloaded) == [Self.refused(overloaded)] + Self.closing(4029, "too many connections"))
     }
 
-    @Test("R21 before authentication each ping counts, and none is looked at while the client doesn't read")
+    @Test("I21 I18 before authentication each ping counts, and none is looked at while the client doesn't read")
     func earlyPings() {
         let ping = ByteBuffer(bytes: RawSocket.frame(opcode: 9, []))
         var (counting, unread) = (session(), session())
@@ -263,7 +263,7 @@ struct SocketSessionTests {
             try ended == [.flush([Self.frame("reply"), Self.refusal(refusal)])] + Self.closing(4005, "user_deactivated"))
     }
 
-    @Test("R21 a device that was signed out before its welcome came is welcome and shut out; one that signs in after that stays")
+    @Test("a device that was signed out before its welcome came is welcome and shut out; one that signs in after that stays")
     func signedOutWhileConnecting() throws {
         for (signIn, isOut) in [(1, true), (2, false)] as [(Int64, Bool)] {
             var session = session()

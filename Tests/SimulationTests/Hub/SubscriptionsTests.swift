@@ -303,7 +303,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.live(edited.concealing(messagesUpTo: 3), to: "a")])
     }
 
-    @Test("R21 I18 what a connection keeps of channels that are gone, or were left, doesn't grow with them")
+    @Test("I18 what a connection keeps of channels that are gone, or were left, doesn't grow with them")
     func forgotten() throws {
         var subscriptions = Recorder()
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0))
