@@ -495,14 +495,14 @@ async def mentions_and_lists(world, ann, bob, admin, bob_id):
     await refused(bob("message.sendAdmin", channels=[room], clientId="1", text="News"), "not_permitted", field="channels[0]")
 
 
-@case("mentions, lists and messages of every kind over HTTP, each answer as /openapi.json describes it")
+@case("SB-36 R21 mentions, lists and messages of every kind over HTTP, each answer as /openapi.json describes it")
 async def mentions_over_http(world):
     ann, bob = await world.http("ann"), await world.http("bob")
     admin = await world.http("root", "--role", "admin")
     await mentions_and_lists(world, ann.call, bob.call, admin.call, world.user("bob"))
 
 
-@case("mentions, lists and messages of every kind over the socket; the one who is mentioned is told")
+@case("SB-36 R21 mentions, lists and messages of every kind over the socket; the one who is mentioned is told")
 async def mentions_over_the_socket(world):
     ann, bob = await world.client("ann"), await world.client("bob")
     admin = await world.client("root", "--role", "admin")

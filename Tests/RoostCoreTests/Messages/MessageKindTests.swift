@@ -122,14 +122,18 @@ struct MessageKindTests {
                 == "customType")
     }
 
-    @Test("R21 SB-36 SB-38 SB-39 a message keeps its push option and target languages")
+    @Test("R21 SB-36 SB-38 SB-39 a message keeps whom it mentions, its lists, its push option and target languages")
     func options() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["ben"])
-        let sent = try world.perform(
-            SendMessage(channel: "general", clientId: "1", text: "x", pushOption: .suppress, targetLanguages: ["de", "pt-BR"]),
-            as: "ann")
-        #expect(sent.pushOption == .suppress && sent.targetLanguages == ["de", "pt-BR"])
+        var content = MessageContent(
+            text: "x", customType: "t", data: "{}", mentionees: [.users(["ben"]), .channel],
+            metaArrays: ["votes": ["b", "a", "b"]],
+            pushOption: .suppress, targetLanguages: ["de", "pt-BR"])
+        let sent = try world.perform(SendMessage(channel: "general", clientId: "1", content: content), as: "ann")
+        // Lists are sorted, and hold each text once.
+        content.metaArrays = ["votes": ["a", "b"]]
+        #expect(sent.content == content)
         #expect(try world.perform(GetMessage(channel: "general", message: sent.messageId), as: "ben") == sent)
         // Nothing translates, which is no error: the message says so, and so does the app's configuration.
         #expect(try sent.translationStatus == .unavailable && world.send("y", to: "general", as: "ann").translationStatus == nil)
