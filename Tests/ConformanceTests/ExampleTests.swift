@@ -16,7 +16,7 @@ import Testing
     func distinctInviteHide() async throws { try await runTwice("example-distinct-invite-hide") }
 
     @Test(
-        "SB-33 SB-34 SB-37 SB-48 SB-50 SB-51 SB-53 SB-54 SB-55 SB-56 SB-58 SB-59 SB-60 R22 the way of Sendbird: send, load both ways, edit, delete, reset",
+        "SB-34 SB-37 SB-48 SB-50 SB-51 SB-53 SB-54 SB-55 SB-56 SB-58 SB-59 SB-60 R22 the way of Sendbird: send, load both ways, edit, delete, reset",
         .timeLimit(.minutes(5)))
     func sendLoadEdit() async throws { try await runTwice("example-send-load-edit") }
 

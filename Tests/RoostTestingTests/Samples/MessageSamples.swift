@@ -15,6 +15,14 @@ import RoostAPI
     // sample.end
 }
 
+@MainActor private func announce(_ staff: Chat) async throws {
+    // sample.begin
+    // A chat with a token of the role admin. Sent again with the same client id, it is stored once.
+    let news = SendAdminMessage(channels: ["general", "random"], clientId: "maintenance-7", text: "Back in ten minutes.")
+    for message in try await staff.call(news).messages { print(message.channelId, message.kind) }
+    // sample.end
+}
+
 @MainActor private func compose(_ channel: LiveChannel) async throws {
     // sample.begin
     var composer = MentionComposer(text: "lunch, @b")
