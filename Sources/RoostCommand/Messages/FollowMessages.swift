@@ -14,6 +14,8 @@ extension Messages {
                 and of one that was deleted for good its seq comes as "purged". \
                 With --after it begins after a seq, and tells first what came since; where it ended, the channelSeq of the last line says where to go on.
 
+                An ephemeral channel keeps no messages: each is printed that comes while there is a connection, and standard error says where some may be missing.
+
                 It needs the user's own token, or --as on the server's machine: a service token follows on nobody's behalf.
 
                 While there is no connection it tries again, and says so on standard error. It ends when the server refuses a token that was given.
@@ -58,16 +60,46 @@ extension Messages {
         }
 
         func run() async throws {
-            // News only says that there is something: what it is, is asked for after the last place, so that nothing is missed.
+            // News only says that there is something: what it is, is asked for after the last place, so that nothing is missed. Where nothing is kept, there is
+            // nothing but the news.
             var news = chat.events.makeAsyncIterator()
             try await chat.connect()
-            var position = try await start()
+            let followed = try await followed()
+            let start = after ?? followed.counters.seq
+            var position = start
             var left = countMax
-            var goesOn = true
-            while goesOn, left > 0 {
-                try await tell(after: &position, &left)
-                goesOn = left > 0 ? await nextNews(&news) : false
+            if followed.isEphemeral {
+                Output.note(
+                    "\(channel.rawValue.safe()) is ephemeral, and keeps no messages: those that come from now on are printed.")
             }
+            try await tell(after: &position, &left)
+            while left > 0, let event = await nextNews(&news) {
+                if followed.isEphemeral, try tellEphemeral(event, after: start, &left) { continue }
+                try await tell(after: &position, &left)
+            }
+        }
+
+        /// Prints the message that an event of an ephemeral channel brings, if it came after a place. Says where messages may be missing.
+        ///
+        /// - Returns: Whether the event brings one. Any other may mean that the caller isn't a member any more, which asking tells.
+        private func tellEphemeral(_ event: ChatEvent, after start: Seq, _ left: inout Int) throws -> Bool {
+            switch event {
+            case .happened(let happening):
+                guard let message = happening.message else { return false }
+                if message.changeSeq > start { try write(Line(channelSeq: message.changeSeq, message: message), &left) }
+                return true
+            case .missed(let places):
+                // What was before the first connection isn't missing.
+                if let place = places[channel], place > 0 {
+                    Output.note("Messages that came since \(place) may be missing: \(channel.rawValue.safe()) keeps none.")
+                }
+                return false
+            }
+        }
+
+        private func write(_ line: Line, _ left: inout Int) throws {
+            try Output.line(String(decoding: try JSONEncoder().encode(line), as: UTF8.self).escapingInvisibleJSON)
+            left -= 1
         }
 
         /// Prints what changed after a place, and moves on. Where the connection is lost meanwhile, it goes on with the next one.
@@ -79,8 +111,7 @@ extension Messages {
                     let messages = (changes.rows.messages ?? []).map { Line(channelSeq: $0.changeSeq, message: $0) }
                     let purged = (changes.rows.purged ?? []).map { Line(channelSeq: $0.changeSeq, purged: $0.seq) }
                     for line in (messages + purged).sorted(by: { $0.channelSeq < $1.channelSeq }).prefix(left) {
-                        try Output.line(String(decoding: try JSONEncoder().encode(line), as: UTF8.self).escapingInvisibleJSON)
-                        left -= 1
+                        try write(line, &left)
                     }
                     (position, hasMore) = (changes.seq, changes.hasMore)
                 } catch let error as RoostError where error.isRetryable {
@@ -90,26 +121,26 @@ extension Messages {
             }
         }
 
-        /// The place after which messages are told.
-        private func start() async throws -> Seq {
+        /// The channel as it is now.
+        private func followed() async throws -> Channel {
             let view = try await chat.call(GetChannel(channel: channel))
             guard view.membership?.state == .member else {
                 throw RoostError(
                     .notMember, "Only members follow a channel: roost members join \(channel.rawValue.safe().shellWord) joins it.")
             }
-            return after ?? view.channel.counters.seq
+            return view.channel
         }
 
-        /// Waits for news of the channel. Returns whether there can be more.
-        private func nextNews(_ news: inout ChatEvents.Iterator) async -> Bool {
+        /// Waits for news of the channel. Returns nil when there can be no more.
+        private func nextNews(_ news: inout ChatEvents.Iterator) async -> ChatEvent? {
             while let event = await news.next() {
                 switch event {
-                case .missed(let channels) where channels[channel] != nil: return true
-                case .happened(let happening) where happening.channel == channel: return true
+                case .missed(let channels) where channels[channel] != nil: return event
+                case .happened(let happening) where happening.channel == channel: return event
                 case .missed, .happened: continue
                 }
             }
-            return false
+            return nil
         }
     }
 }

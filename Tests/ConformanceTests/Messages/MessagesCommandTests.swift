@@ -179,4 +179,35 @@ import Testing
         await bob.close()
         try await server.stop()
     }
+
+    @Test(
+        "SB-04 R05 who follows an ephemeral channel gets each message that comes from then on once, in order, and nothing else")
+    func followEphemeral() async throws {
+        struct Line: Decodable {
+            let channelSeq: Seq
+            let message: Message
+        }
+        let server = try await TestServer()
+        let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
+        try await ann.call(CreateChannel(channel: "talk", type: .group, users: ["bob"], isEphemeral: true))
+        func send(_ text: String) async throws -> Message {
+            try await ann.call(SendMessage(channel: "talk", clientId: ClientID(text), text: text))
+        }
+        _ = try await send("before")
+        let following = try RunningCommand(
+            "messages follow talk --count 2 --as bob",
+            environment: ["ROOST_URL": "http://127.0.0.1:\(server.port)", "ROOST_DATA": server.directory.path])
+        let note = "talk is ephemeral, and keeps no messages: those that come from now on are printed.\n"
+        try await following.wait(forError: note)
+        let one = try await send("one")
+        // Other news brings no message, and asking for changes brings none either.
+        try await ann.call(UpdateChannel(channel: "talk", displayName: "Talk"))
+        let two = try await send("two")
+        let run = try await following.end()
+        #expect(run.status == 0 && run.errors == note, "\(run.errors)")
+        let lines = try run.lines.map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+        #expect(lines.map(\.message) == [one, two] && lines.map(\.channelSeq) == [one.seq, two.seq])
+        await bob.close()
+        try await server.stop()
+    }
 }
