@@ -252,13 +252,18 @@ public struct MessageRecount: Sendable {
     }
 
     /// It is as it was before it was deleted, and mentions from now on those who are still members.
-    public mutating func undeleted(_ message: MessageID, in channel: ChannelID) {
+    ///
+    /// - Returns: Whom it mentioned when it was deleted; nil for a message that isn't.
+    public mutating func undeleted(_ message: MessageID, in channel: ChannelID) -> [Mentionee]? {
+        var mentionees: [Mentionee]?
         change(message, in: channel) { posted, room in
             guard let before = posted.before, posted.message.deletedAt != nil else { return }
+            mentionees = before.mentionees
             posted.message.content = before.content
             (posted.message.editedAt, posted.message.deletedAt) = (before.editedAt, nil)
             Self.mention(before.mentionees, in: &posted, of: room, at: room.seq + 1)
         }
+        return mentionees
     }
 
     /// A user has deleted messages for themselves. The channel's stream knows nothing of it.

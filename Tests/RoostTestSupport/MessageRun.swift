@@ -91,52 +91,99 @@ public struct MessageRun: Sendable {
         }
     }
 
-    /// What a client did while it was cut off.
+    /// What a client did while it was cut off. Each message is in at most one of the changes, or in one of the user's own deletions.
     public struct Offline: Sendable {
         public var messages: [SendMessage] = []
         public var marks: [MarkRead] = []
         public var deletions: [DeleteMessagesForMe] = []
         public var resets: [ResetHistory] = []
-        /// At most one of each message.
         public var edits: [EditMessage] = []
+        public var listUpdates: [UpdateMetaArrays] = []
         public var removals: [DeleteMessage] = []
+        public var removalsOfSeveral: [DeleteMessages] = []
+        public var purges: [PurgeMessage] = []
+        public var undeletions: [UndeleteMessage] = []
 
         public init() {}
+
+        /// The channel and the messages of each change.
+        private var changes: [(ChannelID, [MessageID])] {
+            var changes = edits.map { ($0.channel, [$0.message]) }
+            changes += listUpdates.map { ($0.channel, [$0.message]) }
+            changes += removals.map { ($0.channel, [$0.message]) }
+            changes += removalsOfSeveral.map { ($0.channel, $0.messages) }
+            changes += purges.map { ($0.channel, [$0.message]) }
+            changes += undeletions.map { ($0.channel, [$0.message]) }
+            return changes
+        }
+
+        /// The messages that nothing else may be done with.
+        public var changedMessages: Set<MessageID> { Set(changes.flatMap { $0.1 } + deletions.flatMap(\.messages)) }
+
+        /// Whether it sends or changes a message of a channel.
+        public func isActive(in channel: ChannelID) -> Bool {
+            messages.contains { $0.channel == channel } || changes.contains { $0.0 == channel }
+        }
     }
 
-    /// A change of a channel's stream that a client asked for while it was cut off.
-    private enum Arrived {
-        case sent(MessageContent)
-        case edited(EditMessage)
-        case deleted
+    /// A change of a channel's stream that a client asked for while it was cut off, and that was made.
+    private struct Arrived {
+        /// Its place in the stream.
+        let seq: Seq
+        /// The operation's name.
+        let name: String
+        let count: @Sendable (inout MessageRecount) -> Void
+    }
+
+    /// Finds out what has become of the changes that a client asked for while it was cut off.
+    private nonisolated(nonsending) func changes(
+        of offline: Offline, by user: UserID, _ performer: some OperationPerformer
+    ) async throws -> [Arrived] {
+        var arrived: [Arrived] = []
+        nonisolated(nonsending) func ask<O: Handled>(
+            _ operation: O, _ count: @escaping @Sendable (inout MessageRecount, Message) -> Void
+        ) async throws where O.Response == Message {
+            do {
+                let message = try await performer.perform(operation, as: user, role: .user)
+                arrived.append(Arrived(seq: message.changeSeq, name: O.name) { count(&$0, message) })
+            } catch let error as RoostError where Self.expected.contains(error.code) {}
+        }
+        // Asking again answers with what is stored, and is refused where the first was.
+        for send in offline.messages { try await ask(send) { $0.sent(send.content, answer: $1) } }
+        for edit in offline.edits { try await ask(edit) { $0.edited(edit, answer: $1) } }
+        for update in offline.listUpdates { try await ask(update) { recount, _ in recount.updated(update) } }
+        for removal in offline.removals { try await ask(removal) { $0.deleted(answer: $1) } }
+        for undeletion in offline.undeletions {
+            try await ask(undeletion) { recount, _ in _ = recount.undeleted(undeletion.message, in: undeletion.channel) }
+        }
+        for removal in offline.removalsOfSeveral {
+            do {
+                let answer = try await performer.perform(removal, as: user, role: .user)
+                for message in answer.messages {
+                    arrived.append(Arrived(seq: message.changeSeq, name: DeleteMessages.name) { $0.deleted(answer: message) })
+                }
+            } catch let error as RoostError where Self.expected.contains(error.code) {}
+        }
+        for purge in offline.purges {
+            // Of a message that is gone there is no answer. The channel's changes say whether it is.
+            let place = recount.messages(of: purge.channel).first { $0.messageId == purge.message }?.seq
+            let changes = GetChannelChanges(channel: purge.channel, after: recount.seq(of: purge.channel))
+            let purged = try await performer.perform(changes, as: Self.admin, role: .admin).rows.purged ?? []
+            for row in purged where row.seq == place {
+                arrived.append(
+                    Arrived(seq: row.changeSeq, name: PurgeMessage.name) { $0.purged(purge.message, in: purge.channel) })
+            }
+        }
+        return arrived.sorted { $0.seq < $1.seq }
     }
 
     /// Takes in what a client did while it was cut off, now that it was carried out or refused.
     public nonisolated(nonsending) mutating func arrived(
         _ offline: Offline, of user: UserID, by performer: some OperationPerformer
     ) async throws {
-        var answers: [(change: Arrived, message: Message)] = []
-        nonisolated(nonsending) func ask<O: Handled>(_ operation: O, _ change: Arrived) async throws where O.Response == Message {
-            do {
-                answers.append((change, try await performer.perform(operation, as: user, role: .user)))
-            } catch let error as RoostError where Self.expected.contains(error.code) {}
-        }
-        // Asking again answers with what is stored, and is refused where the first was.
-        for operation in offline.messages { try await ask(operation, .sent(operation.content)) }
-        for operation in offline.edits { try await ask(operation, .edited(operation)) }
-        for operation in offline.removals { try await ask(operation, .deleted) }
-        for (change, message) in answers.sorted(by: { $0.message.changeSeq < $1.message.changeSeq }) {
-            switch change {
-            case .sent(let content):
-                recount.sent(content, answer: message)
-                acceptedCounts["offline \(SendMessage.name)", default: 0] += 1
-            case .edited(let edit):
-                recount.edited(edit, answer: message)
-                acceptedCounts["offline \(EditMessage.name)", default: 0] += 1
-            case .deleted:
-                recount.deleted(answer: message)
-                acceptedCounts["offline \(DeleteMessage.name)", default: 0] += 1
-            }
+        for change in try await changes(of: offline, by: user, performer) {
+            change.count(&recount)
+            acceptedCounts["offline \(change.name)", default: 0] += 1
         }
         for reset in offline.resets {
             do {
@@ -297,8 +344,9 @@ public struct MessageRun: Sendable {
         case 19...21: return try await deleteForOneself(message, in: channel, as: user, performer)
         case 22...24 where undeletes:
             return try await attempt(&self, UndeleteMessage(channel: channel, message: id)) { recount, answer in
-                recount.undeleted(id, in: channel)
-                return recount.holds(answer, for: caller)
+                let mentionees = recount.undeleted(id, in: channel)
+                // Whoever sees nothing of it isn't told whom it doesn't mention any more.
+                return recount.holds(answer, for: caller, naming: answer.isDeletedForMe ? nil : mentionees)
             }
         default:
             return try await attempt(&self, PurgeMessage(channel: channel, message: id)) { recount, _ in

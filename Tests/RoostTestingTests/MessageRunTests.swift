@@ -5,21 +5,21 @@ import RoostTestSupport
 import RoostTesting
 import Testing
 
-@MainActor @Suite("A long random run of messages with the SDK", .timeLimit(.minutes(5)))
-struct MessageRunTests {
-    /// ROOST_STEPS=10000 takes twenty times the 2,000 of both seeds.
-    private static let steps = ProcessInfo.processInfo.environment["ROOST_STEPS"].flatMap(Int.init) ?? 1000
+/// The steps of each of the two seeds: with ROOST_STEPS=10000 there are 20,000 of them.
+private let stepCount = ProcessInfo.processInfo.environment["ROOST_STEPS"].flatMap(Int.init) ?? 1000
 
+@MainActor @Suite("A long random run of messages with the SDK", .timeLimit(.minutes(5 * max(1, stepCount / 1000))))
+struct MessageRunTests {
     @Test(
         "AM-43 AM-44 MN-16 R35 I5 I7 a device that is cut off at random shows what a recount says whenever it has caught up",
         arguments: Seeds.first(2))
     func cutOff(seed: UInt64) async throws {
-        let server = try await RoostTestServer()
+        let server = try await RoostTestServer(options: AppOptions(undeletionSeconds: 3600))
         let devices = try await Devices(of: server, seed: seed)
-        var run = try await MessageRun(seed: seed, by: devices)
+        var run = try await MessageRun(seed: seed, undeletes: true, by: devices)
         try await devices.connectPhones(showing: run.channels)
         var steps: [String] = []
-        for number in 1...Self.steps {
+        for number in 1...stepCount {
             let step = try await run.step(by: devices)
             steps.append(step.text)
             if let wrong = step.wrongAnswer { Issue.record("seed \(seed), step \(number): \(wrong) answers \(step.text)") }
@@ -37,7 +37,7 @@ struct MessageRunTests {
                 try await phone.sendPending(&run, by: devices)
                 touched = run.channels
                 steps.append("\(phone.user) comes back")
-            } else if !phone.isConnected, run.random.once(in: 3) {
+            } else if !phone.isConnected {
                 steps.append(try await phone.actOffline(&run))
             } else if phone.isConnected, run.random.once(in: 12) {
                 try await phone.moveList(&run)
@@ -55,9 +55,13 @@ struct MessageRunTests {
         for phone in devices.phones { #expect(phone.comparedMessagesCount > 200) }
         #expect((run.acceptedCounts["offline message.send"] ?? 0) > 5)
         #expect((run.acceptedCounts["offline reading.mark"] ?? 0) > 2)
-        for name in ["message.deleteForMe", "message.edit", "message.delete", "channel.resetHistory"] {
-            #expect((run.acceptedCounts["offline \(name)"] ?? 0) > 0)
-        }
+        let changes = [
+            DeleteMessagesForMe.name, EditMessage.name, UpdateMetaArrays.name, DeleteMessage.name, DeleteMessages.name,
+            PurgeMessage.name, UndeleteMessage.name, ResetHistory.name,
+        ]
+        let counts = run.acceptedCounts
+        #expect(changes.filter { counts["offline \($0)", default: 0] == 0 } == [])
+        #expect((run.acceptedCounts[UndeleteMessage.name] ?? 0) > 0)
         #expect((run.acceptedCounts["member.left said"] ?? 0) > 2)
         await devices.disconnect()
         try await server.stop()
@@ -148,6 +152,13 @@ private final class Phone {
     private let changed: AsyncStream<Void>.Continuation
     /// What was done while it was cut off.
     private var pending = MessageRun.Offline()
+    /// How often each change was asked for while it was cut off, refused or not.
+    private var changeCounts: [Change: Int] = [:]
+
+    /// What is done with messages while it is cut off, besides sending, reading, and deleting for the user alone.
+    private enum Change: CaseIterable {
+        case edit, updateLists, delete, deleteSeveral, purge, undelete, reset
+    }
 
     init(of user: UserID, _ chat: Chat) {
         (self.user, self.chat) = (user, chat)
@@ -200,54 +211,92 @@ private final class Phone {
     func actOffline(_ run: inout MessageRun) async throws -> String {
         let id = run.random.pick(run.channels)
         guard run.recount.isMember(user, of: id) else { return "nothing" }
-        if run.random.once(in: 3) {
+        let share = run.random.number(1...12)
+        if share <= 3 {
             let mark = MarkRead(channel: id, seq: Seq(run.random.number(0...Int(run.recount.seq(of: id)))))
             try await chat.channel(id).markRead(upTo: mark.seq)
             pending.marks.append(mark)
             return "\(user) offline: \(mark)"
         }
-        if run.random.once(in: 3), let message = run.recount.messages(of: id, visibleTo: user)?.last {
+        if share <= 5, let message = messages(of: id, run).last {
             let deletion = DeleteMessagesForMe(channel: id, messages: [message.messageId])
             try await chat.channel(id).deleteForMe(deletion.messages)
             pending.deletions.append(deletion)
             return "\(user) offline: \(deletion)"
         }
-        if run.random.once(in: 2), let change = try await changeOffline(id, &run) { return "\(user) offline: \(change)" }
+        if share <= 10 {
+            // What was done least comes first: each kind is done in a short run too.
+            let kinds = Change.allCases.shuffled(using: &run.random).sorted {
+                changeCounts[$0, default: 0] < changeCounts[$1, default: 0]
+            }
+            for kind in kinds {
+                guard let change = try await changeOffline(kind, id, &run) else { continue }
+                changeCounts[kind, default: 0] += 1
+                return "\(user) offline: \(change)"
+            }
+        }
         let content = run.randomContent(in: id)
         let clientId = try await chat.channel(id).send(MessageDraft(content: content))
         pending.messages.append(SendMessage(channel: id, clientId: clientId, content: content))
         return "\(user) offline: \(content)"
     }
 
-    /// Edits or deletes a message of the user's, or conceals all that this device has of a channel.
-    private func changeOffline(_ id: ChannelID, _ run: inout MessageRun) async throws -> (any RoostAPI.Operation)? {
+    /// The messages that the user sees in a channel and hasn't changed while cut off.
+    private func messages(of id: ChannelID, _ run: MessageRun) -> [Message] {
+        let changed = pending.changedMessages
+        return (run.recount.messages(of: id, visibleTo: user) ?? []).filter { !changed.contains($0.messageId) }
+    }
+
+    /// Changes messages of the user's, or conceals all that this device has of a channel. Returns nil if there is nothing that can be changed so.
+    private func changeOffline(
+        _ kind: Change, _ id: ChannelID, _ run: inout MessageRun
+    ) async throws -> (any RoostAPI.Operation)? {
         let channel = chat.channel(id)
-        let changed = pending.edits.map(\.message) + pending.removals.map(\.message)
-        let own = run.recount.messages(of: id, visibleTo: user)?.last {
-            $0.sender == user && $0.kind == .text && $0.deletedAt == nil && !changed.contains($0.messageId)
-        }
-        switch run.random.number(1...3) {
-        case 1:
-            // What the user has sent meanwhile is concealed too, and nobody knows its place yet.
-            guard !pending.messages.contains(where: { $0.channel == id }), let seq = channels[id]?.view?.channel.counters.seq else {
-                return nil
-            }
+        if kind == .reset {
+            // What the user has sent or changed meanwhile is concealed too, and nobody could ask what has become of it.
+            guard !pending.isActive(in: id), let seq = channels[id]?.view?.channel.counters.seq else { return nil }
             try await channel.resetHistory()
             let reset = ResetHistory(channel: id, upTo: seq)
             pending.resets.append(reset)
             return reset
-        case 2:
-            guard let own else { return nil }
-            let edit = EditMessage(channel: id, message: own.messageId, text: "offline \(run.random.number(1...3))")
-            try await channel.edit(edit.message, text: edit.text)
+        }
+        let own = messages(of: id, run).filter {
+            $0.sender == user && $0.kind == .text && !$0.isDeletedForMe && ($0.deletedAt != nil) == (kind == .undelete)
+        }
+        guard let message = own.last?.messageId else { return nil }
+        switch kind {
+        case .reset: return nil
+        case .edit:
+            let edit = EditMessage(channel: id, message: message, text: "offline \(run.random.number(1...3))")
+            try await channel.edit(message, text: edit.text)
             pending.edits.append(edit)
             return edit
-        default:
-            guard let own else { return nil }
-            let removal = DeleteMessage(channel: id, message: own.messageId)
-            try await channel.delete(removal.message)
+        case .updateLists:
+            let update = UpdateMetaArrays(
+                channel: id, message: message, create: ["votes"], add: ["votes": ["\(run.random.number(1...3))"]])
+            try await channel.updateMetaArrays(of: message, create: update.create, add: update.add)
+            pending.listUpdates.append(update)
+            return update
+        case .delete:
+            try await channel.delete(message)
+            let removal = DeleteMessage(channel: id, message: message)
             pending.removals.append(removal)
             return removal
+        case .deleteSeveral:
+            let removal = DeleteMessages(channel: id, messages: own.suffix(2).map(\.messageId))
+            try await channel.delete(removal.messages)
+            pending.removalsOfSeveral.append(removal)
+            return removal
+        case .purge:
+            try await channel.purge(message)
+            let purge = PurgeMessage(channel: id, message: message)
+            pending.purges.append(purge)
+            return purge
+        case .undelete:
+            try await channel.undelete(message)
+            let undeletion = UndeleteMessage(channel: id, message: message)
+            pending.undeletions.append(undeletion)
+            return undeletion
         }
     }
 
