@@ -9,10 +9,15 @@ struct FloorTests {
     /// A way to messages: the seqs of those that ben finds by it.
     private struct Path: CustomTestStringConvertible, Sendable {
         let testDescription: String
+        /// The fields of operations by which it names messages.
+        let fields: [String]
         let seqs: @Sendable (CoreWorld, [Message]) throws -> Set<Seq>
 
-        init(_ description: String, _ seqs: @escaping @Sendable (CoreWorld, [Message]) throws -> Set<Seq>) {
-            (testDescription, self.seqs) = (description, seqs)
+        init(
+            _ description: String, naming fields: [String] = [],
+            _ seqs: @escaping @Sendable (CoreWorld, [Message]) throws -> Set<Seq>
+        ) {
+            (testDescription, self.fields, self.seqs) = (description, fields, seqs)
         }
 
         /// A path by a page of history.
@@ -27,6 +32,47 @@ struct FloorTests {
                 }
             }
         }
+
+        /// A path by pages that begin at each message: those at which one can, and those that are on one.
+        static func pages(
+            _ description: String, by field: String, _ make: @escaping @Sendable (MessageID) -> ListMessages
+        ) -> Path {
+            Path(description, naming: [Self.field(field, of: ListMessages.self)]) { world, all in
+                var seqs: Set<Seq> = []
+                for message in all {
+                    let list = make(message.messageId)
+                    guard try world.refusal(list, as: "ben") == nil else { continue }
+                    seqs.insert(message.seq)
+                    seqs.formUnion(try world.perform(list, as: "ben").messages.map(\.seq))
+                }
+                return seqs
+            }
+        }
+
+        /// A path by calls about each message: those that are there for it.
+        ///
+        /// - Parameter prepare: What happens before.
+        static func calls<O: Handled>(
+            _ description: String, by field: String, as role: AppRole = .user, _ make: @escaping @Sendable (Message) -> O,
+            after prepare: @escaping @Sendable (CoreWorld, [Message]) throws -> Void = { _, _ in }
+        ) -> Path {
+            Path(description, naming: [Self.field(field, of: O.self)]) { world, all in
+                try prepare(world, all)
+                let found = try all.filter { message in
+                    guard let refusal = try world.refusal(make(message), as: "ben", role: role) else { return true }
+                    // Whatever else there is against it, the message is there.
+                    return refusal.code != .notFound
+                }
+                return Set(found.map(\.seq))
+            }
+        }
+
+        static func field(_ name: String, of operation: any RoostAPI.Operation.Type) -> String { "\(operation.name) \(name)" }
+    }
+
+    /// What lets ben do with messages what their authors may.
+    private static let makeOperator: @Sendable (CoreWorld, [Message]) throws -> Void = { world, _ in
+        try world.perform(SetMemberRole(channel: "general", users: ["ben"], role: .operator), as: "ann")
     }
 
     private static let paths: [Path] = [
@@ -41,26 +87,21 @@ struct FloorTests {
         .page("a page around a time") { page, all in (page.aroundTime, page.newerLimit) = (all[3].createdAt, 100) },
         .page("a page of some senders and kinds") { page, _ in (page.senders, page.kinds) = (["ann"], [.text]) },
         .page("a page of some senders, forward") { page, _ in (page.senders, page.after) = (["ann"], 0) },
-        Path("pages around each message") { world, all in
-            Set(
-                try all.flatMap { message in
-                    let page = ListMessages(channel: "general", aroundMessage: message.messageId, limit: 1)
-                    return try world.refusal(page, as: "ben") == nil ? try world.perform(page, as: "ben").messages.map(\.seq) : []
-                })
+        .pages("pages around each message", by: "aroundMessage") {
+            ListMessages(channel: "general", aroundMessage: $0, limit: 1)
         },
-        Path("each by its id") { world, all in
-            Set(
-                try all.filter { try world.refusal(GetMessage(channel: "general", message: $0.messageId), as: "ben") == nil }.map(
-                    \.seq))
+        .pages("pages before each message", by: "beforeMessage") {
+            ListMessages(channel: "general", beforeMessage: $0, limit: 100)
         },
-        Path("each as a parent") { world, all in
-            Set(
-                try all.filter { message in
-                    let reply = SendMessage(
-                        channel: "general", clientId: ClientID("re \(message.seq)"), text: "x", parentId: message.messageId)
-                    return try world.refusal(reply, as: "ben")?.field != "parentId"
-                }.map(\.seq))
+        .pages("pages after each message", by: "afterMessage") { ListMessages(channel: "general", afterMessage: $0, limit: 100) },
+        .calls("each by its id", by: "message") { GetMessage(channel: "general", message: $0.messageId) },
+        .calls("each as a parent", by: "parentId") {
+            SendMessage(channel: "general", clientId: ClientID("re \($0.seq)"), text: "x", parentId: $0.messageId)
         },
+        .calls("each as the parent of an admin message", by: "parentId", as: .admin) {
+            SendAdminMessage(channels: ["general"], clientId: ClientID("re \($0.seq)"), text: "x", parentId: $0.messageId)
+        },
+        .calls("who has read each", by: "message") { ListReaders(channel: "general", message: $0.messageId) },
         Path("own mentions") { world, _ in Set(try world.perform(ListMentions(limit: 100), as: "ben").items.map(\.seq)) },
         Path("mentions in the channel") { world, _ in
             Set(try world.perform(ListMentions(channel: "general", limit: 100), as: "ben").items.map(\.seq))
@@ -81,33 +122,45 @@ struct FloorTests {
             let watched = try world.perform(WatchChannel(channel: "general", limit: 100), as: "ben", connection: 1)
             return Set(watched.messages.messages.map(\.seq))
         },
-        Path("deletions for oneself") { world, all in
-            Set(
-                try all.filter {
-                    let deletion = DeleteMessagesForMe(channel: "general", messages: [$0.messageId])
-                    return try world.refusal(deletion, as: "ben") == nil
-                }.map(\.seq))
+        Path("what a node catches up with") { world, _ in
+            let (floor, now) = (try world.perform(GetChannel(channel: "general"), as: "ben").membership?.historyFloor, world.now)
+            let missed = try world.database.read { try $0.missedEvents(of: .channel("general"), after: 0, now: now) }
+            let rows = missed.notices.compactMap { notice -> Rows? in
+                guard case .event(let event, _) = notice else { return nil }
+                return event.concealing(messagesUpTo: floor ?? 0).rows
+            }
+            return Set(rows.flatMap { $0.messages ?? [] }.map(\.seq))
         },
-        Path("earlier versions, as an operator") { world, all in
+        .calls("deletions for oneself", by: "messages") {
+            DeleteMessagesForMe(channel: "general", messages: [$0.messageId])
+        },
+        .calls("earlier versions, as an operator", by: "message") {
+            ListMessageVersions(channel: "general", message: $0.messageId)
+        } after: { world, all in
             world.options.versionSeconds = 60
-            try world.perform(SetMemberRole(channel: "general", users: ["ben"], role: .operator), as: "ann")
-            return Set(
-                try all.filter {
-                    try world.refusal(ListMessageVersions(channel: "general", message: $0.messageId), as: "ben") == nil
-                }.map(\.seq))
+            try makeOperator(world, all)
         },
-        Path("edits and deletions, as an operator") { world, all in
-            try world.perform(SetMemberRole(channel: "general", users: ["ben"], role: .operator), as: "ann")
-            let edited = try all.filter {
-                try world.refusal(EditMessage(channel: "general", message: $0.messageId, text: "x"), as: "ben")?.code != .notFound
-            }
-            let deleted = try all.filter {
-                try world.refusal(DeleteMessage(channel: "general", message: $0.messageId), as: "ben") == nil
-            }
-            let purged = try all.filter {
-                try world.refusal(PurgeMessage(channel: "general", message: $0.messageId), as: "ben") == nil
-            }
-            return deleted == purged && edited == deleted ? Set(deleted.map(\.seq)) : []
+        .calls(
+            "edits, as an operator", by: "message", { EditMessage(channel: "general", message: $0.messageId, text: "x") },
+            after: makeOperator),
+        .calls(
+            "changes of lists, as an operator", by: "message",
+            { UpdateMetaArrays(channel: "general", message: $0.messageId, create: ["votes"]) }, after: makeOperator),
+        .calls(
+            "deletions, as an operator", by: "message", { DeleteMessage(channel: "general", message: $0.messageId) },
+            after: makeOperator),
+        .calls(
+            "deletions of several, as an operator", by: "messages",
+            { DeleteMessages(channel: "general", messages: [$0.messageId]) }, after: makeOperator),
+        .calls(
+            "deletions for good, as an operator", by: "message", { PurgeMessage(channel: "general", message: $0.messageId) },
+            after: makeOperator),
+        .calls("undeletions, as an operator", by: "message") {
+            UndeleteMessage(channel: "general", message: $0.messageId)
+        } after: { world, all in
+            world.options.undeletionSeconds = 60
+            try makeOperator(world, all)
+            for message in all { try world.perform(DeleteMessage(channel: "general", message: message.messageId), as: "ann") }
         },
         Path("live events of edits") { world, all in
             let membership = try world.perform(GetChannel(channel: "general"), as: "ben").membership
@@ -148,6 +201,20 @@ struct FloorTests {
             }
         ),
     ]
+
+    @Test("R23 each field of an operation that names messages is on a path")
+    func isComplete() throws {
+        let ids = [MessageID.schema, .array(MessageID.schema)]
+        var naming: Set<String> = []
+        for operation in Operations.all {
+            for field in try Schema.of(operation).fields where ids.contains(field.schema) {
+                naming.insert(Path.field(field.name, of: operation))
+            }
+        }
+        #expect(naming.symmetricDifference(Self.paths.flatMap(\.fields)) == [])
+        // A schema that names no message any more would have nothing to compare.
+        #expect(naming.isSuperset(of: ["message.get message", "message.deleteMany messages", "message.send parentId"]))
+    }
 
     @Test("SB-14 SB-26 SB-57 SB-60 R23 every path shows a member the messages above their floor, and no other", arguments: paths)
     private func walk(path: Path) throws {
