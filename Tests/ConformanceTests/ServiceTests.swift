@@ -162,7 +162,7 @@ import Testing
         #expect(run.status == 1 && run.errors.hasSuffix(expected), "\(run.errors)")
     }
 
-    @Test("R21 a database that isn't understood is refused, and neither that nor config show repeats the secret in it")
+    @Test("a database that isn't understood is refused, and neither that nor config show repeats the secret in it")
     func mistypedDatabase() async throws {
         let data = TemporaryDirectory.make()
         let environment = ["ROOST_DATA": data.path, "ROOST_DATABASE": "ann:s3cret@localhost/roost"]
