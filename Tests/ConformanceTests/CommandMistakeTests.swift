@@ -39,6 +39,10 @@ import Testing
                 #"messages send general hi --as ann --metadata {"n":12345678901234567890}"#, "messages send",
                 "n can't be kept exactly"
             ),
+            ("messages send general hi --as ann --meta-array yes", "messages send", "a list's value is like colors=red"),
+            ("messages send general hi --as ann --kind system", "messages send", "one of 'text', 'admin' or 'custom'."),
+            ("messages send general hi --as ann --push-option no", "messages send", "one of 'default', 'suppress' or 'force'."),
+            ("messages send general hi --as ann --kind custom", "messages send", "--kind custom needs --custom-type"),
             (
                 #"channels update general --as ann --metadata {"a":1,}"#, "channels update",
                 "This is not JSON: unexpected input at byte 7"

@@ -22,6 +22,7 @@ import Testing
             (Channels.Silence.self, "ever, or -1, until it is unsilenced"), (Demo.self, "for roost demo: roost-demo"),
             (Keys.Remove.self, "A removed key can't be brought back"), (CallCommand.self, "need a WebSocket and are refused"),
             (Members.self, "on standard error if it was refused"), (Messages.self, "its sender's id"),
+            (Messages.Send.self, "--meta-array <list=value>"), (Messages.Send.self, "(values: text, admin, custom; default: text)"),
             (ChatCommand.self, "--as <user>"),
         ] as [(any ParsableCommand.Type, String)])
     func claims(command: any ParsableCommand.Type, text: String) {

@@ -12,6 +12,12 @@ extension MessageKind: ExpressibleByArgument {
         guard isKnown else { return nil }
     }
 }
+extension PushOption: ExpressibleByArgument {
+    public init?(argument: String) {
+        self.init(rawValue: argument)
+        guard isKnown else { return nil }
+    }
+}
 extension ChannelType: ExpressibleByArgument {}
 extension ChannelRole: ExpressibleByArgument {}
 extension MembershipFilter: ExpressibleByArgument {}

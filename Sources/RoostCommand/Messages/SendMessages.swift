@@ -12,20 +12,16 @@ extension Messages {
                 refusal ends it there. \
                 A message that is sent again with the same --client-id is sent once; with --lines the client ids are that of the option, a hyphen \
                 and the line's number. Without it they are random.
+
+                With --kind admin it goes out as the app's own, by an admin or a backend, who need not be a member: add --admin to --as. With \
+                --kind custom and --custom-type it may have no text: TEXT is ''.
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: "The text.") var text: String?
         @Flag(help: "Each line of standard input is a message.") var lines = false
         @Option(help: ArgumentHelp("The sender's own id of the message.", valueName: "id")) var clientId: String?
-        @Option(help: ArgumentHelp("A user whom it mentions. Give it again for more.", valueName: "user")) var mention: [UserID] =
-            []
-        @Flag(help: "It mentions the channel.") var mentionChannel = false
-        @Option(help: "The app's own classification.") var customType: String?
-        @Option(help: ArgumentHelp("The message that it replies to.", valueName: "id")) var parent: MessageID?
-        @Option(help: ArgumentHelp("The app's own data, as JSON.", valueName: "json"), transform: JSONArgument.read)
-        var metadata: JSONArgument?
-        @Flag(help: "It is unread for nobody.") var silent = false
+        @OptionGroup var fields: ContentOptions
         @OptionGroup var options: CallOptions
 
         func validate() throws {
@@ -87,13 +83,19 @@ extension Messages {
         }
 
         private func send(_ text: String, as clientId: ClientID, through connection: CallConnection) async throws {
-            let mentionees = (mention.isEmpty ? [] : [.users(mention)]) + (mentionChannel ? [Mentionee.channel] : [])
-            let content = MessageContent(
-                text: text, customType: customType, metadata: metadata?.value, parentId: parent, mentionees: mentionees.orNil,
-                isSilent: silent)
-            let sent = try await connection.call(SendMessage(channel: channel, clientId: clientId, content: content))
-            try options.show(sent, MessageText.table([sent]))
-            for user in sent.droppedMentions ?? [] {
+            let content = fields.content(text: text)
+            let sent: [Message]
+            if content.kind == .admin {
+                let answer = try await connection.call(
+                    SendAdminMessage(channels: [channel], clientId: clientId, content: content))
+                sent = answer.messages
+                try options.show(answer, MessageText.table(sent))
+            } else {
+                let answer = try await connection.call(SendMessage(channel: channel, clientId: clientId, content: content))
+                sent = [answer]
+                try options.show(answer, MessageText.table(sent))
+            }
+            for user in sent.flatMap({ $0.droppedMentions ?? [] }) {
                 Output.note("\(user.rawValue.safe()) isn't mentioned: no member who may read it.")
             }
         }

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "MN-09 SB-33 a script sends an argument, its input or each line of it, once for each client id, and mentions whom it names"
+        "MN-09 SB-33 R21 a script sends an argument, its input or each line of it, once for each client id, with all that one can have"
     )
     func send() async throws {
         let server = try await room()
@@ -48,10 +48,32 @@ import Testing
         let newest = try await server.socket("ann").call(ListMessages(channel: "team", limit: 1)).messages
         #expect(newest.map(\.text) == [flags])
 
+        let card = try await run(
+            """
+            send team --kind custom --custom-type card --message-data 52.5,13.4 --tag a --tag b --meta-array yes=cid --meta-array yes=bob \
+            --meta-array no=a=b --target-language de --target-language pt-BR --push-option force --as bob
+            """, server)
+        #expect(card.status == 0 && card.lines.first?.hasSuffix(" bob (card)") == true, "\(card.errors)")
+        let notice = "send team Back_at_noon --kind admin --client-id notice --push-option suppress --as root --admin"
+        for _ in 1...2 {
+            let admin = try await run(notice, server)
+            #expect(admin.status == 0 && admin.lines.first?.hasSuffix(" root Back at noon (admin)") == true, "\(admin.errors)")
+        }
+        let kinds = try await server.socket("ann").call(ListMessages(channel: "team", limit: 2)).messages
+        #expect(
+            kinds.map(\.content) == [
+                MessageContent(
+                    text: "", kind: .custom, customType: "card", data: "52.5,13.4", tags: ["a", "b"],
+                    metaArrays: ["yes": ["bob", "cid"], "no": ["a=b"]], pushOption: .force, targetLanguages: ["de", "pt-BR"]),
+                MessageContent(text: "Back at noon", kind: .admin, pushOption: .suppress),
+            ])
+
         let refusals = [
             try await run("send team --as ann", server), try await run("send team x --as zoe", server),
             try await run("send team --lines --as ann", server, input: "good\n\(String(repeating: "x", count: 20_001))\n"),
             try await run("send team x --lines --as ann", server),
+            try await run("send team x --target-language x_y --as ann", server),
+            try await run("send team x --kind admin --as ann", server),
         ]
         #expect(
             refusals.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
@@ -59,6 +81,8 @@ import Testing
                 "1 Error: message.send is for members of the channel. (not_member)",
                 "1 Error: line 2: text has a limit of 20000 characters. (limit_exceeded)",
                 "64 Error: --lines reads standard input; there can't be a text as well.",
+                "1 Error: targetLanguages must hold tags of languages, such as de or pt-BR. (invalid_argument)",
+                "1 Error: message.sendAdmin needs an admin's token. (not_permitted)",
             ])
         try await server.stop()
     }

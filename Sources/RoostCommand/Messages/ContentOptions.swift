@@ -1,0 +1,68 @@
+import ArgumentParser
+import RoostAPI
+
+/// What a message has besides its text: an option for each field of ``MessageContent``.
+struct ContentOptions: ParsableArguments {
+    @Option(help: "What sort of message it is. An admin message is the app's own: for admins and backends.") var kind: Kind = .text
+    @Option(help: ArgumentHelp("A user whom it mentions. Give it again for more.", valueName: "user")) var mention: [UserID] = []
+    @Flag(help: "It mentions the channel.") var mentionChannel = false
+    @Option(help: "The app's own classification. A custom message needs one.") var customType: String?
+    // The name `--data` is taken: by the data directory.
+    @Option(help: ArgumentHelp("The app's own payload, a text.", valueName: "text")) var messageData: String?
+    @Option(help: ArgumentHelp("The app's own data, as JSON.", valueName: "json"), transform: JSONArgument.read)
+    var metadata: JSONArgument?
+    @Option(help: "A tag. Give it again for more.") var tag: [String] = []
+    @Option(
+        help: ArgumentHelp("A value of one of its lists: colors=red. Give it again for more.", valueName: "list=value"),
+        transform: MetaArrayArgument.read)
+    var metaArray: [MetaArrayArgument] = []
+    @Option(help: ArgumentHelp("The message that it replies to.", valueName: "id")) var parent: MessageID?
+    @Option(help: ArgumentHelp("A language that its text is wanted in: pt-BR. Give it again for more.", valueName: "language"))
+    var targetLanguage: [String] = []
+    @Option(help: ArgumentHelp("Which members get a push for it.", valueName: "option")) var pushOption: PushOption = .default
+    @Flag(help: "It is unread for nobody.") var silent = false
+
+    /// The kinds that a caller sends; the server sends the others itself.
+    enum Kind: String, CaseIterable, ExpressibleByArgument {
+        case text, admin, custom
+
+        fileprivate var ofMessage: MessageKind {
+            switch self {
+            case .text: .text
+            case .admin: .admin
+            case .custom: .custom
+            }
+        }
+    }
+
+    func validate() throws {
+        guard kind == .custom, customType?.isEmpty != false else { return }
+        throw ValidationError("--kind custom needs --custom-type: what the message is to the app.")
+    }
+
+    /// The content of a message with a text.
+    func content(text: String) -> MessageContent {
+        let mentionees = (mention.isEmpty ? [] : [.users(mention)]) + (mentionChannel ? [Mentionee.channel] : [])
+        let lists = Dictionary(grouping: metaArray, by: \.name).mapValues { values in values.map(\.value) }
+        return MessageContent(
+            text: text, kind: kind.ofMessage, customType: customType, data: messageData, metadata: metadata?.value, tags: tag.orNil,
+            parentId: parent, mentionees: mentionees.orNil, metaArrays: lists.isEmpty ? nil : lists, pushOption: pushOption,
+            targetLanguages: targetLanguage.orNil, isSilent: silent)
+    }
+}
+
+/// A value of a message's list of texts, as it is typed: `colors=red`.
+struct MetaArrayArgument {
+    let name: String
+    let value: String
+
+    /// Reads what was typed for an option. All after the first `=` is the value.
+    ///
+    /// - Throws: `ValidationError` with the format.
+    static func read(_ text: String) throws -> MetaArrayArgument {
+        guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+            throw ValidationError("a list's value is like colors=red")
+        }
+        return MetaArrayArgument(name: String(text[..<equals]), value: String(text[text.index(after: equals)...]))
+    }
+}
