@@ -89,6 +89,10 @@ struct MessageVersionTests {
         try world.perform(LeaveChannel(channel: "room"), as: "cid")
         world.options.isMentionAllEnabled = false
         let back = try world.perform(undelete(sent), as: "ben")
+        // The channel's mention is gone without being named: neither the message nor its event has it.
+        let event = try #require(world.events().last { $0.stream == .channel("room") })
+        #expect(event.kind == .messageUndeleted && event.rows.channelMentions == nil)
+        #expect(event.rows.messages?.first?.mentionees == [.users(["ann"])])
         // Whom it doesn't mention any more, the answer says, and no message.
         #expect(back.mentionees == [.users(["ann"])] && back.droppedMentions == ["cid"])
         #expect(try world.perform(GetMessage(channel: "room", message: sent.messageId), as: "ben").droppedMentions == nil)
