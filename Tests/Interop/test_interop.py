@@ -598,7 +598,8 @@ async def highlights(world):
             return None
 
     for vector in vectors["cases"]:
-        found = [highlight(vector["text"], **mention) for mention in vector["metadata"]["mentioned"]]
+        mentions = [entry for entry in vector["metadata"]["mentioned"] if entry["type"] in ("user", "channel")]
+        found = [highlight(vector["text"], **mention) for mention in mentions]
         equal(found, vector["highlights"], vector["name"])
 
 

@@ -14,16 +14,23 @@ public import RoostAPI
 ///     let draft = composer.draft
 ///     try await channel.edit(message.messageId, text: draft.text, metadata: draft.metadata, mentionees: draft.mentionees)
 ///
-/// Mentions move with the text that is typed before them, and end when they are changed themselves.
+/// Mentions move with the text that is typed before them, and end when they are changed themselves. So do entries of the metadata's list that this version doesn't
+/// know, such as a newer client's types of mentions, if they say where they stand (`index` and `length`); others of them stay as they are.
 public struct MentionComposer: Hashable, Sendable {
     /// The text. Setting it keeps the mentions that the change didn't touch.
     public var text: String {
-        didSet { mentions = Self.moved(mentions, from: oldValue, to: text) }
+        didSet {
+            let change = TextChange(from: oldValue, to: text, keeping: mentions.map(\.part) + entries.parts)
+            mentions = mentions.compactMap { $0.moved(by: change) }
+            entries.move(by: change)
+        }
     }
     /// The mentions in it, in the order of their places.
     public private(set) var mentions: [TextMention]
     /// The metadata of what it began with, whose other keys stay.
     private let metadata: JSONValue?
+    /// The list of mentions in these, for what it has besides mentions.
+    private var entries: MentionEntries
     /// Those whom the message mentions that it began with, and who have no place in the text.
     private var unplaced = MentioneesBuilder()
     /// Whether it began with a message or with mentions, so that a draft that says nothing of mentions would keep the former ones.
@@ -41,6 +48,8 @@ public struct MentionComposer: Hashable, Sendable {
         self.text = text
         self.metadata = metadata
         let count = text.utf16.count
+        entries = MentionEntries(in: metadata)
+        entries.place(inTextOf: count)
         self.mentions = mentions.compactMap { $0.placed(inTextOf: count) }.sorted { $0.index < $1.index }
         (endsMentions, endsMetadata) = (!mentions.isEmpty, !mentions.isEmpty)
     }
@@ -50,6 +59,8 @@ public struct MentionComposer: Hashable, Sendable {
         text = content.text
         metadata = content.metadata
         let (count, mentionees) = (content.text.utf16.count, content.mentionees ?? [])
+        entries = MentionEntries(in: content.metadata)
+        entries.place(inTextOf: count)
         // The metadata are what an app highlights; only the `mentionees` are told.
         let users = mentionees.mentionedUsers
         let placed = MentionMapper.mentions(from: content.metadata).compactMap { $0.placed(inTextOf: count) }.filter { mention in
@@ -95,10 +106,14 @@ public struct MentionComposer: Hashable, Sendable {
     public var draft: MessageDraft {
         var builder = unplaced
         for mention in mentions { builder.mention(mention) }
-        let metadata = MentionMapper.metadata(from: mentions, beside: metadata)
         return MessageDraft(
-            text: text, metadata: metadata ?? (endsMetadata ? [:] : nil),
+            text: text, metadata: metadata(with: mentions) ?? (endsMetadata ? [:] : nil),
             mentionees: builder.mentionees ?? (endsMentions ? [] : nil))
+    }
+
+    /// The metadata of what it began with, with mentions in place of theirs, and what else their list has as it stands in the text now.
+    package func metadata(with mentions: [TextMention]) -> JSONValue? {
+        MentionMapper.metadata(from: mentions, among: entries, beside: metadata)
     }
 
     private mutating func insert(_ name: String, _ user: UserID?, at cursor: Int) -> Int {
@@ -125,43 +140,28 @@ public struct MentionComposer: Hashable, Sendable {
             guard before.isWhitespace || before.isPunctuation else { return nil }
         }
         let place = sign.utf16Offset(in: text)
-        return mentions.contains { $0.index == place } ? nil : sign..<end
-    }
-
-    /// The mentions after a change: what is the same at both ends of the text stays, and a mention that isn't within it ends.
-    ///
-    /// A change may have been made in more than one place: a second "@" before the one of a mention, or behind it. Then it was made where the most
-    /// mentions stay.
-    private static func moved(_ mentions: [TextMention], from old: String, to new: String) -> [TextMention] {
-        let (old, new) = (Array(old.utf16), Array(new.utf16))
-        let shorter = min(old.count, new.count)
-        var start = 0
-        while start < shorter, old[start] == new[start] { start += 1 }
-        var end = 0
-        while end < shorter, old[old.count - 1 - end] == new[new.count - 1 - end] { end += 1 }
-        // What lies between the two was replaced; or text was put in or taken out anywhere from one place to the other.
-        let places = start + end < shorter ? [(start, end)] : [(start, shorter - start), (shorter - end, end)]
-        var best: [TextMention] = []
-        for (start, end) in places {
-            let kept = mentions.compactMap { mention in
-                if mention.index + mention.length + 1 <= start { return mention }
-                guard mention.index >= old.count - end else { return nil as TextMention? }
-                var mention = mention
-                mention.index += new.count - old.count
-                return mention
-            }
-            if kept.count > best.count { best = kept }
-        }
-        return best
+        let isTaken = mentions.contains { $0.index == place } || entries.parts.contains { $0.lowerBound == place }
+        return isTaken ? nil : sign..<end
     }
 }
 
 extension TextMention {
     /// The mention as it stands in a text of so many UTF-16 code units; nil for one that is outside. A length that counts the sign (D-18) ends with the text.
-    fileprivate func placed(inTextOf count: Int) -> TextMention? {
+    func placed(inTextOf count: Int) -> TextMention? {
         guard 0..<count ~= index, 0...(count - index) ~= length else { return nil }
         var mention = self
         mention.length = min(length, count - index - 1)
+        return mention
+    }
+
+    /// The part of the text that it takes with its sign, if it stands in one.
+    var part: Range<Int> { index..<index + length + 1 }
+
+    /// The mention after a change of the text; nil if the change touched it.
+    fileprivate func moved(by change: TextChange) -> TextMention? {
+        guard let distance = change.distance(of: part) else { return nil }
+        var mention = self
+        mention.index += distance
         return mention
     }
 }

@@ -14,6 +14,8 @@ public struct TextMention: Hashable, Sendable {
     public var length: Int
     /// The user; nil for the channel.
     public var userId: UserID?
+    /// What else its entry in the metadata has, of an app's own or of a newer version. It stays when the entry is written again (MN-06).
+    public var otherMembers: [String: JSONValue] = [:]
 
     /// Makes a mention of a user, or of the channel where `userId` is nil.
     public init(index: Int, length: Int, userId: UserID? = nil) {
@@ -70,42 +72,63 @@ public struct TextMention: Hashable, Sendable {
 ///
 ///     {"mentioned": [{"type": "user", "index": 3, "length": 4, "userId": "john"}, {"type": "channel", "index": 12, "length": 3}]}
 ///
-/// The server doesn't read it (MN-05): an app may use any form, and `mentionees` alone decides which users are told.
+/// What else an entry has stays when it is written again, and so do entries of types that this version doesn't know, which are no mentions to it.
+/// The server doesn't read any of it (MN-05): an app may use any form, and `mentionees` alone decides which users are told.
 public enum MentionMapper {
     /// The key of the mentions in the metadata.
     public static let key = "mentioned"
 
-    /// The mentions that metadata carry, in their order. Those that can't be read are left out.
+    /// The mentions that metadata carry, in their order. Those that can't be read, and those of types that this version doesn't know, are left out.
     public static func mentions(from metadata: JSONValue?) -> [TextMention] {
         guard case .object(let members) = metadata, case .array(let entries) = members[key] else { return [] }
-        return entries.compactMap { entry in
-            guard case .object(let entry) = entry, case .string(let type) = entry["type"],
-                let index = entry["index"]?.wholeNumber, let length = entry["length"]?.wholeNumber
-            else { return nil }
-            switch Mentionee.Kind(rawValue: type) {
-            case .channel: return TextMention(index: index, length: length)
-            case .user:
-                guard case .string(let user) = entry["userId"] else { return nil }
-                return TextMention(index: index, length: length, userId: UserID(user))
-            case .unknown: return nil
-            }
-        }
+        return entries.compactMap { TextMention(json: $0) }
     }
 
-    /// Adds mentions to other metadata. Without mentions the key is left out.
+    /// Adds mentions to other metadata, in place of the mentions in these. Entries that ``mentions(from:)`` leaves out stay as they are. Without any entry the
+    /// key is left out.
     public static func metadata(from mentions: [TextMention], beside others: JSONValue? = nil) -> JSONValue? {
+        metadata(from: mentions, among: MentionEntries(in: others), beside: others)
+    }
+
+    static func metadata(from mentions: [TextMention], among entries: MentionEntries, beside others: JSONValue?) -> JSONValue? {
         var members: [String: JSONValue] = [:]
         if case .object(let given) = others { members = given }
-        members[key] = mentions.isEmpty ? nil : .array(mentions.map(\.json))
+        let list = entries.list(with: mentions)
+        members[key] = list.isEmpty ? nil : .array(list)
         return members.isEmpty ? nil : .object(members)
     }
 }
 
 extension TextMention {
-    fileprivate var json: JSONValue {
-        var entry: [String: JSONValue] = [
-            "type": .string(type.rawValue), "index": .integer(Int64(index)), "length": .integer(Int64(length)),
-        ]
+    /// Reads an entry of the metadata. Nil for one that can't be read, and for one of a type that this version doesn't know.
+    init?(json: JSONValue) {
+        guard case .object(var members) = json, case .string(let type) = members["type"],
+            var mention = TextMention(placeIn: members)
+        else { return nil }
+        for name in ["type", "index", "length"] { members[name] = nil }
+        switch Mentionee.Kind(rawValue: type) {
+        case .channel: break
+        case .user:
+            guard case .string(let user) = members.removeValue(forKey: "userId") else { return nil }
+            (mention.type, mention.userId) = (.user, UserID(user))
+        case .unknown: return nil
+        }
+        mention.otherMembers = members
+        self = mention
+    }
+
+    /// Reads where an entry of the metadata stands, whatever else it says. Nil if it doesn't say that.
+    init?(placeIn members: [String: JSONValue]) {
+        guard let index = members["index"]?.wholeNumber, let length = members["length"]?.wholeNumber else { return nil }
+        self.init(index: index, length: length)
+    }
+
+    /// Its entry in the metadata.
+    var json: JSONValue {
+        var entry = otherMembers
+        entry["type"] = .string(type.rawValue)
+        entry["index"] = .integer(Int64(index))
+        entry["length"] = .integer(Int64(length))
         if let userId { entry["userId"] = .string(userId.rawValue) }
         return .object(entry)
     }

@@ -20,7 +20,10 @@ struct EditedMentions {
         // Others read the metadata as they like, and `mentionees` alone say who is told.
         var placed = MentionMapper.mentions(from: content.metadata).compactMap { mention in
             let isMentioned = mention.userId.map(mentionedUsers.contains) ?? mentionees.mentionsChannel
-            return isMentioned ? mention.range(in: text).flatMap { TextMention($0, in: text, userId: mention.userId) } : nil
+            guard isMentioned, let range = mention.range(in: text),
+                let found = TextMention(range, in: text, userId: mention.userId)
+            else { return nil as TextMention? }
+            return found.with(mention.otherMembers)
         }
         var unplacedUsers: [UserID] = []
         for user in mentionedUsers where !placed.contains(where: { $0.userId == user }) {
@@ -67,7 +70,7 @@ struct EditedMentions {
             guard let range = old.range(in: content.text),
                 let found = Self.mention(String(content.text[range]), of: old.userId, in: composer.text, beside: mentions)
             else { continue }
-            mentions.append(found)
+            mentions.append(found.with(old.otherMembers))
         }
         mentions.sort { $0.index < $1.index }
         var builder = MentioneesBuilder()
@@ -77,18 +80,23 @@ struct EditedMentions {
         return Changes(
             text: composer.text,
             // A list that is empty takes the former mentions away, none leaves them.
-            mentionees: mentionees == content.mentionees ?? [] ? nil : mentionees, metadata: metadata(with: mentions))
+            mentionees: mentionees == content.mentionees ?? [] ? nil : mentionees,
+            metadata: metadata(with: mentions, in: composer.text))
     }
 
-    /// The metadata with the places of the mentions; nil if they stay as they are. An app may keep anything else there (MN-05).
-    private func metadata(with mentions: [TextMention]) -> JSONValue? {
+    /// The metadata with the places of the mentions in another text; nil if they stay as they are. An app may keep anything else there (MN-05).
+    private func metadata(with mentions: [TextMention], in text: String) -> JSONValue? {
         if let given = content.metadata {
             guard case .object = given else { return nil }
         }
         let hadPlaces = !MentionMapper.mentions(from: content.metadata).isEmpty
         let isNew = mentions.contains { mention in !placed.contains { $0.userId == mention.userId } }
-        guard hadPlaces || isNew else { return nil }
-        let changed = MentionMapper.metadata(from: mentions, beside: content.metadata)
+        // What else the list has, which this version doesn't know, moves too.
+        var others = MentionComposer(text: content.text, metadata: content.metadata)
+        let before = others.metadata(with: [])
+        others.text = text
+        guard hadPlaces || isNew || others.metadata(with: []) != before else { return nil }
+        let changed = others.metadata(with: hadPlaces || isNew ? mentions : [])
         return changed == content.metadata ? nil : changed ?? .object([:])
     }
 
@@ -104,5 +112,14 @@ struct EditedMentions {
             if !isTaken { return mention }
         }
         return nil
+    }
+}
+
+extension TextMention {
+    /// The mention with what else its entry in the metadata has.
+    fileprivate func with(_ otherMembers: [String: JSONValue]) -> TextMention {
+        var mention = self
+        mention.otherMembers = otherMembers
+        return mention
     }
 }

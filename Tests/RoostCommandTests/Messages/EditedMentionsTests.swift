@@ -32,6 +32,20 @@ import Testing
                 == [:])
     }
 
+    @Test("MN-06 what this version doesn't know in the list of mentions moves with the text, or ends with it")
+    func unknownEntries() {
+        func metadata(_ index: Int64, team: Int64?) -> JSONValue {
+            let bob: JSONValue = ["type": "user", "index": .integer(index), "length": 3, "userId": "bob", "color": "red"]
+            var entries = [bob]
+            if let team { entries.insert(["type": "team", "index": .integer(team), "length": 4], at: 0) }
+            return ["mentioned": .array(entries)]
+        }
+        let content = MessageContent(text: "@team @Bob", metadata: metadata(6, team: 0), mentionees: [.users(["bob"])])
+        #expect(edit(content, to: MentionComposer(text: "@team @Bob!")).metadata == nil)
+        #expect(edit(content, to: MentionComposer(text: "oh, @team @Bob")).metadata == metadata(10, team: 4))
+        #expect(edit(content, to: MentionComposer(text: "@ten @Bob")).metadata == metadata(5, team: nil))
+    }
+
     @Test("MN-11 a mention that is written into the text is added, and the channel's is one too")
     func added() {
         let content = MessageContent(text: "hi @Bob", metadata: placed([bob]), mentionees: [.users(["bob"])])

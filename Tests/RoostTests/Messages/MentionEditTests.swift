@@ -51,6 +51,41 @@ struct MentionEditTests {
     }
 
     @Test(
+        "MN-06 MN-11 an edit keeps what else a mention's entry has, and entries that aren't known: they move with the text, or end with it"
+    )
+    func unknownEntries() {
+        func metadata(_ entries: [JSONValue]) -> JSONValue { ["mm": 12, "mentioned": .array(entries)] }
+        func ben(at index: Int64) -> JSONValue {
+            ["type": "user", "index": .integer(index), "length": 3, "userId": "ben", "color": "red"]
+        }
+        func team(at index: Int64) -> JSONValue { ["type": "team", "index": .integer(index), "length": 6, "teamId": "design"] }
+        let poll: JSONValue = ["type": "poll", "poll": 7]
+        let content = MessageContent(
+            text: "hi @design and @Ben", metadata: metadata([poll, ben(at: 15), team(at: 3), "own"]), mentionees: [.users(["ben"])])
+        #expect(edited(content) { $0.text += "!" }.metadata == content.metadata)
+        let moved = edited(content) { $0.text = "oh, " + $0.text }
+        #expect(moved.metadata == metadata([poll, ben(at: 19), team(at: 7), "own"]) && moved.mentionees == [.users(["ben"])])
+        let between = edited(content) {
+            $0.text = "hi @design, @Ben"
+            $0.text = "@design, @Ben"
+        }
+        #expect(between.metadata == metadata([poll, ben(at: 9), team(at: 0), "own"]))
+        // Each ends with its own text. One that says no place stays.
+        #expect(
+            edited(content) { $0.text = "hi @designers and @Ben" }.metadata == metadata([poll, ben(at: 18), team(at: 3), "own"]))
+        #expect(edited(content) { $0.text = "hi @desk and @Ben" }.metadata == metadata([poll, ben(at: 13), "own"]))
+        #expect(edited(content) { $0.text = "hi @design" }.metadata == metadata([poll, team(at: 3), "own"]))
+        #expect(edited(content) { $0.text = "" }.metadata == metadata([poll, "own"]))
+        // Its sign begins no other mention, and one behind it is added at the end.
+        var composer = MentionComposer(editing: content)
+        #expect(composer.query(at: 6) == nil)
+        composer.text += " @c"
+        _ = composer.choose(UserSummary(userId: "cid", displayName: "Cid"), at: 22)
+        let cid: JSONValue = ["type": "user", "index": 20, "length": 3, "userId": "cid"]
+        #expect(composer.draft.metadata == metadata([poll, ben(at: 15), team(at: 3), "own", cid]))
+    }
+
+    @Test(
         "MN-11 an edit keeps those whom the message mentions without a place in its text, and adds nobody who is only highlighted")
     func unplaced() {
         var content = message("@Ben @Cid", [ben, cid])
