@@ -39,6 +39,30 @@ import Testing
         #expect(error?.field == "channelsPerUser")
     }
 
+    @Test(
+        "§8.7 D-25 MN-01 SB-45 a server doesn't start with an option for mentions outside its limits, and names it",
+        arguments: [
+            (AppOptions(mentionsPerMessage: 0), "mentionsPerMessage", nil),
+            (AppOptions(mentionsPerMessage: 31), "mentionsPerMessage", 30),
+            (AppOptions(mentionNotifyCap: -1), "mentionNotifyCap", nil),
+            (AppOptions(mentionNotifyCap: 31), "mentionNotifyCap", 30),
+        ] as [(AppOptions, String, Int64?)])
+    func invalidMentions(options: AppOptions, field: String, limit: Int64?) async throws {
+        let error = await #expect(throws: RoostError.self) { _ = try await TestServer(options: options) }
+        #expect(error?.field == field && error?.limit == limit)
+    }
+
+    @Test(
+        "§8.7 D-25 MN-01 SB-45 a server starts with the options for mentions at their limits",
+        arguments: [
+            AppOptions(mentionsPerMessage: 1, mentionNotifyCap: 0), AppOptions(mentionsPerMessage: 30, mentionNotifyCap: 30),
+        ])
+    func validMentions(options: AppOptions) async throws {
+        let server = try await TestServer(options: options)
+        #expect(try await server.socket("ann").call(GetConfiguration()).options == options)
+        try await server.stop()
+    }
+
     // MARK: Types and roles
 
     private static func file(_ text: String) throws -> URL {

@@ -10,9 +10,9 @@ public struct AppOptions: Codable, Hashable, Sendable {
     public var confusableNames: ConfusableNames = .allowed  // wire: may be absent
     /// Whether a message may mention its whole channel (MN-13).
     public var isMentionAllEnabled: Bool = true  // wire: may be absent
-    /// The most users that one message may mention by name: 1 to 100 (MN-01, D-25).
+    /// The most users that one message may mention by name: 1 to 30 (MN-01, D-25).
     public var mentionsPerMessage: Int = 30  // wire: may be absent
-    /// How many users one message tells with `mention.received`, with all of its edits; the others are mentioned all the same. 0 to 100 (SB-45, D-25).
+    /// How many users one message tells with `mention.received`, with all of its edits; the others are mentioned all the same. 0 to 30 (SB-45, D-25).
     public var mentionNotifyCap: Int = 30  // wire: may be absent
 
     /// How many seconds after its deletion a message can be undeleted, for which its content is kept; 0, the default, for not at all. At most 30 days.

@@ -28,8 +28,8 @@ public enum Limits {
     public static let adminMessagesSizeBytes = 10_000_000
     /// Entries of a message's mentionees: one for users, one for the channel (MN-04).
     public static let mentionees = 2
-    /// The most users that an app's option may allow one message to mention (D-25).
-    public static let mentionsPerMessageMax = 100
+    /// The most users that an app's option may allow one message to mention, and to tell of it (D-25).
+    public static let mentionsPerMessageMax = 30
     /// Lists of texts of a message, characters of one's name, values of one, and characters of a value (SB-37, X-25).
     public static let metaArrays = 10
     /// Characters of the name of a message's list of texts.

@@ -7,7 +7,11 @@ struct SettingsCheck {
 
     func findings() async -> [Finding] {
         let keys = await tokenKeys()
-        return [keys, bus()].compactMap { $0 }
+        return [keys, bus()].compactMap { $0 } + lowered()
+    }
+
+    private func lowered() -> [Finding] {
+        settings.lowered.map { Finding("settings", .warn, $0.safe(), advice: "Set it to that, or to less") }
     }
 
     /// Nil without `token-keys`.

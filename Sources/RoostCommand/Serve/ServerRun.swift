@@ -27,7 +27,7 @@ struct ServerRun {
         // Nobody asks SQLite how much memory it takes in this process.
         RoostServer.leaveSQLiteUncounted()
         let logger = Logger(label: "roost")
-        for warning in settings.warnings { logger.warning("\(warning)") }
+        for warning in settings.warnings + settings.lowered { logger.warning("\(warning)") }
         let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)
         let connectionsMax = OpenFileLimit.raise(for: settings.whole(.connectionsMax), logger: logger)
         // Whatever is made here holds what people wrote: nobody else opens it.

@@ -34,9 +34,17 @@ struct Setting: Sendable {
     let help: String
     /// Whether it can hold a password, which is shown to nobody.
     var mayHoldPassword: Bool = false
+    /// The maximum that a whole number had in an earlier version, if it was higher: values up to it count as the maximum, and stop no start.
+    var formerMax: Int?
 
     /// The name of the environment variable: `ROOST_DRAIN_WINDOW` for `drain-window`.
     var environmentName: String { "ROOST_" + name.uppercased().replacing("-", with: "_") }
+
+    /// Returns the maximum for a value that is above it and was valid in an earlier version; nil for any other value.
+    func maximum(insteadOf value: Value) -> Int? {
+        guard case .whole(let range) = kind, case .whole(let number) = value, let formerMax else { return nil }
+        return number > range.upperBound && number <= formerMax ? range.upperBound : nil
+    }
 }
 
 extension Setting {
@@ -147,10 +155,10 @@ extension Setting {
     static let mentionsPerMessage = Setting(
         name: "mentions-per-message", kind: .whole(1...Limits.mentionsPerMessageMax),
         standard: .whole(AppOptions().mentionsPerMessage),
-        help: "Users that one message may mention by name. The same on all nodes of a cluster.")
+        help: "Users that one message may mention by name. The same on all nodes of a cluster.", formerMax: 100)
     static let mentionNotifyCap = Setting(
         name: "mention-notify-cap", kind: .whole(0...Limits.mentionsPerMessageMax), standard: .whole(AppOptions().mentionNotifyCap),
-        help: "How many of the users that a message mentions are told of it. The same on all nodes of a cluster.")
+        help: "How many of the users that a message mentions are told of it. The same on all nodes of a cluster.", formerMax: 100)
     static let undeletion = Setting(
         name: "undeletion", kind: .whole(0...Limits.undeletionSecondsMax), standard: .whole(AppOptions().undeletionSeconds),
         help:

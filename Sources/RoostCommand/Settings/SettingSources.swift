@@ -38,6 +38,8 @@ struct SettingSources {
 
     /// Warnings about the environment: variables that look like settings and aren't.
     let warnings: [String]
+    /// Warnings about values that count as their maximum, which was higher in an earlier version.
+    private(set) var lowered: [String] = []
 
     init(flags: [String: String], environment: [String: String]) {
         let (environment, warnings) = Self.withoutStrangers(environment)
@@ -110,10 +112,11 @@ struct SettingSources {
         }
     }
 
-    /// Returns the value of a setting and its source; nil if no source has it.
+    /// Returns the value of a setting and its source; nil if no source has it. A value that was valid in an earlier version may count as the maximum; it is
+    /// in ``lowered`` then.
     ///
     /// - Throws: A ``Failure``, or for a flag a `ValidationError`, that names the setting, the source and the limit of a value that isn't valid.
-    func value(of setting: Setting) async throws -> (Setting.Value, Origin)? {
+    mutating func value(of setting: Setting) async throws -> (Setting.Value, Origin)? {
         let key = ConfigKey([setting.name])
         for source in sources {
             let origin = source.origin(setting)
@@ -132,6 +135,10 @@ struct SettingSources {
                 throw Self.mistake(setting, text, origin, setting.kind.typeRequirement)
             }
             guard let value else { continue }
+            if let most = setting.maximum(insteadOf: value) {
+                lowered.append("\(setting.name) is '\(value)' (from \(origin)), and counts as \(most), which is the most.")
+                return (.whole(most), origin)
+            }
             guard setting.kind.refusal(of: value) == nil else { throw Self.mistake(setting, "\(value)", origin) }
             return (value, origin)
         }

@@ -46,6 +46,8 @@ struct Settings: Sendable {
     private let entries: [Entry]
     /// Warnings about the sources: variables that look like settings and aren't.
     let warnings: [String]
+    /// Warnings about values that count as their maximum, which was higher in an earlier version.
+    let lowered: [String]
 
     /// Reads all sources.
     ///
@@ -75,7 +77,7 @@ struct Settings: Sendable {
             let (value, origin) = try await sources.value(of: setting) ?? (standard, .standard)
             entries.append(Entry(setting: setting, value: value, origin: origin))
         }
-        let settings = Settings(entries: entries, warnings: sources.warnings)
+        let settings = Settings(entries: entries, warnings: sources.warnings, lowered: sources.lowered)
         guard settings.seconds(.idleTimeout) > settings.seconds(.pingInterval) else {
             throw Failure("idle-timeout must be longer than ping-interval, or every quiet client would be considered gone.")
         }

@@ -75,6 +75,21 @@ import Testing
         }
     }
 
+    @Test(
+        "D-25 a number of mentions that an earlier version took counts as the most that there may be, and stops no start",
+        arguments: [Setting.mentionsPerMessage, .mentionNotifyCap].map(\.name))
+    func loweredMaximum(name: String) async throws {
+        let setting = try #require(Setting.all.first { $0.name == name })
+        for (given, held) in [("29", 29), ("30", 30), ("31", 30), ("100", 30)] {
+            let settings = try await settings([setting.environmentName: given])
+            let warning = "\(name) is '\(given)' (from \(setting.environmentName)), and counts as 30, which is the most."
+            #expect(settings.whole(setting) == held && settings.warnings == [])
+            #expect(settings.lowered == (given == "\(held)" ? [] : [warning]))
+        }
+        let refusal = await #expect(throws: Failure.self) { try await settings([setting.environmentName: "101"]) }
+        #expect(refusal?.description.contains("\(setting.kind.requirement) (from \(setting.environmentName)).") == true)
+    }
+
     @Test("unless told otherwise a server is reached from its own machine only, and no page of a browser reads its answers")
     func standards() async throws {
         let settings = try await settings([:])
