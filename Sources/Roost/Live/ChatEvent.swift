@@ -22,8 +22,8 @@ public enum ChatEvent: Hashable, Sendable {
         /// Whether the user did it, on whichever device.
         public let isOwn: Bool
         /// Whether the user did it on another device, or a backend did it for them. Nil if that isn't known: the server doesn't say where a change
-        /// came from, and this device was itself waiting for an answer. It is always known for messages that are sent with
-        /// ``LiveChannel/send(_:)-(MessageDraft)``.
+        /// came from, and this device was itself waiting for an answer, or the server may have marked a channel as read because the user reads it here
+        /// (``LiveChannel/startReading()``). It is always known for messages that are sent with ``LiveChannel/send(_:)-(MessageDraft)``.
         public let isFromOtherDevice: Bool?
         /// The message that was sent, edited or deleted; nil for other kinds, and for one that was deleted for good. One that the user has deleted for
         /// themselves has no content.

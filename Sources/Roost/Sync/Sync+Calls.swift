@@ -316,6 +316,7 @@ extension Sync {
         endRetryingWatches()
         handOverEarlyAnswers()
         hasLostCalls = false
+        readBefore = [:]
         failLoads(error)
     }
 }

@@ -34,19 +34,22 @@ extension Sync {
         let kind = Event.Kind(rawValue: event.kind)
         // Of a message that is concealed from the user nothing is told.
         guard kind?.isAboutMessage != true || rows.showsMessage else { return nil }
+        // What the server gave this device before, it doesn't mark any more.
+        if kind == .readingUnmarked, let channel { readBefore[channel] = nil }
         let isOwn = event.actor == user
         // The user's own stream brings messages with a channel that has just become theirs: they aren't news.
         let happening = ChatEvent.Happening(
             kind: kind, channel: channel, actor: event.actor, isOwn: isOwn,
-            isFromOtherDevice: isOwn ? isFromOtherDevice(rows) : false,
+            isFromOtherDevice: isOwn ? isFromOtherDevice(kind, rows) : false,
             message: event.stream.channel == nil ? nil : rows.newestMessage, purged: rows.purged?.last)
         return .event(.happened(happening), event.stream.channel.map { StreamPosition(channel: $0, seq: event.seq) })
     }
 
-    /// Nil if a change that this device has asked for could be the one.
-    private func isFromOtherDevice(_ rows: Rows) -> Bool? {
+    /// Nil if a change that this device has asked for could be the one, or a mark that the server makes because the user reads here.
+    private func isFromOtherDevice(_ kind: Event.Kind?, _ rows: Rows) -> Bool? {
         guard !isOnItsWay(anyOf: rows) else { return false }
         guard !hasLostCalls, heldAnswers.isEmpty, !calls.values.contains(where: \.mayChange) else { return nil }
+        guard kind != .readingMarked || !isReadHere(anyOf: rows.memberships ?? []) else { return nil }
         return true
     }
 }
@@ -57,7 +60,9 @@ extension Sync.Purpose {
         switch self {
         case .app(_, _, let mayChange): mayChange
         case .send(_, _, let isMessage): !isMessage
-        case .resume, .watch, .unwatch, .watchGivenUp, .startReading, .stopReading, .history, .users: false
+        // The server marks a channel as read when it takes the first, and what it gives this connection until it takes the second.
+        case .startReading, .stopReading: true
+        case .resume, .watch, .unwatch, .watchGivenUp, .history, .users: false
         }
     }
 }

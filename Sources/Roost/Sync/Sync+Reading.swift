@@ -50,6 +50,7 @@ extension Sync {
     mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, told: Seq, for token: CallToken) {
         let told = max(told, reading[channel] ?? 0)
         guard endReading(channel) else { return emit(.reply(token, .success([]))) }
+        if isAuthenticated { readBefore[channel] = saved.channels[channel]?.cursor }
         guard saved.channels[channel] != nil else {
             showOverlay(of: channel)
             return emit(.reply(token, .success([])))
@@ -111,6 +112,8 @@ extension Sync {
     mutating func readingEnded(_ channel: ChannelID, _ result: Result<[UInt8], RoostError>) {
         // Who reads again has told the server so.
         guard reading[channel] == nil else { return }
+        // What came until now was given to a connection whose user reads, for all that the server knew.
+        if let before = readBefore[channel] { readBefore[channel] = max(before, saved.channels[channel]?.cursor ?? 0) }
         if case .failure(let error) = result, retriesReading(channel, after: error, nil) { return }
         endRetrying(channel, with: .success([]))
     }
@@ -145,6 +148,14 @@ extension Sync {
     /// The connection is gone. What is read begins again with the next one, and nobody waits for that.
     mutating func endRetryingReading() {
         for channel in readingRetries.keys.sorted() { endRetrying(channel, with: .success([])) }
+    }
+
+    /// Whether the server may have moved one of these read positions because the user reads on this device, or did a moment ago: it marks a second or two later
+    /// what it gave this connection. Another device may have moved it all the same.
+    func isReadHere(anyOf memberships: [Membership]) -> Bool {
+        memberships.contains { own in
+            reading[own.channelId] != nil || readBefore[own.channelId].map { own.readSeq <= $0 } ?? false
+        }
     }
 
     private mutating func noteReading(of channel: ChannelID, upTo seq: Seq) {

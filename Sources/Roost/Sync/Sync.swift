@@ -142,6 +142,8 @@ struct Sync: Sendable {
     var reading: [ChannelID: Seq] = [:]
     /// Those that it couldn't be told of now, and those that aren't read any more of which that holds.
     var readingRetries: [ChannelID: ReadingRetry] = [:]
+    /// Those that the user read on this connection and doesn't any more, each with the seq up to which the server may yet mark it for that.
+    var readBefore: [ChannelID: Seq] = [:]
 
     // What has arrived.
     /// The newest messages that have arrived since it was told, by channel.

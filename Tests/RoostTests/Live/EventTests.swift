@@ -104,6 +104,54 @@ struct EventTests {
         #expect(try await change(7, by: &client) == .some(nil))
     }
 
+    @Test(
+        "AM-45 which device has read a channel isn't known while this one reads it, nor of what it was given by the end of that")
+    func reading() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        #expect(try await isMarkedElsewhere(upTo: 2, &client) == .some(true))
+        try await client.feed(.startReading(7, Harness.channel))
+        #expect(try await isMarkedElsewhere(upTo: 3, &client) == .some(nil))
+        try await client.answer("reading.start", with: UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3))
+        try await client.receive(alone(message(4, "new")))
+        #expect(try await isMarkedElsewhere(upTo: 4, &client) == .some(nil))
+        try await client.receive(alone(message(5, "newer")))
+        try await client.feed(.stopReading(8, Harness.channel, id: 1, at: Timestamp(milliseconds: 0), told: 0))
+        try await client.receive(alone(message(6, "before the server knows of the end")))
+        try await client.answer("reading.stop", with: Done())
+        #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(nil))
+        try await client.answer("reading.mark", with: UnreadCount(channelId: Harness.channel, unreadCount: 1, readSeq: 5))
+        // As the server does it a second later, for what it gave a reader.
+        #expect(try await isMarkedElsewhere(upTo: 6, &client) == .some(nil))
+        try await client.receive(alone(message(7, "after it")))
+        #expect(try await isMarkedElsewhere(upTo: 7, &client) == .some(true))
+        // Of those that are marked as unread since, the server marks none for who read before.
+        let next = client.sync.saved.userCursor + 1
+        try await client.receive(mine(next, .readingUnmarked, membership(readSeq: 2, readCount: 1, userSeq: next)))
+        #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(true))
+    }
+
+    @Test("AM-45 which device has read a channel isn't known after a call to read it was lost: the server may have taken it")
+    func lostReading() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.startReading(7, Harness.channel))
+        try await client.feed(.timer(.call(client.sync.lastCall)))
+        try await client.feed(.stopReading(8, Harness.channel, id: 1, at: Timestamp(milliseconds: 0), told: 0))
+        try await client.answer("reading.stop", with: Done())
+        try await client.answer("reading.mark", with: UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3))
+        try await client.receive(alone(message(4, "new")))
+        #expect(try await isMarkedElsewhere(upTo: 4, &client) == .some(nil))
+    }
+
+    /// Whether the app is told that another device has marked the channel as read, once the server says that it is read up to a seq.
+    private func isMarkedElsewhere(upTo seq: Seq, _ client: inout Harness) async throws -> Bool?? {
+        let next = client.sync.saved.userCursor + 1
+        try await client.receive(mine(next, .readingMarked, membership(readSeq: seq, readCount: Int(seq) - 1, userSeq: next)))
+        return told(by: &client).last.map { if case .happened(let news) = $0 { news.isFromOtherDevice } else { nil } }
+    }
+
     @Test("what was missed isn't told as if it happened now: it is one event, with the places where it began, before what is live")
     func missed() async throws {
         var client = try await Harness()
