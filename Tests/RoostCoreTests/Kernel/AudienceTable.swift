@@ -13,58 +13,60 @@ extension AudienceTests {
 
     private static let messages: [HeardOperation] = [
         HeardOperation(
-            "AM-02 SB-17 a message goes to all members and watchers", send("bob/1"), [("members wes", "message.new channel:room")]),
+            "AM-02 SB-17 a message goes to all members and watchers", send("bob/1"), [("members wes/1", "message.new channel:room")]
+        ),
         HeardOperation(
             "AM-02 AM-22 an admin's message from outside goes to all members and watchers",
             .byAdmin("root", SendMessage(channel: "room", clientId: "2", text: "x")),
-            [("members wes", "message.new channel:room")]),
+            [("members wes/1", "message.new channel:room")]),
         HeardOperation(
             "SB-58 R38 an edit goes to all members, the editor's devices included",
-            .by("bob/1") { EditMessage(channel: "room", message: $0, text: "y") }, [("members wes", "message.updated channel:room")]
+            .by("bob/1") { EditMessage(channel: "room", message: $0, text: "y") },
+            [("members wes/1", "message.updated channel:room")]
         ),
         HeardOperation(
             "SB-59 R38 a deletion goes to all members, the deleter's devices included",
-            .by("oda/1") { DeleteMessage(channel: "room", message: $0) }, [("members wes", "message.deleted channel:room")]),
+            .by("oda/1") { DeleteMessage(channel: "room", message: $0) }, [("members wes/1", "message.deleted channel:room")]),
         HeardOperation(
             "SB-45 MN-01 R38 a mention goes to the users whom it names, on all their devices, and not to the sender or to non-members",
             .by(
                 "ann/1",
                 SendMessage(
                     channel: "room", clientId: "2", text: "x", mentionees: [.users(["bob", "ann", "sam", "fay", "ida"])])),
-            [("members wes", "message.new channel:room"), ("bob", "mention.received user:bob")]),
+            [("members wes/1", "message.new channel:room"), ("bob", "mention.received user:bob")]),
         HeardOperation(
             "MN-12 a mention of the channel is told with the message, and by no event of its own",
             .by("ann/1", SendMessage(channel: "room", clientId: "2", text: "x", mentionees: [.channel])),
-            [("members wes", "message.new channel:room")]),
+            [("members wes/1", "message.new channel:room")]),
         HeardOperation(
             "MN-11 MN-16 an edit that mentions goes to those whom it names",
             .by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: [.users(["cid"])]) },
-            [("members wes", "message.updated channel:room"), ("cid", "mention.received user:cid")]),
+            [("members wes/1", "message.updated channel:room"), ("cid", "mention.received user:cid")]),
         HeardOperation(
             "MN-11 an edit that ends a mention tells those who are no longer mentioned",
             after: [.by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: [.users(["cid"])]) }],
             .by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: []) },
-            [("members wes", "message.updated channel:room"), ("cid", "reading.marked user:cid")]),
+            [("members wes/1", "message.updated channel:room"), ("cid", "reading.marked user:cid")]),
         HeardOperation(
             "MN-16 SB-59 a deletion ends its mentions",
             after: [.by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: [.users(["cid"])]) }],
             .by("bob/1") { DeleteMessage(channel: "room", message: $0) },
-            [("members wes", "message.deleted channel:room"), ("cid", "reading.marked user:cid")]),
+            [("members wes/1", "message.deleted channel:room"), ("cid", "reading.marked user:cid")]),
         HeardOperation(
             "SB-33 an admin message goes to all members and watchers",
             .byAdmin("root", SendAdminMessage(channels: ["room"], clientId: "2", text: "x")),
-            [("members wes", "message.new channel:room")]),
+            [("members wes/1", "message.new channel:room")]),
         HeardOperation(
             "SB-37 a change of a message's lists goes to all members",
             .by("bob/1") { UpdateMetaArrays(channel: "room", message: $0, create: ["k"]) },
-            [("members wes", "message.updated channel:room")]),
+            [("members wes/1", "message.updated channel:room")]),
         HeardOperation(
             "SB-59 a deletion among several goes to all members",
-            .by("oda/1") { DeleteMessages(channel: "room", messages: [$0]) }, [("members wes", "message.deleted channel:room")]),
+            .by("oda/1") { DeleteMessages(channel: "room", messages: [$0]) }, [("members wes/1", "message.deleted channel:room")]),
         HeardOperation(
             "SB-59 a deletion for good goes to all members, and to its sender's devices what is unread for them",
             .by("oda/1") { PurgeMessage(channel: "room", message: $0) },
-            [("bob", "reading.marked user:bob"), ("members wes", "message.deleted channel:room")]),
+            [("bob", "reading.marked user:bob"), ("members wes/1", "message.deleted channel:room")]),
         HeardOperation(
             "SB-59 R24 an undeletion goes to all members, and mentions again",
             after: [
@@ -72,7 +74,7 @@ extension AudienceTests {
                 .by("bob/1") { DeleteMessage(channel: "room", message: $0) },
             ],
             .by("bob/1") { UndeleteMessage(channel: "room", message: $0) },
-            [("members wes", "message.undeleted channel:room"), ("cid", "mention.received user:cid")]),
+            [("members wes/1", "message.undeleted channel:room"), ("cid", "mention.received user:cid")]),
         HeardOperation(
             "R24 earlier versions are read without anyone's knowing",
             .by("oda/1") { ListMessageVersions(channel: "room", message: $0) }, []),
@@ -105,7 +107,7 @@ extension AudienceTests {
             send("bob/2", to: "new"), [("ann bob", "message.new channel:new")]),
         HeardOperation(
             "AM-37 EM-11 R11 a channel's change goes to all members and watchers",
-            .by("ann/1", UpdateChannel(channel: "room", displayName: "x")), [("members wes", "channel.updated channel:room")]),
+            .by("ann/1", UpdateChannel(channel: "room", displayName: "x")), [("members wes/1", "channel.updated channel:room")]),
         HeardOperation(
             "EM-11 a change to what is there already goes to nobody",
             after: [.by("ann/1", UpdateChannel(channel: "room", displayName: "x"))],
@@ -113,31 +115,31 @@ extension AudienceTests {
         HeardOperation(
             "AM-35 R10 metadata go to all members and watchers",
             .by("ann/1", UpdateChannel(channel: "room", metadata: ["a": 1])),
-            [("members wes", "channel.metadataUpdated channel:room")]),
+            [("members wes/1", "channel.metadataUpdated channel:room")]),
     ]
 
     private static let states: [HeardOperation] = [
         HeardOperation(
-            "SB-21 a freeze", .by("oda/1", FreezeChannel(channel: "room")), [("members wes", "channel.frozen channel:room")]),
+            "SB-21 a freeze", .by("oda/1", FreezeChannel(channel: "room")), [("members wes/1", "channel.frozen channel:room")]),
         HeardOperation(
             "SB-21 a freeze of what is frozen goes to nobody", after: [.by("oda/1", FreezeChannel(channel: "room"))],
             .by("ann/1", FreezeChannel(channel: "room")), []),
         HeardOperation(
             "SB-21 the end of a freeze", after: [.by("oda/1", FreezeChannel(channel: "room"))],
-            .by("oda/1", UnfreezeChannel(channel: "room")), [("members wes", "channel.unfrozen channel:room")]),
+            .by("oda/1", UnfreezeChannel(channel: "room")), [("members wes/1", "channel.unfrozen channel:room")]),
         HeardOperation(
             "AM-07 a silence", .by("oda/1", SilenceChannel(channel: "room", seconds: 60)),
-            [("members wes", "channel.silenced channel:room")]),
+            [("members wes/1", "channel.silenced channel:room")]),
         HeardOperation(
             "AM-07 the end of a silence", after: [.by("oda/1", SilenceChannel(channel: "room", seconds: 60))],
-            .by("oda/1", UnsilenceChannel(channel: "room")), [("members wes", "channel.unsilenced channel:room")]),
+            .by("oda/1", UnsilenceChannel(channel: "room")), [("members wes/1", "channel.unsilenced channel:room")]),
         HeardOperation(
             "AM-08 a rate limit", .by("oda/1", SetRateLimit(channel: "room", messages: 1, windowSeconds: 1)),
-            [("members wes", "channel.rateLimitChanged channel:room")]),
+            [("members wes/1", "channel.rateLimitChanged channel:room")]),
         HeardOperation(
             "AM-08 the end of a rate limit",
             after: [.by("oda/1", SetRateLimit(channel: "room", messages: 1, windowSeconds: 1))],
-            .by("oda/1", RemoveRateLimit(channel: "room")), [("members wes", "channel.rateLimitChanged channel:room")]),
+            .by("oda/1", RemoveRateLimit(channel: "room")), [("members wes/1", "channel.rateLimitChanged channel:room")]),
     ]
 
     private static let ends: [HeardOperation] = [
@@ -146,14 +148,14 @@ extension AudienceTests {
             .by("ann/1", DeleteChannel(channel: "room")),
             [
                 ("ida", "invitation.withdrawn user:ida"), ("ann", "invitation.withdrawn user:ann"),
-                ("members wes", "channel.deleted channel:room"),
+                ("members wes/1", "channel.deleted channel:room"),
             ]),
         HeardOperation(
             "EM-13 R12 a group's end tells its members of the invitations that it withdraws", in: .group,
             .by("oda/1", DeleteChannel(channel: "room")),
             [
-                ("members wes", "invitation.withdrawn channel:room"), ("ida", "invitation.withdrawn user:ida"),
-                ("ann", "invitation.withdrawn user:ann"), ("members wes", "channel.deleted channel:room"),
+                ("members wes/1", "invitation.withdrawn channel:room"), ("ida", "invitation.withdrawn user:ida"),
+                ("ann", "invitation.withdrawn user:ann"), ("members wes/1", "channel.deleted channel:room"),
             ]),
         HeardOperation(
             "EM-13 R12 the end is the last that anybody hears", after: [.by("ann/1", DeleteChannel(channel: "room"))],
@@ -180,23 +182,23 @@ extension AudienceTests {
             .by("bob/2", UnmuteNotifications(channel: "room")), [("bob", "channel.notificationsUnmuted user:bob")]),
         HeardOperation(
             "D-29 a member who muted a channel gets its messages all the same",
-            after: [.by("bob/1", MuteNotifications(channel: "room"))], send(), [("members wes", "message.new channel:room")]),
+            after: [.by("bob/1", MuteNotifications(channel: "room"))], send(), [("members wes/1", "message.new channel:room")]),
         HeardOperation(
             "SB-26 a member who hid a channel gets its messages all the same", after: [.by("bob/1", HideChannel(channel: "room"))],
-            send(), [("members wes", "message.new channel:room")]),
+            send(), [("members wes/1", "message.new channel:room")]),
         HeardOperation(
             "X-31 EM-35 SB-02 reading goes to one's own devices, and all members and watchers are told how far",
             .by("ann/2", MarkRead(channel: "room")),
-            [("ann", "reading.marked user:ann"), ("members wes", "read.updated signal")]
+            [("ann", "reading.marked user:ann"), ("members wes/1", "read.updated signal")]
         ),
         HeardOperation(
             "SB-60 EM-35 emptying a channel for oneself goes to one's own devices, and all are told how far that reads",
             .by("bob/1", ResetHistory(channel: "room")),
-            [("bob", "channel.historyReset user:bob"), ("members wes", "read.updated signal")]),
+            [("bob", "channel.historyReset user:bob"), ("members wes/1", "read.updated signal")]),
         HeardOperation(
             "SB-26 EM-35 hiding a channel with its messages goes to one's own devices, and all are told how far that reads",
             .by("bob/1", HideChannel(channel: "room", hidePreviousMessages: true)),
-            [("bob", "channel.hidden user:bob"), ("members wes", "read.updated signal")]),
+            [("bob", "channel.hidden user:bob"), ("members wes/1", "read.updated signal")]),
         HeardOperation(
             "X-22 reading that isn't shared goes to one's own devices alone",
             after: [.by("ann/1", UpdatePreferences(sharesReading: false))], .by("ann/2", MarkRead(channel: "room")),
@@ -206,11 +208,11 @@ extension AudienceTests {
             after: [
                 .by("ann/1", UpdateChannel(channel: "room", policy: PolicyChanges(deliveryEvents: true))),
                 .by("bob/1", SendMessage(channel: "room", clientId: "new", text: "new")),
-            ], .by("ann/2", MarkDelivered(channel: "room", seq: 6)), [("members wes", "read.updated signal")]),
+            ], .by("ann/2", MarkDelivered(channel: "room", seq: 6)), [("members wes/1", "read.updated signal")]),
         HeardOperation(
             "AM-45 X-31 EM-35 beginning to read goes to one's own devices, and all members and watchers are told how far",
             .by("ann/2", StartReading(channel: "room")),
-            [("ann", "reading.marked user:ann"), ("members wes", "read.updated signal")]
+            [("ann", "reading.marked user:ann"), ("members wes/1", "read.updated signal")]
         ),
         HeardOperation(
             "R25 X-31 EM-35 marking as unread goes to one's own devices", after: [.by("ann/1", MarkRead(channel: "room"))],
@@ -227,7 +229,7 @@ extension AudienceTests {
         HeardOperation(
             "X-01 a profile that an admin writes goes to the user's devices, and its name to members and those who watch",
             .byAdmin("root", UpsertUser(user: "bob", displayName: "x")),
-            [("bob", "user.updated user:bob"), ("members wes", "users.changed signal")]),
+            [("bob", "user.updated user:bob"), ("members wes/1", "users.changed signal")]),
         HeardOperation("a user's deactivation is told to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
         HeardOperation(
             "a user's reactivation is told to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
@@ -243,22 +245,23 @@ extension AudienceTests {
         HeardOperation(
             "EM-23 R38 a joining goes to the other members, and to all devices of the new one by their own stream",
             .by("sam/1", JoinChannel(channel: "room")),
-            [("members wes", "member.joined channel:room"), ("sam", "member.joined user:sam")]),
+            [("members wes/1", "member.joined channel:room"), ("sam", "member.joined user:sam")]),
         HeardOperation("AM-26 a member's joining goes to nobody", .by("bob/1", JoinChannel(channel: "room")), []),
         HeardOperation(
             "EM-27 a new member gets messages", after: [.by("sam/1", JoinChannel(channel: "room"))], send(),
-            [("members sam wes", "message.new channel:room")]),
+            [("members sam wes/1", "message.new channel:room")]),
         HeardOperation(
             "AM-40 the added users and the members learn of it",
             .by("oda/1", AddMembers(channel: "room", users: ["sam", "fay"])),
             [
-                ("members wes", "member.joined channel:room"), ("sam", "member.joined user:sam"), ("fay", "member.joined user:fay"),
+                ("members wes/1", "member.joined channel:room"), ("sam", "member.joined user:sam"),
+                ("fay", "member.joined user:fay"),
             ]),
         HeardOperation(
             "AM-40 EM-25 adding invited users accepts their invitations, and the inviter learns it",
             .by("oda/1", AddMembers(channel: "room", users: ["ida"])),
             [
-                ("members wes", "member.joined channel:room"), ("ida", "member.joined user:ida"),
+                ("members wes/1", "member.joined channel:room"), ("ida", "member.joined user:ida"),
                 ("ann", "invitation.accepted user:ann"),
             ]),
     ]
@@ -267,42 +270,43 @@ extension AudienceTests {
         HeardOperation(
             "EM-28 SB-20 a leaving goes to the remaining members, and to all devices of the former one by their own stream",
             .by("bob/1", LeaveChannel(channel: "room")),
-            [("ann oda cid wes", "member.left channel:room"), ("bob", "member.left user:bob")]),
+            [("ann oda cid wes/1", "member.left channel:room"), ("bob", "member.left user:bob")]),
         HeardOperation(
             "SB-20 EM-28 a member who left gets nothing more", after: [.by("bob/1", LeaveChannel(channel: "room"))], send(),
-            [("ann oda cid wes", "message.new channel:room")]),
+            [("ann oda cid wes/1", "message.new channel:room")]),
         HeardOperation("EM-28 leaving again goes to nobody", .by("fay/1", LeaveChannel(channel: "room")), []),
         HeardOperation(
             "SB-20 AM-26 a member who left and joined again gets everything again",
             after: [.by("bob/1", LeaveChannel(channel: "room")), .by("bob/2", JoinChannel(channel: "room"))], send(),
-            [("members wes", "message.new channel:room")]),
+            [("members wes/1", "message.new channel:room")]),
         HeardOperation(
             "EM-29 AM-31 removed members learn that they were removed, the others that they left",
             .by("oda/1", RemoveMembers(channel: "room", users: ["bob", "cid"])),
             [
-                ("ann oda wes", "member.left channel:room"), ("bob", "member.removed user:bob"), ("cid", "member.removed user:cid"),
+                ("ann oda wes/1", "member.left channel:room"), ("bob", "member.removed user:bob"),
+                ("cid", "member.removed user:cid"),
             ]),
         HeardOperation(
             "EM-29 a removed member gets nothing more", after: [.by("oda/1", RemoveMembers(channel: "room", users: ["bob"]))],
             send(),
-            [("ann oda cid wes", "message.new channel:room")]),
+            [("ann oda cid wes/1", "message.new channel:room")]),
         HeardOperation(
             "EM-29 ST-10 a removed member who watched gets nothing more",
             after: [
                 .by("bob/2", WatchChannel(channel: "room")), .by("oda/1", RemoveMembers(channel: "room", users: ["bob"])),
-            ], send(), [("ann oda cid wes", "message.new channel:room")]),
+            ], send(), [("ann oda cid wes/1", "message.new channel:room")]),
     ]
 
     private static let roles: [HeardOperation] = [
         HeardOperation(
             "X-22 EM-34 a role goes to all members, and to its holder by their own stream",
             .by("ann/1", SetMemberRole(channel: "room", users: ["cid"], role: .operator)),
-            [("members wes", "member.roleChanged channel:room"), ("cid", "member.roleChanged user:cid")]),
+            [("members wes/1", "member.roleChanged channel:room"), ("cid", "member.roleChanged user:cid")]),
         HeardOperation(
             "X-22 EM-34 a new owner and the former one both learn their roles",
             .by("ann/1", SetMemberRole(channel: "room", users: ["bob"], role: .owner)),
             [
-                ("members wes", "member.roleChanged channel:room"), ("bob", "member.roleChanged user:bob"),
+                ("members wes/1", "member.roleChanged channel:room"), ("bob", "member.roleChanged user:bob"),
                 ("ann", "member.roleChanged user:ann"),
             ]),
         HeardOperation(
@@ -321,7 +325,7 @@ extension AudienceTests {
                 "SB-18 EM-25 a user who accepts at once is a member: the members learn it, and the inviter", in: type,
                 .by("bob/1", InviteMembers(channel: "room", users: ["fay"])),
                 [
-                    ("members wes", "member.joined channel:room"), ("fay", "member.joined user:fay"),
+                    ("members wes/1", "member.joined channel:room"), ("fay", "member.joined user:fay"),
                     ("bob", "invitation.accepted user:bob"),
                 ]),
             HeardOperation(
@@ -331,7 +335,7 @@ extension AudienceTests {
                 "EM-25 SB-15 SB-17 an acceptance goes to the inviter, and the joining to the members", in: type,
                 .by("ida/1", AcceptInvitation(channel: "room")),
                 [
-                    ("members wes", "member.joined channel:room"), ("ida", "member.joined user:ida"),
+                    ("members wes/1", "member.joined channel:room"), ("ida", "member.joined user:ida"),
                     ("ann", "invitation.accepted user:ann"),
                 ]),
             HeardOperation(
@@ -345,12 +349,12 @@ extension AudienceTests {
             HeardOperation(
                 "SB-16 a user who refused gets nothing of the channel", in: type,
                 after: [.by("ida/1", DeclineInvitation(channel: "room"))],
-                send(), [("members wes", "message.new channel:room")]),
+                send(), [("members wes/1", "message.new channel:room")]),
             HeardOperation(
                 "EM-27 SB-15 a user who accepted gets messages", in: type, after: [.by("ida/1", AcceptInvitation(channel: "room"))],
-                send(), [("members ida wes", "message.new channel:room")]),
+                send(), [("members ida wes/1", "message.new channel:room")]),
             HeardOperation(
-                "EM-24 invited users get no messages", in: type, send(), [("members wes", "message.new channel:room")]),
+                "EM-24 invited users get no messages", in: type, send(), [("members wes/1", "message.new channel:room")]),
         ]
     }
 
@@ -360,35 +364,35 @@ extension AudienceTests {
             "SB-17 EM-24 an invitation into a group goes to its members too", in: .group,
             .by("bob/1", InviteMembers(channel: "room", users: ["sam"])),
             [
-                ("members wes", "invitation.received channel:room"), ("bob", "invitation.sent user:bob"),
+                ("members wes/1", "invitation.received channel:room"), ("bob", "invitation.sent user:bob"),
                 ("sam", "invitation.received user:sam"),
             ]),
         HeardOperation(
             "SB-17 SB-18 a user who accepts at once joins the group", in: .group,
             .by("bob/1", InviteMembers(channel: "room", users: ["fay"])),
             [
-                ("members wes", "member.joined channel:room"), ("fay", "member.joined user:fay"),
+                ("members wes/1", "member.joined channel:room"), ("fay", "member.joined user:fay"),
                 ("bob", "invitation.accepted user:bob"),
             ]),
         HeardOperation(
             "SB-17 EM-25 an acceptance is told to a group's members with the joining", in: .group,
             .by("ida/1", AcceptInvitation(channel: "room")),
             [
-                ("members wes", "member.joined channel:room"), ("ida", "member.joined user:ida"),
+                ("members wes/1", "member.joined channel:room"), ("ida", "member.joined user:ida"),
                 ("ann", "invitation.accepted user:ann"),
             ]),
         HeardOperation(
             "SB-16 SB-17 EM-26 a refusal goes to a group's members too", in: .group,
             .by("ida/1", DeclineInvitation(channel: "room")),
             [
-                ("members wes", "invitation.declined channel:room"), ("ida", "invitation.declined user:ida"),
+                ("members wes/1", "invitation.declined channel:room"), ("ida", "invitation.declined user:ida"),
                 ("ann", "invitation.declined user:ann"),
             ]),
         HeardOperation(
             "SB-17 a withdrawn invitation goes to a group's members too", in: .group,
             .by("ann/2", WithdrawInvitations(channel: "room", users: ["ida"])),
             [
-                ("members wes", "invitation.withdrawn channel:room"), ("ida", "invitation.withdrawn user:ida"),
+                ("members wes/1", "invitation.withdrawn channel:room"), ("ida", "invitation.withdrawn user:ida"),
                 ("ann", "invitation.withdrawn user:ann"),
             ]),
     ]
@@ -396,28 +400,28 @@ extension AudienceTests {
     private static let watching: [HeardOperation] = [
         HeardOperation(
             "ST-13 watching goes to those who watch", .by("bob/1", WatchChannel(channel: "room")),
-            [("bob/1 wes", "watching.changed signal")]),
+            [("bob/1 wes/1", "watching.changed signal")]),
         HeardOperation(
             "ST-13 the end of watching goes to those who watch", after: [.by("bob/1", WatchChannel(channel: "room"))],
-            .by("bob/1", UnwatchChannel(channel: "room")), [("wes", "watching.changed signal")]),
+            .by("bob/1", UnwatchChannel(channel: "room")), [("wes/1", "watching.changed signal")]),
         HeardOperation(
             "X-31 X-37 D-38 who isn't seen online any more is told to those who watch",
             .by("bob/1", UpdatePreferences(sharesPresence: false)),
-            [("bob", "preferences.updated user:bob"), ("wes", "presence.changed signal")]),
+            [("bob", "preferences.updated user:bob"), ("wes/1", "presence.changed signal")]),
         HeardOperation(
             "SB-61 SB-62 a new name goes to members and those who watch", .by("bob/1", UpdateMe(displayName: "x")),
-            [("bob", "user.updated user:bob"), ("members wes", "users.changed signal")]),
+            [("bob", "user.updated user:bob"), ("members wes/1", "users.changed signal")]),
         HeardOperation(
             "SB-61 SB-62 a new name of somebody who has left goes to those who have their messages",
             after: [.by("bob/1", LeaveChannel(channel: "room"))],
             .byAdmin("root", UpsertUser(user: "bob", avatarFileId: "bob.png")),
-            [("bob", "user.updated user:bob"), ("ann oda cid wes", "users.changed signal")]),
+            [("bob", "user.updated user:bob"), ("ann oda cid wes/1", "users.changed signal")]),
         HeardOperation(
             "SB-61 a new name of somebody who was never there goes to nobody here", .by("sam/1", UpdateMe(displayName: "Sam")),
             [("sam", "user.updated user:sam")]),
         HeardOperation(
             "SB-02 X-22 typing goes to members and watchers, but not to the typer's own devices",
-            .by("bob/1", StartTyping(channel: "room")), [("ann oda cid wes", "typing.changed signal")]),
+            .by("bob/1", StartTyping(channel: "room")), [("ann oda cid wes/1", "typing.changed signal")]),
         HeardOperation(
             "SB-02 somebody who doesn't type stops without anyone's knowing", .by("bob/1", StopTyping(channel: "room")), []),
         HeardOperation(
@@ -426,20 +430,20 @@ extension AudienceTests {
         HeardOperation(
             "R38 an app's own signal goes to those who watch, the sender's devices too",
             after: [.by("bob/2", WatchChannel(channel: "room"))], .by("bob/1", SendSignal(channel: "room", type: "wave")),
-            [("bob/2 wes", "custom signal")]),
+            [("bob/2 wes/1", "custom signal")]),
         HeardOperation(
             "ST-10 a non-member who stops watching gets nothing more", after: [.byAdmin("wes/1", UnwatchChannel(channel: "room"))],
             send(), [("members", "message.new channel:room")]),
         HeardOperation(
             "ST-10 a member who stops watching gets messages all the same",
             after: [.by("bob/1", WatchChannel(channel: "room")), .by("bob/1", UnwatchChannel(channel: "room"))],
-            send(), [("members wes", "message.new channel:room")]),
+            send(), [("members wes/1", "message.new channel:room")]),
         HeardOperation(
             "ST-01 a message goes once to a device that watches as a member", after: [.by("bob/1", WatchChannel(channel: "room"))],
-            send(), [("members wes", "message.new channel:room")]),
+            send(), [("members wes/1", "message.new channel:room")]),
         HeardOperation(
             "ST-08 a livestream's messages go to a stranger who watches", in: .livestream,
-            after: [.by("sam/1", WatchChannel(channel: "room"))], send(), [("members sam wes", "message.new channel:room")]),
+            after: [.by("sam/1", WatchChannel(channel: "room"))], send(), [("members sam/1 wes/1", "message.new channel:room")]),
     ]
 
     /// Has an admin decide who reads the channel.
@@ -452,7 +456,7 @@ extension AudienceTests {
     private static let reading: [HeardOperation] = [
         HeardOperation(
             "R23 where operators read, members get a message's position", after: [reads(.operators)], send(),
-            [("ann oda wes", "message.new channel:room"), ("bob cid", "message.new channel:room without its message")]),
+            [("ann oda wes/1", "message.new channel:room"), ("bob cid", "message.new channel:room without its message")]),
         HeardOperation(
             "R23 where members alone read, no admin who watched hears of it", after: [reads(.membersOnly)], send(),
             [("members", "message.new channel:room")]),
@@ -466,6 +470,6 @@ extension AudienceTests {
             "R23 an operator made a member gets positions",
             after: [
                 reads(.operators), .by("ann/1", SetMemberRole(channel: "room", users: ["oda"], role: .member)),
-            ], send(), [("ann wes", "message.new channel:room"), ("oda bob cid", "message.new channel:room without its message")]),
+            ], send(), [("ann wes/1", "message.new channel:room"), ("oda bob cid", "message.new channel:room without its message")]),
     ]
 }

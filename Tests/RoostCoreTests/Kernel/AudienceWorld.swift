@@ -12,15 +12,20 @@ import Testing
 ///
 /// The devices get what the hub's own `Subscriptions` give a server's connections.
 ///
-/// - `ann` owns the channel, on two devices; `oda` is an operator; `bob`, on two devices, and `cid` are members.
+/// - `ann` owns the channel; `oda` is an operator; `bob` and `cid` are members.
 /// - `ida` is invited by ann and hasn't answered; `fay` was a member and left; `sam` never was one, and accepts no invitation by himself.
-/// - `wes` is one of the app's admins: not a member, and watching.
+/// - `wes` is one of the app's admins: not a member, and watching on the first of his devices.
+///
+/// All but cid and fay have two devices. The one that does something gets what the other one gets. Where they differ, as in watching, a row names the device.
 final class AudienceWorld {
-    static let devices = ["ann/1", "ann/2", "oda/1", "bob/1", "bob/2", "cid/1", "ida/1", "fay/1", "sam/1", "wes/1"]
+    static let devices = [
+        "ann/1", "ann/2", "oda/1", "oda/2", "bob/1", "bob/2", "cid/1", "ida/1", "ida/2", "fay/1", "sam/1", "sam/2", "wes/1",
+        "wes/2",
+    ]
     static let groups: [String: [String]] = [
-        "members": ["ann/1", "ann/2", "oda/1", "bob/1", "bob/2", "cid/1"],
-        "ann": ["ann/1", "ann/2"], "oda": ["oda/1"], "bob": ["bob/1", "bob/2"], "cid": ["cid/1"], "ida": ["ida/1"],
-        "fay": ["fay/1"], "sam": ["sam/1"], "wes": ["wes/1"],
+        "members": ["ann/1", "ann/2", "oda/1", "oda/2", "bob/1", "bob/2", "cid/1"],
+        "ann": ["ann/1", "ann/2"], "oda": ["oda/1", "oda/2"], "bob": ["bob/1", "bob/2"], "cid": ["cid/1"],
+        "ida": ["ida/1", "ida/2"], "fay": ["fay/1"], "sam": ["sam/1", "sam/2"], "wes": ["wes/1", "wes/2"],
     ]
 
     let core: CoreWorld
