@@ -227,24 +227,6 @@ struct SubscriptionsTests {
         #expect(Self.readable(&subscriptions) == ["b": ["general": 3]])
     }
 
-    @Test("AM-45 where many read one channel, each is taken every tenth time, and not all at once")
-    func manyReading() {
-        var subscriptions = Subscriptions<String>()
-        let notices: [Notice] = (1...101).flatMap { (number: Int64) -> [Notice] in
-            let connection = ConnectionID(rawValue: number)
-            subscriptions.add("\(number)", as: connection)
-            return [
-                .connected(connection, UserID("\(number)"), UserStreams(user: 0, channels: ["general": 1])),
-                .reading(connection, "general", since: 1),
-            ]
-        }
-        for step in EventFrames.steps(for: [Committed(notices: notices + [Self.notice(Self.message(2))], answer: .waiting {})]) {
-            subscriptions.deliver(step) { _ in }
-        }
-        let taken = (1...10).map { subscriptions.takeReadable($0).map(\.0) }
-        #expect(Set(taken.joined()).count == 101 && taken.map(\.count).allSatisfy { 10...11 ~= $0 })
-    }
-
     @Test("AM-17 ST-06 a right to read that has ended ends the watch before the next event, which goes to nobody without the right")
     func readers() {
         var subscriptions = Recorder()
