@@ -9,7 +9,7 @@ extension AudienceTests {
 
     static let cases: [HeardOperation] =
         messages + channels + states + ends + own + joinings + leavings + roles + invitations + invitationsOfGroups + watching
-        + reading
+        + typing + reading
 
     private static let messages: [HeardOperation] = [
         HeardOperation(
@@ -420,14 +420,6 @@ extension AudienceTests {
             "SB-61 a new name of somebody who was never there goes to nobody here", .by("sam/1", UpdateMe(displayName: "Sam")),
             [("sam", "user.updated user:sam")]),
         HeardOperation(
-            "SB-02 X-22 typing goes to members and watchers, but not to the typer's own devices",
-            .by("bob/1", StartTyping(channel: "room")), [("ann oda cid wes/1", "typing.changed signal")]),
-        HeardOperation(
-            "SB-02 somebody who doesn't type stops without anyone's knowing", .by("bob/1", StopTyping(channel: "room")), []),
-        HeardOperation(
-            "SB-02 who was invited hears of no typing, and may not type", .by("ida/1", StartTyping(channel: "room")), [],
-            isRefused: true),
-        HeardOperation(
             "R38 an app's own signal goes to those who watch, the sender's devices too",
             after: [.by("bob/2", WatchChannel(channel: "room"))], .by("bob/1", SendSignal(channel: "room", type: "wave")),
             [("bob/2 wes/1", "custom signal")]),
@@ -445,6 +437,20 @@ extension AudienceTests {
             "ST-08 a livestream's messages go to a stranger who watches", in: .livestream,
             after: [.by("sam/1", WatchChannel(channel: "room"))], send(), [("members sam/1 wes/1", "message.new channel:room")]),
     ]
+
+    private static let typing: [HeardOperation] = [ChannelType.community, .group].flatMap { type in
+        [
+            HeardOperation(
+                "SB-02 X-22 typing goes to members and watchers, but not to the typer's own devices", in: type,
+                .by("bob/1", StartTyping(channel: "room")), [("ann oda cid wes/1", "typing.changed signal")]),
+            HeardOperation(
+                "SB-02 somebody who doesn't type stops without anyone's knowing", in: type,
+                .by("bob/1", StopTyping(channel: "room")), []),
+            HeardOperation(
+                "SB-02 who was invited hears of no typing, and may not type", in: type,
+                .by("ida/1", StartTyping(channel: "room")), [], isRefused: true),
+        ]
+    }
 
     /// Has an admin decide who reads the channel.
     private static func reads(_ audience: ChannelPolicy.Audience) -> Step {

@@ -16,13 +16,16 @@ struct SignalTests {
         return readers
     }
 
-    @Test("SB-02 R26 typing is told by whoever may send, in every channel where they may")
-    func typing() throws {
+    @Test(
+        "SB-02 R26 typing is told by whoever may send, in every channel where they may",
+        arguments: [ChannelType.community, .conversation, .group, .messaging])
+    func typing(in type: ChannelType) throws {
         let world = try CoreWorld()
-        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.channel("general", type: type, owner: "ann", members: ["bob"])
+        let longID = ChannelID("\(type):general")
         #expect(try typed(world, StartTyping(channel: "general"), as: "bob") == [.typing("bob", "general")])
-        #expect(try typed(world, StartTyping(channel: "community:general"), as: "bob") == [.typing("bob", "general")])
-        #expect(try typed(world, StopTyping(channel: "community:general"), as: "bob") == [.stoppedTyping("bob", "general")])
+        #expect(try typed(world, StartTyping(channel: longID), as: "bob") == [.typing("bob", "general")])
+        #expect(try typed(world, StopTyping(channel: longID), as: "bob") == [.stoppedTyping("bob", "general")])
         // Stopping needs no right: whoever was muted meanwhile, or is gone, may do it. In a channel that isn't there nobody types.
         #expect(try typed(world, StopTyping(channel: "general"), as: "zoe") == [.stoppedTyping("zoe", "general")])
         #expect(try typed(world, StopTyping(channel: "nowhere"), as: "bob") == [])
