@@ -91,7 +91,7 @@ extension Subscriptions {
     }
 
     /// Takes what connections have been given while their users read: the position moves once they say that they have it. Of a channel with
-    /// more than ``Limits/manyReaders`` that is every tenth time: with each message they would all write.
+    /// more than ``Limits/manyReaders`` here, on one event loop, that is every tenth time: with each message they would all write.
     ///
     /// - Parameter turn: Counts the calls of this function, one a second.
     mutating func takeReadable(_ turn: Int) -> [(Socket, [ChannelID: Seq])] {
