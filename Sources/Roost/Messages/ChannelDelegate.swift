@@ -49,7 +49,8 @@ extension ChannelDelegate {
 extension Chat {
     /// Adds a delegate, in place of one with the same identifier.
     ///
-    /// It isn't retained: once the app releases it, it is no longer called, whether it was removed or not.
+    /// It isn't retained: once the app releases it, it is no longer called, whether it was removed or not. It is called on the main actor; code that is to run
+    /// elsewhere reads ``Chat/events``.
     @MainActor public func add(_ delegate: any ChannelDelegate, identifier: String) {
         let events = events
         delegates[identifier] = ObservationToken(
