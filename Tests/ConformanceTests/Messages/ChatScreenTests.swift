@@ -181,6 +181,33 @@ import Testing
         try await server.stop()
     }
 
+    @Test("X-37 /status shows a text beside one's name to others, and an empty one removes it")
+    func status() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        _ = try await server.socket("ann")
+        try await bob.call(CreateChannel(channel: "team", users: ["ann"]))
+        let ann = try screen(of: "ann", on: server)
+        try await ann.wait(for: "● online")
+        ann.type("/status on holiday\r")
+        try await ann.wait(for: "your status is shown beside your name")
+        #expect(try await bob.call(GetUser(user: "ann")).status == "on holiday")
+        ann.type("/members\r")
+        try await ann.wait("the status beside her name") { lines in
+            lines.contains { $0.hasPrefix("●") && $0.contains("ann") && $0.hasSuffix("on holiday") }
+        }
+        ann.type("/status\r")
+        try await ann.wait(for: "your status is removed")
+        #expect(try await bob.call(GetUser(user: "ann")).status == nil)
+        ann.type("/members\r")
+        try await ann.wait("her name alone") { lines in
+            lines.contains { $0.hasPrefix("●") && $0.contains("ann") } && !lines.contains { $0.contains("on holiday") }
+        }
+        ann.type("/quit\r")
+        try await ann.end()
+        try await server.stop()
+    }
+
     @Test("R19 R26 what the server says of one's doing isn't one's own to edit or delete, nor what others have left unread")
     func serverMessages() async throws {
         let server = try await TestServer()
