@@ -1,7 +1,7 @@
 /// The name of a command of a chat, as it is typed after the slash.
 enum ChatCommandName: String, CaseIterable {
     case list, join, create, invite, invitations, accept, decline, members, who, devices, status, hide, unhide, mute, unmute, leave
-    case edit, delete, retry, discard, unread, older, goto, mentions, reset, quit, help
+    case edit, delete, retry, discard, unread, read, older, goto, mentions, reset, quit, help
 }
 
 /// Every command of a chat, as /help shows it.
@@ -47,6 +47,7 @@ enum ChatHelp {
         Command(name: .retry, what: "resend what was refused; /discard gives it up", isForLines: false),
         Command(name: .discard, what: "give up what was refused, or waits for the end of a refusal", isForLines: false),
         Command(name: .unread, what: "mark the last message of others as unread again", isForLines: false),
+        Command(name: .read, arguments: "all", what: "mark all your channels as read", isForLines: false),
         Command(name: .mentions, what: "the newest messages that mention you, in all channels"),
         Command(name: .reset, what: "conceal all messages so far from yourself"),
         Command(name: .goto, arguments: "TIME | MESSAGE", what: "show what was written then; End goes back", isForLines: false),

@@ -61,6 +61,10 @@ enum ChatLine: Hashable {
         case .retry: line = .scrollback(.retry)
         case .discard: line = .scrollback(.discard)
         case .unread: line = .scrollback(.unread)
+        case .read:
+            // The messages on the screen are read anyway.
+            guard words.flag("all") else { throw Words.Wrong(reason: "which channels?") }
+            line = .scrollback(.readAll)
         case .edit: line = .scrollback(.edit(words.takeText()))
         case .goto: line = .scrollback(.goto(try words.place()))
         case .mentions: line = .room(.mentions)
@@ -89,7 +93,7 @@ enum ChatLine: Hashable {
 
 /// A command for the messages that are shown.
 enum ScrollbackCommand: Hashable {
-    case older, delete, retry, discard, unread
+    case older, delete, retry, discard, unread, readAll
     /// Nil if the new text still has to be entered.
     case edit(String?)
     case goto(Place)

@@ -208,6 +208,37 @@ import Testing
         try await server.stop()
     }
 
+    @Test("AM-44 /read all marks all of one's channels as read, the one on the screen too")
+    func readAll() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        let hers = try await server.socket("ann")
+        for channel in ["team", "talk", "tea"] as [ChannelID] {
+            try await bob.call(CreateChannel(channel: channel, users: ["ann"]))
+            try await bob.call(SendMessage(channel: channel, clientId: ClientID("in-\(channel)"), text: "hi there"))
+        }
+        func waitUntilUnread(_ count: Int) async throws {
+            try await Polling.value {
+                try await hers.call(GetTotalUnread()).unreadCount
+            } until: {
+                $0 == count
+            }
+        }
+        let ann = try screen(of: "ann", on: server)
+        try await ann.wait("what is unread elsewhere") { $0[0].contains("talk 1") && $0[0].contains("tea 1") }
+        try await waitUntilUnread(2)
+        ann.type("/unread\r")
+        try await waitUntilUnread(3)
+        ann.type("/read all\r")
+        try await ann.wait("all to be read") { lines in
+            lines.contains { $0.contains("all your channels are read") } && !lines[0].contains("unread")
+        }
+        try await waitUntilUnread(0)
+        ann.type("/quit\r")
+        try await ann.end()
+        try await server.stop()
+    }
+
     @Test("R19 R26 what the server says of one's doing isn't one's own to edit or delete, nor what others have left unread")
     func serverMessages() async throws {
         let server = try await TestServer()

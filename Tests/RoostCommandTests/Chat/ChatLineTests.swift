@@ -36,7 +36,7 @@ struct ChatLineTests {
             ("/edit  two  words ", .scrollback(.edit("two  words "))), ("/edit", .scrollback(.edit(nil))),
             ("/older", .scrollback(.older)), ("/delete", .scrollback(.delete)), ("/retry", .scrollback(.retry)),
             ("/discard", .scrollback(.discard)), ("/unread", .scrollback(.unread)), ("/mentions", .room(.mentions)),
-            ("/reset", .room(.reset)),
+            ("/reset", .room(.reset)), ("/read all", .scrollback(.readAll)),
             ("/goto 7254210384203776123", .scrollback(.goto(.message(MessageID(rawValue: 7_254_210_384_203_776_123))))),
             ("/goto 2026-03-02", .scrollback(.goto(.time(Timestamp(milliseconds: 1_772_409_600_000))))),
             ("/goto 2026-03-02T02:00:00+02:00", .scrollback(.goto(.time(Timestamp(milliseconds: 1_772_409_600_000))))),
@@ -75,6 +75,8 @@ struct ChatLineTests {
             ("/leave now", "Unexpected argument: now. Usage: /leave"),
             ("/hide --archived", "--archived isn't an option here: /hide [--archive] [--clear]"),
             ("/list all", "Unexpected argument: all. Usage: /list [hidden]"),
+            ("/read", "which channels? /read all"), ("/read team", "which channels? /read all"),
+            ("/read all now", "Unexpected argument: now. Usage: /read all"),
             ("/help me", "me isn't a command: /help [COMMAND]"),
             ("/help join me", "Unexpected argument: me. Usage: /help [COMMAND]"),
         ])

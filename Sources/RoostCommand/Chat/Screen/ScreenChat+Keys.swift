@@ -113,6 +113,7 @@ extension ScreenChat {
         case .retry: retryRefused()
         case .discard: discardRefused()
         case .unread: leaveUnread()
+        case .readAll: readAll()
         }
     }
 
@@ -173,6 +174,14 @@ extension ScreenChat {
         attempt { [room] _ in
             await marking?.value
             try await room.channel.markUnread(from: seq)
+        }
+    }
+
+    /// Marks all of the user's channels as read, as far as this device has them.
+    private func readAll() {
+        attempt { screen in
+            try await screen.room.chat.markAllRead()
+            screen.events.yield(.notice("all your channels are read"))
         }
     }
 
