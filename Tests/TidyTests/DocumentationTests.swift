@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @Suite("Documentation")
@@ -42,6 +43,19 @@ struct DocumentationTests {
         }
         #expect(wrong == [])
         #expect(count > 1000)
+    }
+
+    /// Figures between two other marks look as if something kept them up to date, and grow old beside the table that is.
+    @Test("The page of the benchmark has no comments of HTML but the two marks that scripts/bench-table writes between")
+    func marksOfThePage() throws {
+        func text(_ path: String) throws -> String {
+            try String(contentsOf: SourceFile.root.appending(path: path), encoding: .utf8)
+        }
+        let list = try #require(try text("scripts/bench-table").firstMatch(of: #/\nMARKS = \((.*)\)\n/#)).1
+        let marks = list.matches(of: #/"(<!--.*?-->)"/#).map { String($0.1) }
+        try #require(marks.count == 2)
+        let comments = try text("docs/performance.md").matches(of: #/<!--.*?-->/#.dotMatchesNewlines()).map { String($0.output) }
+        #expect(comments == marks)
     }
 
     /// The names of what the protocols of the two targets demand, with a docstring there.
