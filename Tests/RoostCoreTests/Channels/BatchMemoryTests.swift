@@ -90,6 +90,24 @@ struct BatchMemoryTests {
         #expect(try world.perform(GetChannel(channel: "general"), as: "bob").unreadCount == 10)
     }
 
+    /// Rows that lie beside one another change pages that do, and transactions that lock the same rows do so in one order.
+    @Test("a batch writes the heads of its channels in the order of their ids, whatever the order of its messages")
+    func writtenInOrder() throws {
+        let world = try CoreWorld()
+        let channels: [ChannelID] = ["dogs", "ants", "Figs", "eels", "bees", "cats"]
+        for channel in channels { try world.channel(channel, owner: "ann") }
+        try world.batch {
+            for channel in channels + channels.reversed() { try world.send("hi", to: channel, as: "ann") }
+            let memory = try #require(world.batched?.batchMemory)
+            let due = try memory.takeDue(isInside: false)
+            let heads = due.filter { $0.text.hasPrefix("UPDATE channel_heads") }.compactMap(\.values.last)
+            let expected = ["Figs", "ants", "bees", "cats", "dogs", "eels"].map { SQLValue.text($0) }
+            #expect(heads == expected)
+            for sql in due { try world.batched?.perform(sql) }
+        }
+        for channel in channels { #expect(try world.send("last", to: channel, as: "ann").seq == 4) }
+    }
+
     @Test(
         "where a message was deleted for good, those of one batch write their channel's head once all the same",
         arguments: [false, true])
