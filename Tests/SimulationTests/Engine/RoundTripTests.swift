@@ -79,6 +79,20 @@ struct RoundTripTests {
         #expect(roundTrips == 4, "\(count) sends")
     }
 
+    /// A hundred memberships are asked for together, and 256 statements are under way unanswered: 200 channels take a few more than four of them do.
+    @Test("NF-04 a batch of sends to 200 channels waits a few times more, and not for each channel")
+    mutating func sendsToManyChannels() throws {
+        let channels = (0..<200).map { ChannelID("many\($0)") }
+        let creates: [(any Handled, UserID)] = channels.map { (CreateChannel(channel: $0, type: .community), "ann") }
+        try #require(try run(creates).refusals == [])
+        let sends: [(any Handled, UserID)] = channels.map { channel in
+            (SendMessage(channel: channel, clientId: "only", text: "hi"), "ann")
+        }
+        let (roundTrips, refusals) = try run(sends)
+        #expect(refusals == [])
+        #expect((4...8).contains(roundTrips), "\(roundTrips) round trips")
+    }
+
     @Test(
         "NF-04 where messages were deleted for good, a batch of sends waits once more, however many there are",
         arguments: [2, 16, 500])
