@@ -258,7 +258,11 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "RoostBenchTests", dependencies: ["RoostAPI", "RoostBench", "RoostTestSupport"], swiftSettings: settings),
+            name: "RoostBenchTests",
+            dependencies: [
+                "RoostAPI", "RoostBench", "RoostCommand", "RoostTestSupport", server("ArgumentParser", "swift-argument-parser"),
+            ],
+            swiftSettings: settings),
         .testTarget(
             name: "CrashTests", dependencies: ["RoostAPI", "RoostServer", "RoostTestSupport"], swiftSettings: settings),
     ]
