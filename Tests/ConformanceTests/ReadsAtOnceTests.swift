@@ -110,6 +110,89 @@ struct ReadsAtOnceTests {
         }
     }
 
+    // MARK: On sockets
+
+    /// A database whose brief reads take a while, and never wait. It notes those that an event loop runs.
+    private final class Noting: RoostDatabase.Database {
+        struct Span: Sendable {
+            let start: NIODeadline
+            let end: NIODeadline
+        }
+
+        private let own: any RoostDatabase.Database
+        private let time: TimeAmount
+        private let noted = Mutex<[Span]>([])
+
+        init(_ own: any RoostDatabase.Database, lasting time: TimeAmount) { (self.own, self.time) = (own, time) }
+
+        /// The reads on the loop so far.
+        var spans: [Span] { noted.withLock { $0 } }
+
+        var laneCount: Int { own.laneCount }
+        var readerCount: Int { own.readerCount }
+        func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T { try own.write(lane: lane, body) }
+        func read<T>(_ body: (any Transaction) throws -> T) throws -> T { try own.read(body) }
+        func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T? {
+            let start = NIODeadline.now()
+            let result = try own.read(body)
+            while NIODeadline.now() - start < time {}
+            noted.withLock { $0.append(Span(start: start, end: .now())) }
+            return result
+        }
+    }
+
+    /// Without the end of a turn a loop would read no more once three of these reads have filled its first.
+    @Test("a loop runs the one call of a socket itself, in each of its turns anew")
+    func eachTurn() async throws {
+        let files = try TestDatabase()
+        let database = Noting(try files.open(), lasting: .microseconds(100))
+        let sockets = try await SocketLoop(database)
+        let ann = try await sockets.socket("ann")
+        // On a machine with much to do one of them may take long, and the loop runs none for a while.
+        try await eventually("many reads on the loop") {
+            try await ann.call(GetMe())
+            return database.spans.count >= 12
+        }
+        try await sockets.end(closing: ann)
+    }
+
+    @Test("calls of a socket that come together are all left to the threads that read, which run two at a time")
+    func together() async throws {
+        let files = try TestDatabase()
+        let database = Noting(try files.open(), lasting: .zero)
+        let sockets = try await SocketLoop(database)
+        let ann = try await sockets.socket("ann")
+        let refusals = try await ann.refusals(of: Array(repeating: GetMe(), count: 8))
+        #expect(refusals.count == 8 && refusals.allSatisfy { $0 == nil })
+        #expect(database.spans.isEmpty)
+        // One that comes alone isn't.
+        try await eventually("a read on the loop") {
+            try await ann.call(GetMe())
+            return !database.spans.isEmpty
+        }
+        try await sockets.end(closing: ann)
+    }
+
+    @Test("after a read that took long a loop runs none for twenty times as long: the threads answer meanwhile")
+    func pause() async throws {
+        let files = try TestDatabase()
+        let database = Noting(try files.open(), lasting: .milliseconds(10))
+        let sockets = try await SocketLoop(database)
+        let ann = try await sockets.socket("ann")
+        var callCount = 0
+        try await eventually("three reads on the loop") {
+            try await ann.call(GetMe())
+            callCount += 1
+            return database.spans.count >= 3
+        }
+        let spans = database.spans
+        for (long, next) in zip(spans, spans.dropFirst()) {
+            let pause = (long.end - long.start) * LoopReads.pauseFactor
+            #expect(next.start - long.end >= pause, "of \(callCount) calls")
+        }
+        try await sockets.end(closing: ann)
+    }
+
     @Test("brief are single rows and pages of history without a filter")
     func brief() {
         #expect(GetMe().isBrief && GetUser(user: "ann").isBrief && GetChannel(channel: "general").isBrief)

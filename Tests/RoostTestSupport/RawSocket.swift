@@ -46,12 +46,23 @@ public actor RawSocket {
     /// Connects as a user and waits for the welcome.
     public static func connect(port: Int, token: String) async throws -> RawSocket {
         let socket = try await open(port: port)
-        try await socket.send(json: AuthenticateFrame(token: token))
-        let first = await socket.next()
+        try await socket.authenticate(token)
+        return socket
+    }
+
+    /// Connects to a port that takes frames from the first byte on, as a user, and waits for the welcome.
+    public static func connectWithoutUpgrade(port: Int, token: String) async throws -> RawSocket {
+        let socket = RawSocket(connection: try await RawConnection.connect(port: port))
+        try await socket.authenticate(token)
+        return socket
+    }
+
+    private func authenticate(_ token: String) async throws {
+        try await send(json: AuthenticateFrame(token: token))
+        let first = await next()
         guard case .text(let text) = first, text.hasPrefix(#"{"welcome""#) else {
             throw Missed("a welcome, and not \(first)")
         }
-        return socket
     }
 
     private func readUpgrade() async throws {
