@@ -1,4 +1,3 @@
-import Foundation
 public import RoostAPI
 
 extension LiveChannel {
@@ -64,7 +63,7 @@ extension LiveChannel {
     }
 
     private static func operation(_ draft: MessageDraft, in channel: ChannelID) throws -> SendMessage {
-        let operation = draft.operation(in: channel, clientId: draft.clientId ?? ClientID(UUID().uuidString.lowercased()))
+        let operation = draft.operation(in: channel, clientId: draft.clientId ?? ClientID.random())
         try operation.validate()
         return operation
     }

@@ -68,6 +68,13 @@ public struct ClientID: Identifier {
     public init(rawValue: String) { self.rawValue = rawValue }
     // Without the pattern of other ids, as it describes what is received.
     public static var schema: Schema { .string(maxLength: Limits.identifierLength) }
+
+    /// A new one: 128 random bits, in 22 characters of base64url. It is sent to everybody who gets the message, and stored twice with it, so a UUID's
+    /// 36 would be dear.
+    package static func random() -> ClientID {
+        let words = [UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max)]
+        return ClientID(Base64URL.encode(words.withUnsafeBytes { Data($0) }))
+    }
 }
 
 /// The id of a message: 63 bits that grow with time (milliseconds, node, counter); a decimal string in JSON.

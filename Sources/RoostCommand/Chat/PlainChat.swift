@@ -126,7 +126,7 @@ final class PlainChat {
 
     private func send(_ line: String) async {
         guard !line.isEmpty else { return }
-        let clientId = ClientID(UUID().uuidString.lowercased())
+        let clientId = ClientID.random()
         waiting.insert(clientId)
         do {
             try await room.channel.send(MessageDraft(text: line, clientId: clientId))

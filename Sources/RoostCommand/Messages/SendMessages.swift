@@ -32,7 +32,7 @@ extension Messages {
         private static let connectionAgeMax = Duration.seconds(1800)
 
         func run() async throws {
-            let first = clientId ?? UUID().uuidString
+            let first = clientId ?? ClientID.random().rawValue
             guard lines else {
                 let text = try text ?? Self.input()
                 return try await options.run { try await send(text, as: ClientID(first), through: $0) }

@@ -43,9 +43,7 @@ struct Cursor: Hashable {
     }
 
     func text(query: String) throws -> String {
-        Data(try JSONWriter.bytes(of: Written(q: query, d: direction, k: place))).base64EncodedString()
-            .replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
-            .replacingOccurrences(of: "=", with: "")
+        Base64URL.encode(Data(try JSONWriter.bytes(of: Written(q: query, d: direction, k: place))))
     }
 
     /// Reads a client's cursor; nil for the first page.

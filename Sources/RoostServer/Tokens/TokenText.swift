@@ -78,36 +78,3 @@ struct TokenRefusal: Error, Equatable {
         self.error = error
     }
 }
-
-/// Base 64 with the alphabet for URLs and without padding (RFC 4648 §5), in its one canonical form.
-enum Base64URL {
-    static func decode(_ text: some Collection<UInt8>) -> Data? {
-        var standard: [UInt8] = []
-        standard.reserveCapacity(text.count + 3)
-        for byte in text {
-            switch byte {
-            case UInt8(ascii: "-"): standard.append(UInt8(ascii: "+"))
-            case UInt8(ascii: "_"): standard.append(UInt8(ascii: "/"))
-            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
-            default: standard.append(byte)
-            }
-        }
-        while standard.count % 4 != 0 { standard.append(UInt8(ascii: "=")) }
-        // Foundation takes unused bits that aren't 0: what it would write itself is the one canonical form.
-        guard let data = Data(base64Encoded: Data(standard)), data.base64EncodedData().elementsEqual(standard) else { return nil }
-        return data
-    }
-
-    static func encode(_ data: Data) -> String {
-        var text = data.base64EncodedData()
-        while text.last == UInt8(ascii: "=") { text.removeLast() }
-        let symbols = text.lazy.map { byte in
-            switch byte {
-            case UInt8(ascii: "+"): UInt8(ascii: "-")
-            case UInt8(ascii: "/"): UInt8(ascii: "_")
-            default: byte
-            }
-        }
-        return String(decoding: symbols, as: UTF8.self)
-    }
-}

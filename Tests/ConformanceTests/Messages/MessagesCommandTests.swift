@@ -39,6 +39,8 @@ import Testing
         let all = try messages(try await run("list team --as ann --json", server))
         #expect(all.map(\.text) == ["Hi Bob", "two\nlines", "first", "third"])
         #expect(all.map(\.isSilent) == [false, true, false, false] && all[3].clientId == "log-3")
+        // Those that the command made.
+        #expect(all.prefix(2).map(\.clientId.rawValue.utf8.count) == [22, 22])
         let mentions = try await run("mentions --as bob", server)
         #expect(mentions.lines.count == 1 && mentions.output.hasSuffix("team  ann  Hi Bob\n"))
 

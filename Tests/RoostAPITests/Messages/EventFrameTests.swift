@@ -7,11 +7,11 @@ import Testing
 struct EventFrameTests {
     private static let time = Timestamp(milliseconds: 1_772_368_205_250)
 
-    private static func message(_ text: String = "hello", changeSeq: Seq = 3) -> Message {
+    private static func message(_ text: String = "hello", clientId: ClientID = "7f1c-1", changeSeq: Seq = 3) -> Message {
         Message(
             messageId: MessageID(rawValue: 382_489_492_373_635_072), channelId: "general", seq: 3, changeSeq: changeSeq,
             sender: "ann",
-            clientId: "7f1c-1", text: text, createdAt: time)
+            clientId: clientId, text: text, createdAt: time)
     }
 
     /// The event as the server makes it.
@@ -71,9 +71,9 @@ struct EventFrameTests {
                     seq: 3, memberCount: 7, messageCount: 6, ordinal: 7, lastActivity: Self.time, lastMessageAt: Self.time))
     }
 
-    @Test("an event of 200 bytes of text has at most 400")
+    @Test("an event of 200 bytes of text has at most 400, with a client id as the SDK makes it")
     func size() throws {
-        let text = try Self.text(Self.event(Self.message(String(repeating: "x", count: 200))))
+        let text = try Self.text(Self.event(Self.message(String(repeating: "x", count: 200), clientId: .random())))
         #expect(text.utf8.count <= 400)
     }
 }

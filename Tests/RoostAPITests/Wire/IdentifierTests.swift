@@ -61,6 +61,14 @@ struct IdentifierTests {
         #expect(ids.map(\.rawValue) == bytes)
     }
 
+    @Test("I4 a client id that is made at random has 128 bits in 22 characters, and every server takes it")
+    func clientIDs() throws {
+        let ids = (0..<1000).map { _ in ClientID.random() }
+        #expect(Set(ids).count == ids.count)
+        for id in ids { try id.validate(field: "clientId") }
+        #expect(ids.filter { $0.rawValue.utf8.count != 22 || Base64URL.decode($0.rawValue.utf8)?.count != 16 } == [])
+    }
+
     @Test(
         "X-01 a message id is decimal digits in a string",
         arguments: [

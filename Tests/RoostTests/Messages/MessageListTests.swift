@@ -380,6 +380,14 @@ struct MessageListTests {
         #expect(list.items.allSatisfy { $0.state == .sent } && list.items.count == MessageList.rowsMax)
     }
 
+    @Test("I4 A message without a client id of the app's own gets a random one, of 22 characters")
+    func clientIds() async throws {
+        let (chat, _) = try await chat()
+        let channel = chat.channel(Harness.channel)
+        let ids = [try await channel.send("one"), try await channel.send("two")]
+        #expect(Set(ids).count == 2 && ids.map(\.rawValue.utf8.count) == [22, 22])
+    }
+
     @Test("AM-30 What is shown isn't made anew because something else changed")
     func keepsRows() async throws {
         let (chat, store) = try await chat()
