@@ -70,6 +70,20 @@ public struct Device: Codable, Hashable, Sendable {
     }
 }
 
+extension Device: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("deviceId", deviceId)
+        json.member("name", name)
+        json.member("platform", platform)
+        json.member("createdAt", createdAt)
+        json.member("lastUsedAt", lastUsedAt)
+        json.member("isCurrent", isCurrent)
+        json.endObject()
+    }
+}
+
 /// The calling user's devices, those first that were used last: at most ``Limits/devicesPerUser``.
 public struct ListDevices: Operation {
     public typealias Response = [Device]

@@ -44,3 +44,14 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
     /// Returns one of those by its name; nil for a role of the app's own.
     public static func builtIn(_ role: ChannelRole) -> RoleDefinition? { builtIn.first { $0.role == role } }
 }
+
+extension RoleDefinition: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("role", role)
+        json.member("rank", rank)
+        json.member("permissions", permissions)
+        json.endObject()
+    }
+}

@@ -147,6 +147,15 @@ public struct MemberResults: Codable, Hashable, Sendable {
     public init(results: [MemberResult]) { self.results = results }
 }
 
+extension MemberResults: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("results", results)
+        json.endObject()
+    }
+}
+
 /// The result for one user.
 public struct MemberResult: Codable, Hashable, Sendable {
     /// The outcome. Those that begin with `already` or `not` changed nothing.
@@ -181,5 +190,16 @@ public struct MemberResult: Codable, Hashable, Sendable {
         self.userId = userId
         self.outcome = outcome
         self.error = error
+    }
+}
+
+extension MemberResult: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("userId", userId)
+        json.member("outcome", outcome)
+        json.member("error", error)
+        json.endObject()
     }
 }

@@ -182,6 +182,20 @@ public struct ReadPosition: Codable, Hashable, Sendable {
     }
 }
 
+extension ReadPosition: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("userId", userId)
+        json.member("readSeq", readSeq)
+        json.member("lastReadAt", lastReadAt)
+        json.member("deliveredSeq", deliveredSeq)
+        json.member("lastDeliveredAt", lastDeliveredAt)
+        json.member("joinedSeq", joinedSeq)
+        json.endObject()
+    }
+}
+
 /// The caller's unread messages in one channel (AM-43).
 public struct GetUnread: Operation {
     public typealias Response = UnreadCount

@@ -154,6 +154,16 @@ public struct ChangedUsers: Codable, Hashable, Sendable {
     }
 }
 
+extension ChangedUsers: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("users", users)
+        json.member("hasMore", hasMore)
+        json.endObject()
+    }
+}
+
 /// The caller. A user exists from the first use of a token that names them.
 public struct GetMe: Operation {
     public typealias Response = User

@@ -40,6 +40,16 @@ public struct UserPresences: Codable, Hashable, Sendable {
     }
 }
 
+extension UserPresences: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("users", users)
+        json.member("pollSeconds", pollSeconds)
+        json.endObject()
+    }
+}
+
 /// Whether a user is online, as others may know it.
 public struct UserPresence: Codable, Hashable, Sendable {
     /// The user.
@@ -56,5 +66,16 @@ public struct UserPresence: Codable, Hashable, Sendable {
         self.userId = userId
         self.isOnline = isOnline
         self.lastActiveAt = lastActiveAt
+    }
+}
+
+extension UserPresence: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("userId", userId)
+        json.member("isOnline", isOnline)
+        json.member("lastActiveAt", lastActiveAt)
+        json.endObject()
     }
 }

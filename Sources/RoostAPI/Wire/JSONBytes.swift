@@ -341,3 +341,8 @@ extension JSONBytes {
         endArray()
     }
 }
+
+/// A list of models is the answer of some operations.
+extension Array: WireWritable where Element: WireWritable {
+    public func write(to json: inout JSONBytes) { json.array(self) }
+}

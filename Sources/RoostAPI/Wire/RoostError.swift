@@ -164,6 +164,21 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     }
 }
 
+extension RoostError: WireWritable {
+    // derived: write(to:)
+    public func write(to json: inout JSONBytes) {
+        json.beginObject()
+        json.member("code", code)
+        json.member("message", message)
+        json.member("field", field)
+        json.member("limit", limit)
+        json.member("rule", rule)
+        json.member("until", until)
+        json.member("retryAfterMilliseconds", retryAfterMilliseconds)
+        json.endObject()
+    }
+}
+
 extension RoostError: CustomStringConvertible, LocalizedError {
     /// The code and the message: `not_found: There is no such channel.`
     public var description: String { "\(code.rawValue): \(message)" }
