@@ -22,11 +22,11 @@ format:
 
 # Each figure stands beside the floor that this machine sets. docs/performance.md says how they are measured, and gets the table.
 # PARTS="send fanout" measures these only; RUNS=1 takes a third of the time.
-# The servers that fan-out is measured beside are installed too.
+# The servers that fan-out is measured beside are installed too. `cluster` is measured only if PARTS has it: it needs another build, PostgreSQL and NATS.
 RUNS ?= 3
 bench:
-	scripts/install-dependencies --peers
-	swift build --no-color-diagnostics -c release --product roost --traits Server --static-swift-stdlib
+	scripts/install-dependencies $(if $(filter cluster,$(PARTS)),--cluster,--peers)
+	swift build --no-color-diagnostics -c release --product roost --traits $(if $(filter cluster,$(PARTS)),Cluster,Server) --static-swift-stdlib
 	scripts/bench-table --runs $(RUNS) $(PARTS)
 
 # Millions of inputs that break every rule, for so many minutes. The seed that it prints repeats a run: ROOST_SEED=… make fuzz

@@ -102,6 +102,9 @@ import Testing
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
+    /// Between them stands the table of the page.
+    private static let marks = ("<!-- make bench writes from here -->", "<!-- to here -->")
+
     @Test("make bench writes the medians of its runs into the page, and keeps the rows of parts that weren't measured")
     func table() async throws {
         let script = Self.root.appending(path: "scripts/bench-table").path
@@ -111,7 +114,7 @@ import Testing
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         let page = directory.appending(path: "page.md")
-        let marks = ("<!-- make bench writes from here -->", "<!-- to here -->")
+        let marks = Self.marks
         let old = [
             "**resume**, **idle**: of Sunday", "**start**: of Monday", "**large channel**: of Tuesday",
             """
@@ -145,6 +148,42 @@ import Testing
         #expect(told.first?.hasPrefix("**resume**, **large channel**, **channel list**: Roost ") == true)
         #expect(told.first?.contains("each figure the median of 2 runs") == true)
         #expect(told.dropFirst() == ["**idle**: of Sunday", "**start**: of Monday"])
+    }
+
+    /// What they tell in truth is looked at above. Measuring would take minutes.
+    @Test("make bench writes what hostile sockets, backups and a cluster cost into the same table")
+    func tableOfOthers() async throws {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (page, program) = (directory.appending(path: "page.md"), directory.appending(path: "roost"))
+        try "\(Self.marks.0)\n\(Self.marks.1)\n".write(to: page, atomically: true, encoding: .utf8)
+        let answer = """
+            {"version":"9","machine":{"cores":2,"processor":"P","kernel":"6.1.0","fsyncMedianMicroseconds":100,"fdatasyncMedianMicroseconds":50},
+            "sections":[{"bench":"'$2'","figures":[{"name":"a '$2': cost","value":4,"unit":"µs","floor":2,"ratio":2,"target":"≤ 3","isMet":false}]}]}
+            """
+        try "#!/bin/sh\necho '\(answer)'\n".write(to: program, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.path)
+        let run = try await CommandRun.program(
+            Self.root.appending(path: "scripts/bench-table").path,
+            arguments: ["hostile", "backup", "cluster", "--runs", "1", "--program", program.path, "--file", page.path])
+        #expect(run.status == 0, "\(run.errors)")
+        let lines = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").map(String.init)
+        let rows = ["hostile", "backup", "cluster"].map { "| **\($0)**: a \($0): cost | 4 µs | 4 | 2 | 2 | ≤ 3 | **no** |" }
+        #expect(lines.filter { $0.hasPrefix("| **") } == rows)
+        #expect(lines.contains { $0.hasPrefix("**hostile**, **backup**, **cluster**: Roost 9, commit ") })
+    }
+
+    @Test(
+        "make bench builds with PostgreSQL and NATS, and installs them, where it measures a cluster, and else without them",
+        arguments: [("", "Server", "--peers"), ("send fanout", "Server", "--peers"), ("send cluster", "Cluster", "--cluster")])
+    func build(parts: String, trait: String, installed: String) async throws {
+        // It only tells what it would run.
+        let run = try await CommandRun.program(
+            "/usr/bin/env", arguments: ["make", "-n", "-C", Self.root.path, "bench", "PARTS=\(parts)"])
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(run.output.contains(" --traits \(trait) "), "\(run.output)")
+        #expect(run.output.contains("install-dependencies \(installed)\n"), "\(run.output)")
     }
 
     @Test("the benchmark compares costs with another build of roost, here with itself")
