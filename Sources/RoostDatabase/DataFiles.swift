@@ -142,10 +142,14 @@ public struct DataFiles: Sendable {
     /// Returns a file's permissions, the last nine bits of its mode; nil if it doesn't exist.
     public static func mode(of path: String) -> Int? { FileStatus(path: path)?.mode }
 
-    static func size(of path: String) -> Int64? { FileStatus(path: path)?.sizeBytes }
+    /// Returns a file's size; nil if it doesn't exist.
+    package static func size(of path: String) -> Int64? { FileStatus(path: path)?.sizeBytes }
 
     /// The size of a log with so many frames.
     static func logSizeBytes(frames: Int32) -> Int64 { 32 + Int64(frames) * (24 + DatabaseHeader.pageSizeBytes) }
+
+    /// The size of a log that is written into the database, whoever waits: some 64 MB, of which a start after a kill reads all.
+    package static var logSizeBytesDue: Int64 { logSizeBytes(frames: Checkpoints.logFrames) }
 }
 
 /// The kernel's status of a file, or of the file that a link leads to.
