@@ -13,30 +13,7 @@ struct Settings: Sendable {
         /// The value as it may be shown: without a password or another secret.
         var shown: Setting.Value {
             guard setting.mayHoldPassword, value != setting.standard, case .text(let text) = value else { return value }
-            return .text(Self.withoutPasswords(text))
-        }
-
-        /// Returns a server's URL without what may be a password, a token or another secret in it. What isn't the URL of such a server may hold one
-        /// anywhere, and nothing of it is shown.
-        private static func withoutPasswords(_ text: String) -> String {
-            guard let scheme = text.prefixMatch(of: /(?:postgres|postgresql|nats|tls):\/{2}/)?.output else { return "…" }
-            let query = text.firstIndex(of: "?") ?? text.endIndex
-            // Either the @ is in a parameter's password, or the ? in the user's: all that comes after the scheme may be one.
-            guard !text[query...].contains("@") else { return "\(scheme)…" }
-            // Any text before the last @ may be one, or a token.
-            let server = text[..<query].replacing(/(?s):\/\/.*@/) { _ in "://…@" }
-            guard namesHosts(server) else { return "\(scheme)…" }
-            // The secrets among libpq's parameters. A name with percent signs may say one of them. What follows without a name is the rest of one that has an
-            // & in it.
-            let parameter =
-                /((?:(?i:password|oauth_client_secret|scram_client_key|scram_server_key)\s*|%[^?&=]*)=)[^&]*(?:&[^&=]*(?=&|$))*/
-            return "\(server)\(text[query...])".replacing(parameter) { "\($0.output.1)…" }
-        }
-
-        /// Whether each host has a port of digits, or none. A password that no @ follows would be in the place of a port.
-        private static func namesHosts(_ server: Substring) -> Bool {
-            let host = /\s*(?:[a-z]+:\/{2})?(?:…@)?(?:\[[^\[\]]*\]|[^:\/\[\]]*)(?::[0-9]*)?(?:\/(?s:.*))?/
-            return server.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { $0.wholeMatch(of: host) != nil }
+            return .text(ShownAddress.of(text))
         }
     }
 

@@ -155,7 +155,11 @@ import Testing
             ("host=h user=x password = se@cret dbname=y", "…"), ("host=h pasword=secret", "…"),
             ("postgres://user:secret/host/db", "postgres://…"), ("postgres://h:5432,user:secret/db", "postgres://…"),
             ("postgres://a:5432,[::1]:5433,c/db?user=x", "postgres://a:5432,[::1]:5433,c/db?user=x"),
-            ("postgresql:///db", "postgresql:///db"),
+            ("postgresql:///db", "postgresql:///db"), ("postgres://user:1234567/db", "postgres://…"),
+            ("postgres://h/db?user=x&pasword=secret", "postgres://h/db?user=x&…"), ("postgres://h/db?secret", "postgres://h/db?…"),
+            ("postgres://u@h/db?what=secret&sslmode=require", "postgres://…@h/db?…&sslmode=require"),
+            ("nats://h:4222?token=secret", "nats://…"), ("nats://h/secret", "nats://…"), ("tls://h:4222/", "tls://h:4222/"),
+            ("nats://a:4222,nats://b:4222", "nats://a:4222,nats://b:4222"), ("nats://a/secret,b", "nats://…"),
         ])
     func mistyped(text: String, expected: String) async throws {
         let settings = try await settings(["ROOST_DATABASE": text, "ROOST_BUS": text])
