@@ -15,7 +15,7 @@ public import RoostAPI
 ///     try await channel.edit(message.messageId, text: draft.text, metadata: draft.metadata, mentionees: draft.mentionees)
 ///
 /// Mentions move with the text that is typed before them, and end when they are changed themselves. So do entries of the metadata's list that this version doesn't
-/// know, such as a newer client's types of mentions, if they say where they stand (`index` and `length`); others of them stay as they are.
+/// know, such as a newer client's types of mentions, if they name a place in the text (`index` and `length`); others of them stay as they are.
 public struct MentionComposer: Hashable, Sendable {
     /// The text. Setting it keeps the mentions that the change didn't touch.
     public var text: String {

@@ -27,13 +27,13 @@ struct MentionEntries: Hashable, Sendable {
         }
     }
 
-    /// Notes which parts of a text of so many UTF-16 code units unknown entries name. Those that name a place outside of it are left out, as mentions
-    /// are.
+    /// Notes which parts of a text of so many UTF-16 code units unknown entries name. What such an entry says may mean something else than a place in the text: one
+    /// outside of it stays as it is.
     mutating func place(inTextOf count: Int) {
-        entries = entries.compactMap { (entry: Entry) -> Entry? in
-            guard case .unknown(let json, _) = entry, case .object(let members) = json, let place = TextMention(placeIn: members)
+        entries = entries.map { (entry: Entry) -> Entry in
+            guard case .unknown(let json, _) = entry, case .object(let members) = json,
+                let placed = TextMention(placeIn: members)?.placed(inTextOf: count)
             else { return entry }
-            guard let placed = place.placed(inTextOf: count) else { return nil }
             return Entry.unknown(json, part: placed.part)
         }
     }

@@ -50,7 +50,6 @@ extension Sync {
     mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, told: Seq, for token: CallToken) {
         let told = max(told, reading[channel] ?? 0)
         guard endReading(channel) else { return emit(.reply(token, .success([]))) }
-        if isAuthenticated { readBefore[channel] = saved.channels[channel]?.cursor }
         guard saved.channels[channel] != nil else {
             showOverlay(of: channel)
             return emit(.reply(token, .success([])))
@@ -65,7 +64,10 @@ extension Sync {
     mutating func endReading(_ channel: ChannelID) -> Bool {
         guard reading.removeValue(forKey: channel) != nil else { return false }
         endRetrying(channel, with: .success([]))
-        if isAuthenticated { send(StopReading(channel: channel), for: .stopReading(channel)) }
+        if isAuthenticated {
+            readBefore[channel] = saved.channels[channel]?.cursor
+            send(StopReading(channel: channel), for: .stopReading(channel))
+        }
         return true
     }
 
@@ -151,10 +153,12 @@ extension Sync {
     }
 
     /// Whether the server may have moved one of these read positions because the user reads on this device, or did a moment ago: it marks a second or two later
-    /// what it gave this connection. Another device may have moved it all the same.
+    /// what it gave this connection, and goes on as long as it couldn't be told of the end. Another device may have moved it all the same.
     func isReadHere(anyOf memberships: [Membership]) -> Bool {
         memberships.contains { own in
-            reading[own.channelId] != nil || readBefore[own.channelId].map { own.readSeq <= $0 } ?? false
+            let channel = own.channelId
+            if reading[channel] != nil || readingRetries[channel] != nil { return true }
+            return readBefore[channel].map { own.readSeq <= $0 } ?? false
         }
     }
 
@@ -173,6 +177,8 @@ extension Sync {
             return []
         }
         endReading(channel)
+        // The server marks nothing more of what it gave before.
+        readBefore[channel] = nil
         return overlayWrite(of: channel)
     }
 

@@ -132,6 +132,34 @@ struct EventTests {
         #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(true))
     }
 
+    @Test("AM-45 which device has read a channel isn't known of what this one was given before the server ended its reading")
+    func endedReading() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.startReading(7, Harness.channel))
+        try await client.answer("reading.start", with: UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3))
+        try await client.receive(alone(message(4, "new")))
+        try await client.receive(text: #"{"readingEnded":{"channel":"general"}}"#)
+        try await client.answer("reading.stop", with: Done())
+        #expect(try await isMarkedElsewhere(upTo: 4, &client) == .some(nil))
+        try await client.receive(alone(message(5, "after it")))
+        #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(true))
+    }
+
+    @Test("AM-45 which device has read a channel isn't known as long as the server couldn't be told that this one reads it no more")
+    func untoldEnd() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.startReading(7, Harness.channel))
+        try await client.answer("reading.start", with: UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3))
+        try await client.receive(alone(message(4, "new")))
+        try await client.feed(.stopReading(8, Harness.channel, id: 1, at: Timestamp(milliseconds: 0), told: 0))
+        try await client.refuse("reading.stop", with: RoostError(.overloaded, ""))
+        try await client.answer("reading.mark", with: UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 4))
+        try await client.receive(alone(message(5, "for a reader, as the server sees it")))
+        #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(nil))
+    }
+
     @Test("AM-45 which device has read a channel isn't known after a call to read it was lost: the server may have taken it")
     func lostReading() async throws {
         var client = try await Harness()

@@ -76,6 +76,10 @@ struct MentionEditTests {
         #expect(edited(content) { $0.text = "hi @desk and @Ben" }.metadata == metadata([poll, ben(at: 13), "own"]))
         #expect(edited(content) { $0.text = "hi @design" }.metadata == metadata([poll, team(at: 3), "own"]))
         #expect(edited(content) { $0.text = "" }.metadata == metadata([poll, "own"]))
+        // What lies outside of the text is no place in it.
+        let outside: JSONValue = ["type": "poll", "index": 70, "length": 0]
+        let short = MessageContent(text: "hi", metadata: metadata([outside]), mentionees: nil)
+        #expect(edited(short) { $0.text = "oh, hi" }.metadata == metadata([outside]))
         // Its sign begins no other mention, and one behind it is added at the end.
         var composer = MentionComposer(editing: content)
         #expect(composer.query(at: 6) == nil)
