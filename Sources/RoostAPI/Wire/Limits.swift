@@ -149,8 +149,8 @@ public enum Limits {
     public static let receiptMembers = 10
     /// Watchers above which who comes and goes is told every five seconds at most.
     public static let manyWatchers = 100
-    /// Connections on one of a server's threads for connections (it has one for each core) above which what they read of one channel at this moment is stored every
-    /// ten seconds.
+    /// Connections on one of a server's threads for connections (one for each core, unless `--event-loops` says otherwise) above which what they read of
+    /// one channel at this moment is stored every ten seconds.
     public static let manyReaders = 100
     /// Members whose reading one signal tells.
     public static let readersPerSignal = 50

@@ -96,9 +96,9 @@ import Testing
         let isCut = ContinuousClock.now
         proxy.setMode(.swallow)
         try await follow(ann, from: ["ann", "bob"], to: ["ann"])
-        // Five seconds after the last answer to a ping, which came up to two before the cut. A busy machine takes longer.
+        // Five seconds after the last answer to a ping, which came up to two before the cut, or three on a busy machine.
         let waited = ContinuousClock.now - isCut
-        #expect(waited >= .seconds(3) && waited <= .seconds(30), "\(waited)")
+        #expect(waited >= .seconds(2) && waited <= .seconds(30), "\(waited)")
         #expect(try await ann.call(ListMembers(channel: "general")).items.first { $0.member.userId == "bob" }?.isOnline == false)
         await bob.disconnect()
         await proxy.stop()
