@@ -29,9 +29,9 @@ enum ShownAddress {
 
     /// Whether each host has a port of digits, or none. A password that no @ follows would be in the place of a port.
     private static func namesHosts(_ server: Substring, hasPath: Bool) -> Bool {
-        let host = /\s*(?:[a-z]+:\/{2})?(?:…@)?(?:\[[^\[\]]*\]|[^:\/\[\]]*)(?::[0-9]{0,5})?(?<path>\/(?s:.*))?/
+        let host = /(?:…@)?(?:\[[^\[\]]*\]|[^:\/\[\]]*)(?::[0-9]{0,5})?(?<path>\/(?s:.*))?/
         return server.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { part in
-            guard let match = part.wholeMatch(of: host) else { return false }
+            guard let match = part.trimmingPrefix(/\s*[a-z]+:\/{2}/).wholeMatch(of: host) else { return false }
             return hasPath || (match.output.path ?? "/") == "/"
         }
     }
