@@ -59,7 +59,7 @@ package struct BenchPart {
 
     /// The parts of the cluster benchmark.
     package enum ClusterPart: String, CaseIterable, Sendable {
-        case send, fanout, nodes, crossing, idle, effects
+        case send, fanout, nodes, crossing, idle, spread, effects
     }
 
     /// Nodes on PostgreSQL and NATS. Throws in a build without them.

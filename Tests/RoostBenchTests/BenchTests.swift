@@ -57,7 +57,7 @@ import Testing
     @Test("the benchmark of a cluster runs to its end and tells its figures")
     func cluster() async throws {
         let figures = try await figures("cluster", within: .seconds(400))
-        #expect(figures.count == 107 && figures.compactMap(\.floor).count == 8)
+        #expect(figures.count == 117 && figures.compactMap(\.floor).count == 11)
         #expect(figures.filter { !$0.value.isFinite || $0.floor?.isFinite == false }.map(\.name) == [])
         #expect(Set(figures.map(\.name)).count == figures.count)
     }

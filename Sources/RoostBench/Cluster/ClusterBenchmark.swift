@@ -9,7 +9,8 @@ import RoostDatabase
 /// 3. the same load on one node, two and three;
 /// 4. the way from node to node;
 /// 5. connections that do nothing;
-/// 6. effects.
+/// 6. sends over few and over many channels of a database with messages in it;
+/// 7. effects.
 struct ClusterBenchmark: Benchmark {
     static let name = "cluster"
     let databaseURL: String?
@@ -43,6 +44,7 @@ struct ClusterBenchmark: Benchmark {
             case .nodes: figures += try run.nodes()
             case .crossing: figures += try run.crossing()
             case .idle: figures += try await run.idle(connections: idleCount)
+            case .spread: figures += try run.spread(scale)
             case .effects:
                 let place = directory.appending(path: "effects")
                 figures += try await ClusterEffects(lifeline: services.lifeline).figures(in: place, scale: scale)

@@ -16,7 +16,8 @@ extension ClusterRun {
         var databaseGoals: [Figure.Goal] { self == .many ? [.atMost(70)] : [] }
     }
 
-    private struct Sends {
+    /// What a load of sends came to.
+    struct Sends {
         let load: SendLoad.Result
         let usage: ClusterMeter.Usage
         let batchSize: Double?
@@ -58,7 +59,11 @@ extension ClusterRun {
             case .one: (0..<ClusterWorld.hotSenderCount).map { SendLoad.Sender(socket: $0, channel: world.hot) }
             }
         // So many under way that whole batches wait while one is committed.
-        let load = SendLoad(senders: senders, window: kind == .many ? 32 : 64)
+        return try measure(SendLoad(senders: senders, window: kind == .many ? 32 : 64), loop, meter)
+    }
+
+    /// Measures a load on one node, after a second of warming up.
+    func measure(_ load: SendLoad, _ loop: LoadLoop, _ meter: ClusterMeter) throws -> Sends {
         // Plans are made, tables grow to some size, processors wake up.
         _ = try load.run(loop, seconds: 1)
         let batches = BatchCounter(port: meter.nodes[0].port)

@@ -29,6 +29,10 @@ struct ClusterWorld {
     var timed: String { "\(run)-timed" }
     let timedMemberCount = 22
 
+    /// One of the many channels of which each of the first users has a share.
+    func spread(_ number: Int) -> String { "\(run)-spread-\(number)" }
+    func ownerOfSpread(_ number: Int) -> UserID { user(number % Self.channelCount) }
+
     /// Returns an idle user. Each channel has a hundred of them.
     func idleUser(_ number: Int) -> UserID { UserID("\(run)-idle-\(number)") }
     func idleChannel(ofUser number: Int) -> String { "\(run)-idle-\(number / 100)" }

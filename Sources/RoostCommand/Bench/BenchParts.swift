@@ -173,7 +173,7 @@ struct BenchCluster: AsyncParsableCommand {
     @Option(help: "Seconds of each measurement. The default is 10, and 3 with --quick.") var seconds: Int?
     @Option(help: "Sockets of members of the channel whose messages go to many.") var sockets = BenchPart.Standard.clusterSockets
     @Option(help: "Connections that do nothing, on one node. The default is 10000, and 1000 with --quick.") var idle: Int?
-    @Option(parsing: .upToNextOption, help: "Only some parts: send, fanout, nodes, crossing, idle, effects.")
+    @Option(parsing: .upToNextOption, help: "Only some parts: send, fanout, nodes, crossing, idle, spread, effects.")
     var only: [BenchPart.ClusterPart] = []
     @OptionGroup var options: BenchOptions
 
