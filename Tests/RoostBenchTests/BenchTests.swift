@@ -63,6 +63,42 @@ import Testing
     }
     #endif
 
+    #if os(Linux)
+    @Test("a benchmark that is killed leaves no server running and nothing on the disk")
+    func killed() async throws {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer {
+            for server in Self.servers(on: directory) { kill(server.process, SIGKILL) }
+            try? FileManager.default.removeItem(at: directory)
+        }
+        // It does nothing for half a minute.
+        let run = try RunningCommand("bench idle --sockets 20 --json --on \(directory.path)")
+        // By then the benchmark knows of its server.
+        try await eventually("a server with connections") {
+            Self.servers(on: directory).contains { (ServerMetrics.value(of: "roost_sockets", port: $0.port) ?? 0) > 0 }
+        }
+        run.signal(SIGKILL)
+        _ = try await run.end()
+        try await eventually("the end of the server and of its directory") {
+            let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+            return Self.servers(on: directory).isEmpty && files.isEmpty
+        }
+    }
+
+    /// The servers of benchmarks on a directory, by the command lines of all processes.
+    private static func servers(on directory: URL) -> [(process: Int32, port: UInt16)] {
+        let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return entries.compactMap { Int32($0) }.compactMap { process -> (process: Int32, port: UInt16)? in
+            // As BenchServer has them: the program, `serve`, `--data` and the directory, `--port` and the port.
+            let words = SystemFile.read("/proc/\(process)/cmdline").split(separator: "\0")
+            guard words.count > 5, words[1] == "serve", words[3].hasPrefix("\(directory.path)/"), let port = UInt16(words[5])
+            else { return nil }
+            return (process: process, port: port)
+        }
+    }
+    #endif
+
     @Test("other servers deliver the same messages beside it, all that Debian has and elsewhere those that are installed")
     func peers() async throws {
         let figures = try await figures("fanout --peers")

@@ -47,7 +47,7 @@ struct ClusterBenchmark: Benchmark {
             case .spread: figures += try run.spread(scale)
             case .effects:
                 let place = directory.appending(path: "effects")
-                figures += try await ClusterEffects(lifeline: services.lifeline).figures(in: place, scale: scale)
+                figures += try await ClusterEffects().figures(in: place, scale: scale)
             }
         }
         return figures
@@ -87,11 +87,9 @@ struct ClusterRun {
     func withNodes<T>(_ count: Int, _ body: (ClusterMeter) throws -> T) throws -> T {
         let settings = ["--database", services.databaseURL, "--bus", services.busURL]
         var nodes: [BenchServer] = []
-        defer { for node in nodes { end(node) } }
+        defer { for node in nodes { node.end() } }
         for number in 1...count {
-            let node = try BenchServer(directory: nodeDirectory, settings: settings, name: "node-\(number)")
-            services.lifeline.watch(node.identifier, endingBy: .kill)
-            nodes.append(node)
+            nodes.append(try BenchServer(directory: nodeDirectory, settings: settings, name: "node-\(number)"))
         }
         return try body(ClusterMeter(nodes: nodes, services: services))
     }
@@ -99,14 +97,8 @@ struct ClusterRun {
     /// Starts a server that is alone, on SQLite.
     func withServer<T>(_ body: (ClusterMeter) throws -> T) throws -> T {
         let server = try BenchServer(directory: aloneDirectory)
-        services.lifeline.watch(server.identifier, endingBy: .kill)
-        defer { end(server) }
+        defer { server.end() }
         return try body(ClusterMeter(nodes: [server], services: services))
-    }
-
-    private func end(_ server: BenchServer) {
-        server.end()
-        services.lifeline.forget(server.identifier)
     }
 
     /// Connects users to a node, in their order.

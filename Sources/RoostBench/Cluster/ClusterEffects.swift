@@ -8,12 +8,11 @@ import RoostServer
 /// CPU is that of the process and of the database server together. The server is its own, whichever one the other parts use: it is measured
 /// with nothing else in it.
 struct ClusterEffects {
-    let lifeline: Lifeline
     var waitingCount = BenchPart.Standard.effectsWaiting
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
         let waitingCount = EffectsBenchmark.waitingCount(waitingCount, scale)
-        let service = try DatabaseService(directory: directory, lifeline)
+        let service = try DatabaseService(directory: directory)
         defer { service.end() }
         let none = service.url
         try with(none) { try EffectWorld.addChannels(to: $0) }

@@ -7,18 +7,16 @@ import Foundation
 final class ClusterServices {
     let databaseURL: String
     let busURL: String
-    let lifeline: Lifeline
     private let database: DatabaseService?
     private let bus: ChildProcess?
     private let monitorPort: UInt16
 
     init(directory: URL, databaseURL: String?, busURL: String?) throws {
-        lifeline = try Lifeline(directory: directory)
         if let databaseURL {
             database = nil
             self.databaseURL = databaseURL
         } else {
-            let database = try DatabaseService(directory: directory, lifeline)
+            let database = try DatabaseService(directory: directory)
             self.database = database
             self.databaseURL = database.url
         }
@@ -28,7 +26,7 @@ final class ClusterServices {
             self.busURL = busURL
         } else {
             let port = try LoopbackSocket.freePort()
-            bus = try Self.startBus(in: directory, port: port, monitorPort: monitorPort, lifeline)
+            bus = try Self.startBus(in: directory, port: port, monitorPort: monitorPort)
             self.busURL = "nats://127.0.0.1:\(port)"
         }
     }
@@ -36,7 +34,6 @@ final class ClusterServices {
     func end() {
         bus?.end()
         database?.end()
-        lifeline.release()
     }
 
     /// Nil for a server that was given.
@@ -44,13 +41,10 @@ final class ClusterServices {
 
     // MARK: NATS
 
-    private static func startBus(
-        in directory: URL, port: UInt16, monitorPort: UInt16, _ lifeline: Lifeline
-    ) throws -> ChildProcess {
+    private static func startBus(in directory: URL, port: UInt16, monitorPort: UInt16) throws -> ChildProcess {
         try ChildProcess.startServer(
             try ServerPrograms.nats(), ["-a", "127.0.0.1", "-p", "\(port)", "-m", "\(monitorPort)"],
-            log: directory.appending(path: "nats.log"), port: port
-        ) { lifeline.watch($0, endingBy: .kill) }
+            log: directory.appending(path: "nats.log"), port: port)
     }
 
     var busCPUSeconds: Double? { bus?.usage.cpuSeconds }

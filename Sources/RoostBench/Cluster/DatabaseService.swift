@@ -9,7 +9,7 @@ final class DatabaseService {
     private let process: ChildProcess
 
     /// Its settings are the defaults, except for its address.
-    init(directory: URL, _ lifeline: Lifeline) throws {
+    init(directory: URL) throws {
         let programs = try ServerPrograms.postgreSQL()
         let data = directory.appending(path: "postgresql")
         try FileManager.default.createDirectory(at: data, withIntermediateDirectories: true)
@@ -27,8 +27,7 @@ final class DatabaseService {
         let starting = try ServerPrograms.asOrdinaryUser(
             programs.appending(path: "postgres"), ["-D", data.path] + settings.flatMap { ["-c", $0] })
         process = try ChildProcess.startServer(
-            starting.program, starting.arguments, log: directory.appending(path: "postgresql.log"), port: port
-        ) { lifeline.watch($0, endingBy: .quit) }
+            starting.program, starting.arguments, log: directory.appending(path: "postgresql.log"), port: port, endingBy: .quit)
         url = "postgres://roost@127.0.0.1:\(port)/postgres"
         try waitUntilOpen()
     }
@@ -66,13 +65,12 @@ final class DatabaseService {
 extension ChildProcess {
     /// Starts a server, and waits until it listens.
     ///
-    /// - Parameter watch: Called with the number of the process as soon as it runs.
+    /// - Parameter ending: How it is ended when this process is gone.
     static func startServer(
-        _ program: URL, _ arguments: [String], log: URL, port: UInt16, _ watch: (Int32) -> Void
+        _ program: URL, _ arguments: [String], log: URL, port: UInt16, endingBy ending: Lifeline.Ending = .kill
     ) throws -> ChildProcess {
         _ = FileManager.default.createFile(atPath: log.path, contents: nil)
-        let process = try ChildProcess(program: program, arguments, errors: try FileHandle(forWritingTo: log))
-        watch(process.identifier)
+        let process = try ChildProcess(program: program, arguments, errors: try FileHandle(forWritingTo: log), endingBy: ending)
         let start = Clock.now()
         while true {
             let socket = LoopbackSocket.connect(port: port)

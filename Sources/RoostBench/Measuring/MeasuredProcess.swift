@@ -46,11 +46,14 @@ enum PeakMemory {
     }
 }
 
-/// A process that a benchmark starts: this program once more, as the server or as a floor, or another one.
+/// A process that a benchmark starts: this program once more, as the server or as a floor, or another one. It doesn't outlive this process, however
+/// that ends.
 final class ChildProcess {
     private let process = Process()
     private let input = Pipe()
     private let output = Pipe()
+    /// Nil outside of a run, and once the process has ended.
+    private var lifeline: Lifeline?
 
     var identifier: Int32 { process.processIdentifier }
     var isRunning: Bool { process.isRunning }
@@ -59,7 +62,8 @@ final class ChildProcess {
     /// - Parameters:
     ///   - program: Nil for this one.
     ///   - errors: Where what it writes to its standard error goes.
-    init(program: URL? = nil, _ arguments: [String], errors: FileHandle) throws {
+    ///   - ending: How it is ended when this process is gone.
+    init(program: URL? = nil, _ arguments: [String], errors: FileHandle, endingBy ending: Lifeline.Ending = .kill) throws {
         let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process.executableURL = program ?? URL(filePath: own ?? CommandLine.arguments[0])
         process.arguments = arguments
@@ -67,6 +71,8 @@ final class ChildProcess {
         process.standardOutput = output
         process.standardError = errors
         try process.runHearingSignals()
+        lifeline = Lifeline.current
+        lifeline?.watch(identifier, endingBy: ending)
     }
 
     /// Its exit status; nil while it runs.
@@ -86,6 +92,10 @@ final class ChildProcess {
 
     /// Asks it to end, and after a while ends it.
     func end(by signal: Int32 = SIGTERM, after seconds: Double = 5) {
+        defer {
+            lifeline?.forget(identifier)
+            lifeline = nil
+        }
         guard process.isRunning else { return }
         kill(identifier, signal)
         let deadline = Clock.now() + UInt64(seconds * 1e9)
@@ -110,13 +120,16 @@ extension Process {
     }
 }
 
-/// A directory for one run, on the disk that is measured. It is deleted when the run is over.
+/// A directory for one run, on the disk that is measured. It is deleted when the run is over, however this process ends.
 final class RunDirectory {
     let url: URL
+    private let lifeline: Lifeline
 
     init(in parent: URL) throws {
-        url = parent.appending(path: ".roost-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))")
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        let place = parent.appending(path: ".roost-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))")
+        url = place
+        lifeline = try Lifeline(directory: place)
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
     }
 
     deinit {
@@ -124,5 +137,6 @@ final class RunDirectory {
         for _ in 0..<20 where FileManager.default.fileExists(atPath: url.path) {
             if (try? FileManager.default.removeItem(at: url)) == nil { usleep(50_000) }
         }
+        lifeline.release()
     }
 }
