@@ -5,8 +5,8 @@ import RoostTestSupport
 import RoostTesting
 import Testing
 
-/// The steps of each of the two seeds: with ROOST_STEPS=10000 there are 20,000 of them.
-private let stepCount = ProcessInfo.processInfo.environment["ROOST_STEPS"].flatMap(Int.init) ?? 1000
+/// The steps of each of the two seeds, 20,000 in all.
+private let stepCount = ProcessInfo.processInfo.environment["ROOST_STEPS"].flatMap(Int.init) ?? 10_000
 
 @MainActor @Suite("A long random run of messages with the SDK", .timeLimit(.minutes(5 * max(1, stepCount / 1000))))
 struct MessageRunTests {
@@ -216,8 +216,9 @@ private final class Phone {
         let share = run.random.number(1...12)
         if share <= 3 {
             let mark = MarkRead(channel: id, seq: Seq(run.random.number(0...Int(run.recount.seq(of: id)))))
+            // What this device shows as read isn't marked: another one may have marked it as unread meanwhile.
+            if mark.seq ?? 0 > channels[id]?.membership?.readSeq ?? 0 { pending.marks.append(mark) }
             try await chat.channel(id).markRead(upTo: mark.seq)
-            pending.marks.append(mark)
             return "\(user) offline: \(mark)"
         }
         if share <= 5, let message = messages(of: id, run).last {
@@ -255,8 +256,10 @@ private final class Phone {
     ) async throws -> (any RoostAPI.Operation)? {
         let channel = chat.channel(id)
         if kind == .reset {
-            // What the user has sent or changed meanwhile is concealed too, and nobody could ask what has become of it.
-            guard !pending.isActive(in: id), let seq = channels[id]?.view?.channel.counters.seq else { return nil }
+            // What the user has sent or changed meanwhile is concealed too, and nobody could ask what has become of it. A device that doesn't know of the membership
+            // has nothing of the channel, and conceals all that is there once it is back.
+            guard !pending.isActive(in: id), let view = channels[id]?.view, view.membership?.state == .member else { return nil }
+            let seq = view.channel.counters.seq
             try await channel.resetHistory()
             let reset = ResetHistory(channel: id, upTo: seq)
             pending.resets.append(reset)
