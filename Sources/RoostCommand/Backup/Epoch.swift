@@ -20,7 +20,9 @@ struct Epoch: AsyncParsableCommand {
         @OptionGroup var flags: SettingFlags
 
         func run() async throws {
-            let address = try await Settings.load(flags).text(.database)
+            let settings = try await Settings.load(flags)
+            try settings.requireKnownServers()
+            let address = settings.text(.database)
             guard address != "sqlite" else {
                 throw Failure(
                     "Name the database with --database postgres://… For SQLite, roost restore gives a new epoch by itself.")

@@ -6,7 +6,25 @@ struct ClusterChecks {
 
     func findings() -> [Finding] {
         let configuration = settings.server
-        return [configuration.database.map(database), configuration.bus.map(bus)].compactMap { $0 }
+        let unknown = settings.unknownServers
+        return [
+            refusal(of: .database, in: unknown) ?? configuration.database.map(database),
+            refusal(of: .bus, in: unknown) ?? configuration.bus.map(bus),
+        ].compactMap { $0 }
+    }
+
+    /// Nil if the setting's value is understood.
+    private func refusal(of setting: Setting, in unknown: [UnknownServer]) -> Finding? {
+        unknown.first { $0.setting == setting.name }.map {
+            Finding(setting.name, .fail, $0.requirement.safe(), advice: "The server doesn't start so: correct the value")
+        }
+    }
+
+    /// What can't be checked, since this program can't use such a server.
+    private func missing(_ check: String) -> Finding {
+        Finding(
+            check, .fail, "this roost was built without PostgreSQL and NATS",
+            advice: "Build it with them: swift build -c release --traits Cluster")
     }
 
     private func database(_ url: String) -> Finding {
@@ -18,6 +36,8 @@ struct ClusterChecks {
                     advice: "With fsync off, what is acknowledged is lost when its machine fails: set fsync = on")
             }
             return Finding("database", .ok, found)
+        } catch is RoostServer.Unsupported {
+            return missing("database")
         } catch {
             return Finding("database", .fail, "\(error)".safe(), advice: "Make sure that this machine can connect to it")
         }
@@ -30,6 +50,8 @@ struct ClusterChecks {
                     "bus", .fail, "it doesn't answer", advice: "Start nats-server, or name where it listens with --bus")
             }
             return Finding("bus", .ok, "it answers")
+        } catch is RoostServer.Unsupported {
+            return missing("bus")
         } catch {
             return Finding("bus", .fail, "\(error)".safe(), advice: "Give an address as nats://host:4222")
         }

@@ -16,6 +16,7 @@ struct ServerRun {
     ///
     /// - Parameter onRunning: Called beside the server once it listens; with whether the data directory is new.
     func run(onRunning: @escaping @Sendable (_ address: URL, _ isFirst: Bool) async throws -> Void) async throws {
+        try settings.requireKnownServers()
         let level = settings.logLevel
         LoggingSystem.bootstrap { label in
             var log = StandardErrorLog(label: label)

@@ -16,7 +16,8 @@ struct Config: AsyncParsableCommand {
 
         func run() async throws {
             let settings = try await Settings.load(flags)
-            for warning in settings.warnings + settings.lowered { Output.note("Warning: \(warning)".safe()) }
+            let unknown = settings.unknownServers.map(\.warning)
+            for warning in settings.warnings + settings.lowered + unknown { Output.note("Warning: \(warning)".safe()) }
             let entries = settings.all
             if json {
                 let rows = entries.map { Row(name: $0.setting.name, value: $0.shown, origin: "\($0.origin)") }

@@ -1,0 +1,52 @@
+import ArgumentParser
+
+/// A setting whose value isn't the URL of a database or a bus that Roost knows.
+///
+/// Nothing of the value is repeated: it may hold a secret anywhere.
+struct UnknownServer {
+    private let entry: Settings.Entry
+    private let expected: String
+
+    /// Nil for a value that is the default or begins like the URL of such a server, and for other settings.
+    init?(_ entry: Settings.Entry) {
+        let schemes: [String]
+        switch entry.setting.name {
+        case Setting.database.name:
+            (schemes, expected) = (["postgres://", "postgresql://"], "sqlite or like postgres://user@host/name")
+        case Setting.bus.name: (schemes, expected) = (["nats://", "tls://"], "none or like nats://host:4222")
+        default: return nil
+        }
+        guard entry.value != entry.setting.standard, case .text(let text) = entry.value else { return nil }
+        let start = text.drop(while: \.isWhitespace)
+        guard !schemes.contains(where: { start.hasPrefix($0) }) else { return nil }
+        self.entry = entry
+    }
+
+    var setting: String { entry.setting.name }
+
+    /// A sentence without its full stop.
+    var requirement: String { "\(setting) must be \(expected) (from \(entry.origin))" }
+
+    /// What is said beside the setting where it is shown.
+    var warning: String {
+        let isHidden = "\(entry.shown)" == "…"
+        return "\(requirement). No server starts with this value"
+            + (isHidden ? ", which is shown as … because it may hold a secret." : ".")
+    }
+
+    /// A mistake in a flag is one in the command, with its exit code.
+    var refusal: any Error {
+        if case .flag = entry.origin { return ValidationError("\(requirement).") }
+        return Failure("\(requirement).")
+    }
+}
+
+extension Settings {
+    /// The settings that name a database or a bus in a way that isn't understood. Commands that need neither aren't stopped by them.
+    var unknownServers: [UnknownServer] { all.compactMap { UnknownServer($0) } }
+
+    /// - Throws: A ``Failure``, or for a flag a `ValidationError`, that names the setting and its source.
+    func requireKnownServers() throws {
+        if let unknown = unknownServers.first { throw unknown.refusal }
+    }
+}
