@@ -114,7 +114,7 @@ import Testing
         let made = try await CommandRun.roost(arguments: ["backup", good, "--data", server.directory.path, "--with-secret"])
         #expect(made.status == 0, "\(made.errors)")
         try await server.stop()
-        let checked = try await CommandRun.roost(arguments: ["restore", good, "--data", target, "--check"])
+        let checked = try await CommandRun.roost(arguments: ["restore", good, "--check"])
         #expect(checked.status == 0 && checked.lines.contains("secret in it"), "\(checked)")
 
         let other = "\(place.path)/other"
@@ -136,7 +136,7 @@ import Testing
             let backup = "\(place.path)/\(name)"
             try FileManager.default.copyItem(atPath: good, toPath: backup)
             try breakIt()
-            found.append(try await errors("restore", backup, "--data", target, "--check", in: place))
+            found.append(try await errors("restore", backup, "--check", in: place))
             #expect(try await errors("restore", backup, "--data", target, in: place) != "")
             #expect((try? FileManager.default.contentsOfDirectory(atPath: target)) ?? [] == [])
         }

@@ -27,6 +27,7 @@ import Testing
             ("token ann --expires 31d --data DIR", "token", "--expires must be from 1 second"),
             ("token ann --expires soon", "token", "a time is like 3600"),
             ("restore x --data y --secret X --new-secret", "restore", "--secret and --new-secret exclude each other."),
+            ("restore x", "restore", "Name the new data directory with --data."),
             ("messages follow team --count -3 --as ann", "messages follow", "--count must be 1 or more; it is -3."),
             ("messages follow team --admin --token x --as ann", "messages follow", "--admin makes an admin's token"),
             ("messages list team --admin --token x --as ann", "messages list", "--admin makes an admin's token"),

@@ -74,7 +74,7 @@ struct RestoreCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: "The directory of the backup.") var backup: String
-    @Option(help: "The new data directory.") var data: String
+    @Option(help: "The new data directory. Not needed with --check.") var data: String?
     @Option(help: "The file with the token secret, if the backup has none.") var secret: String?
     @Option(help: "The file token-keys.json of the server, if it had one and the backup doesn't.") var keys: String?
     @Flag(help: "Make a new token secret: all tokens end.") var newSecret = false
@@ -84,20 +84,18 @@ struct RestoreCommand: AsyncParsableCommand {
         guard secret == nil || !newSecret else { throw ValidationError("--secret and --new-secret exclude each other.") }
         guard keys == nil || secret != nil else { throw ValidationError("--keys goes with --secret.") }
         let from = URL(filePath: backup, directoryHint: .isDirectory)
+        guard !check else {
+            let found: Backup
+            do { found = try await Backup.verify(from) } catch { throw Failure(error) }
+            return try Output.lines(BackupText.lines(of: found, in: from.path))
+        }
+        guard let data else { throw ValidationError("Name the new data directory with --data.") }
         let directory = URL(filePath: data, directoryHint: .isDirectory)
         let source: Backup.Secret =
             newSecret ? .new : secret.map { .file(URL(filePath: $0), keys: keys.map { URL(filePath: $0) }) } ?? .backup
         let found: Backup
-        do {
-            if check {
-                found = try await Backup.verify(from)
-            } else {
-                found = try await Backup.restore(from, to: directory, secret: source)
-            }
-        } catch {
-            throw Failure(error)
-        }
-        let next = check ? [] : ["", "Restored into \(directory.path). Next: roost serve --data \(data.shellWord)"]
+        do { found = try await Backup.restore(from, to: directory, secret: source) } catch { throw Failure(error) }
+        let next = ["", "Restored into \(directory.path). Next: roost serve --data \(data.shellWord)"]
         try Output.lines(BackupText.lines(of: found, in: from.path) + next)
     }
 }
