@@ -160,6 +160,29 @@ import Testing
             arguments: ["restore", "\(place.path)/lost", "--data", "\(target) one", "--secret", secret, "--keys", ring])
         #expect(mended.status == 0, "\(mended.errors)")
         #expect(mended.output.hasSuffix(" Next: roost serve --data '\(target) one'\n"))
+        #expect(mended.lines.contains("secret from \(secret)") && mended.lines.contains("keys from \(ring)"), "\(mended)")
+    }
+
+    @Test("R20 a restore tells where the secret came from, and that a new one ends all tokens")
+    func sources() async throws {
+        let server = try await TestServer()
+        let place = try place()
+        let backup = "\(place.path)/backup"
+        let made = try await CommandRun.roost(arguments: ["backup", backup, "--data", server.directory.path])
+        try await server.stop()
+        let secret = SecretFile(directory: server.directory).url.path
+        var found = [made]
+        for source in [["--secret", secret], ["--new-secret"]] {
+            found.append(
+                try await CommandRun.roost(
+                    arguments: ["restore", backup, "--data", "\(place.path)/\(found.count)"] + source))
+        }
+        #expect(found.map(\.status) == [0, 0, 0], "\(found)")
+        #expect(
+            found.flatMap { run in run.lines.filter { $0.hasPrefix("secret ") } } == [
+                "secret not in it: keep a copy of token-secret elsewhere", "secret from \(secret)",
+                "secret a new one is made at the next start: all tokens end",
+            ])
     }
 
     @Test(

@@ -96,29 +96,41 @@ struct RestoreCommand: AsyncParsableCommand {
         let found: Backup
         do { found = try await Backup.restore(from, to: directory, secret: source) } catch { throw Failure(error) }
         let next = ["", "Restored into \(directory.path). Next: roost serve --data \(data.shellWord)"]
-        try Output.lines(BackupText.lines(of: found, in: from.path) + next)
+        try Output.lines(BackupText.lines(of: found, in: from.path, secret: source) + next)
     }
 }
 
 private enum BackupText {
-    static func lines(of backup: Backup, in path: String) -> [String] {
+    /// - Parameter secret: After a restore, the source of the new directory's secret and keys; else what the backup has is told.
+    static func lines(of backup: Backup, in path: String, secret: Backup.Secret = .backup) -> [String] {
         [
             "backup    \(path)",
             "made      \(backup.madeAt), version \(backup.version)",
             "database  \(backup.pages) pages, checksum \(backup.checksum), read back",
             "rows      " + ["message", "channel", "user"].map { counted(backup.rows(in: $0 + "s"), $0) }.joined(separator: ", "),
-            "secret    \(backup.hasSecret ? "in it" : "not in it: keep a copy of token-secret elsewhere")",
-        ] + keys(of: backup) + (backup.hasSettings == true ? ["settings  \(Settings.fileName) in it"] : [])
+            "secret    \(source(of: backup, secret))",
+        ] + keys(of: backup, secret) + (backup.hasSettings == true ? ["settings  \(Settings.fileName) in it"] : [])
     }
 
     /// `1 user`, `2 users`
     private static func counted(_ count: Int64, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
-    private static func keys(of backup: Backup) -> [String] {
-        switch backup.keys {
-        case .included?: ["keys      in it"]
-        case .separate?: ["keys      not in it: keep a copy of token-keys.json elsewhere"]
-        case nil, Backup.KeyRing.none?: []
+    private static func source(of backup: Backup, _ secret: Backup.Secret) -> String {
+        switch secret {
+        case .backup: backup.hasSecret ? "in it" : "not in it: keep a copy of token-secret elsewhere"
+        case .file(let file, _): "from \(file.path)"
+        case .new: "a new one is made at the next start: all tokens end"
+        }
+    }
+
+    private static func keys(of backup: Backup, _ secret: Backup.Secret) -> [String] {
+        switch (secret, backup.keys) {
+        // The keys end with the secret.
+        case (.new, _): []
+        case (.file(_, let file?), _): ["keys      from \(file.path)"]
+        case (_, .included?): ["keys      in it"]
+        case (_, .separate?): ["keys      not in it: keep a copy of token-keys.json elsewhere"]
+        case (_, nil), (_, Backup.KeyRing.none?): []
         }
     }
 }
