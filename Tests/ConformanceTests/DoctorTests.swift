@@ -169,6 +169,29 @@ import Testing
         try await server.stop()
     }
 
+    @Test("of a directory and its restored copy that are both served, each one's server is taken for its own")
+    func servedCopy() async throws {
+        let first = try await WatchedServer.start()
+        let (backup, copy) = (TemporaryDirectory.make(), TemporaryDirectory.make())
+        let made = try await CommandRun.roost(
+            arguments: ["backup", backup.path, "--data", first.directory.path, "--with-secret"])
+        let restored = try await CommandRun.roost(arguments: ["restore", backup.path, "--data", copy.path])
+        #expect([made.status, restored.status] == [0, 0], "\(made.errors)\(restored.errors)")
+        // They are told apart by when they started.
+        try await Task.sleep(for: .seconds(2))
+        let second = try await WatchedServer.start(directory: copy)
+        for (directory, port, result) in [
+            (first.directory, first.port, "ok"), (first.directory, second.port, "fail"), (copy, first.port, "fail"),
+            (copy, second.port, "ok"),
+        ] {
+            let (_, findings) = try await doctor(directory, port: port)
+            #expect(findings.first { $0.check == "server" }?.result == result)
+            #expect(findings.contains { $0.check == "connections" } == (result == "ok"))
+        }
+        try await second.stop()
+        try await first.stop()
+    }
+
     @Test("the disk of a directory that isn't there is that of the nearest one above it which is, however far above")
     func missingParents() async throws {
         let there = TemporaryDirectory.make()

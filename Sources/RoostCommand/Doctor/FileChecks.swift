@@ -114,6 +114,15 @@ struct FileChecks {
     /// Whether a server runs on the directory.
     var isServed: Bool { holder() != nil }
 
+    /// When the server that runs on the directory started, in Unix seconds. Nil if this process may not look into that one: the number in the lock of a
+    /// server in a container is another process's here.
+    var servedSince: Double? {
+        guard let process = holder(), let file = File(path: lock),
+            Self.openFiles(of: process)?.contains(where: { $0.identity == file.identity }) == true
+        else { return nil }
+        return ProcessTimes(of: "\(process)")?.startedAt
+    }
+
     /// Compares the files that the serving process has open with those that are here now.
     private func openFiles() -> Finding? {
         guard let process = holder() else { return nil }

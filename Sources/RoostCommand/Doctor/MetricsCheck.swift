@@ -23,6 +23,9 @@ struct MetricsCheck {
         self.refused = refused
     }
 
+    /// When the server's process started, in Unix seconds.
+    var startedAt: Double? { values["process_start_time_seconds"] }
+
     func findings() -> [Finding] {
         [lost(), damage(), effects(), connections(), refusedConnections(), files()].compactMap { $0 }
     }

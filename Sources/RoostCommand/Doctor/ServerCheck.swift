@@ -64,8 +64,15 @@ struct ServerCheck {
         // A copy of the directory has the same keys. On this machine the lock tells which one is served.
         let isHere = ["127.0.0.1", "localhost", "[::1]", "::1"].contains(host)
         let hasReadableLock = access(directory.appending(path: "roost.lock").path, R_OK) == 0 || errno == ENOENT
-        if isHere, isDatabaseHere, hasReadableLock, !FileChecks(directory: directory, isDatabaseHere: true).isServed {
-            return false
+        if isHere, isDatabaseHere, hasReadableLock {
+            let files = FileChecks(directory: directory, isDatabaseHere: true)
+            guard files.isServed else { return false }
+            // Both may be served. Then what tells their processes apart is when they started.
+            if let since = files.servedSince, let page = await Self.get("/metrics", host: host, port: port),
+                let told = MetricsCheck(page.body).startedAt, abs(told - since) > Self.startSecondsApart
+            {
+                return false
+            }
         }
         // That it has expired is said before its claims are looked at, so they needn't follow the server's settings.
         let mint = TokenMint(directory: directory, rules: TokenRules())
@@ -79,6 +86,9 @@ struct ServerCheck {
         default: return nil
         }
     }
+
+    /// How far apart two readings of one process's start may be: setting the machine's clock moves it.
+    private static let startSecondsApart = 1.0
 
     private static func version(in document: String) -> String? {
         struct Document: Decodable {

@@ -51,25 +51,10 @@ final class ProcessSamples: Sendable {
     }
 
     private static func times() -> [MetricSample] {
-        let ticksPerSecond = Double(sysconf(Int32(_SC_CLK_TCK)))
-        guard let text = text(of: "/proc/self/stat"), let end = text.lastIndex(of: ")"), ticksPerSecond > 0 else { return [] }
-        // The name of the process may hold spaces; the numbers stand after its closing parenthesis.
-        let fields = text[end...].split(separator: " ")
-        guard fields.count > 20, let user = Double(fields[12]), let system = Double(fields[13]), let start = Double(fields[20])
-        else {
-            return []
-        }
-        var samples = [MetricSample("process_cpu_seconds_total", seconds: (user + system) / ticksPerSecond)]
-        let boot = self.text(of: "/proc/stat")?.split(separator: "\n").first { $0.hasPrefix("btime ") }?.split(separator: " ").last
-        if let boot = boot.flatMap({ Double($0) }) {
-            samples.append(MetricSample("process_start_time_seconds", seconds: boot + start / ticksPerSecond))
-        }
+        guard let times = ProcessTimes() else { return [] }
+        var samples = [MetricSample("process_cpu_seconds_total", seconds: times.processorSeconds)]
+        if let startedAt = times.startedAt { samples.append(MetricSample("process_start_time_seconds", seconds: startedAt)) }
         return samples
-    }
-
-    /// Files of /proc have no size before they are read.
-    private static func text(of path: String) -> String? {
-        FileHandle(forReadingAtPath: path).flatMap { try? $0.readToEnd() }.map { String(decoding: $0, as: UTF8.self) }
     }
 
     #if canImport(Glibc)
