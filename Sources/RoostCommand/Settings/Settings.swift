@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import Logging
 import RoostAPI
@@ -15,6 +16,9 @@ struct Settings: Sendable {
             guard setting.mayHoldPassword, value != setting.standard, case .text(let text) = value else { return value }
             return .text(ShownAddress.of(text))
         }
+
+        /// The value and its source in a sentence, as `60 s (the default)`. Only for one that holds no secret.
+        fileprivate var told: String { "\(value) (" + (origin == .standard ? "the default" : "from \(origin)") + ")" }
     }
 
     /// The configuration file of a data directory, which is read when no other one is named.
@@ -55,17 +59,29 @@ struct Settings: Sendable {
             entries.append(Entry(setting: setting, value: value, origin: origin))
         }
         let settings = Settings(entries: entries, warnings: sources.warnings, lowered: sources.lowered)
-        guard settings.seconds(.idleTimeout) > settings.seconds(.pingInterval) else {
-            throw Failure("idle-timeout must be longer than ping-interval, or every quiet client would be considered gone.")
-        }
+        try settings.requireTimeForPings()
         return settings
+    }
+
+    /// - Throws: A ``Failure``, or a `ValidationError` if a flag gave one of the two, that names both and their sources.
+    private func requireTimeForPings() throws {
+        guard seconds(.idleTimeout) <= seconds(.pingInterval), let idle = entry(.idleTimeout), let ping = entry(.pingInterval)
+        else {
+            return
+        }
+        let text =
+            "idle-timeout is \(idle.told); it must be longer than ping-interval, which is \(ping.told), "
+            + "or every quiet client would be considered gone."
+        let isMistakeInFlag = [idle.origin, ping.origin].contains { if case .flag = $0 { true } else { false } }
+        if isMistakeInFlag { throw ValidationError(text) }
+        throw Failure(text)
     }
 
     var all: [Entry] { entries }
 
-    private func value(_ setting: Setting) -> Setting.Value {
-        entries.first { $0.setting.name == setting.name }?.value ?? setting.standard
-    }
+    private func entry(_ setting: Setting) -> Entry? { entries.first { $0.setting.name == setting.name } }
+
+    private func value(_ setting: Setting) -> Setting.Value { entry(setting)?.value ?? setting.standard }
 
     func text(_ setting: Setting) -> String { value(setting).description }
 

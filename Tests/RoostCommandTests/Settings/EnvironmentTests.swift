@@ -62,6 +62,20 @@ import Testing
         #expect(refusal?.message == message)
     }
 
+    @Test("an idle timeout that leaves no time for a ping is refused with both values and where they came from")
+    func idleTimeout() async throws {
+        let end = ", or every quiet client would be considered gone."
+        let failure = await #expect(throws: Failure.self) { try await settings(["ROOST_IDLE_TIMEOUT": "10"]) }
+        let ping = "it must be longer than ping-interval, which is 25 s (the default)"
+        #expect(failure?.description == "idle-timeout is 10 s (from ROOST_IDLE_TIMEOUT); \(ping)\(end)")
+        let flags = try SettingFlags.parse(["--ping-interval", "60"])
+        let mistake = await #expect(throws: ValidationError.self) {
+            try await Settings.load(flags, standardData: "/nowhere/roost-data", environment: [:])
+        }
+        let flag = "it must be longer than ping-interval, which is 60 s (from --ping-interval)"
+        #expect(mistake?.message == "idle-timeout is 60 s (the default); \(flag)\(end)")
+    }
+
     @Test(
         "the limit on memory is 0 or one that a server can keep, and the refusal names it",
         arguments: ["1", "127", "-1", "1048577"])
