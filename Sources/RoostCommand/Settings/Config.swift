@@ -23,7 +23,7 @@ struct Config: AsyncParsableCommand {
                 let rows = entries.map { Row(name: $0.setting.name, value: $0.shown, origin: "\($0.origin)") }
                 return try Output.json(rows)
             }
-            let rows = entries.map { [$0.setting.name, "\($0.shown)", "\($0.origin)"] }
+            let rows = entries.map { [$0.setting.name, $0.shownWithUnit, "\($0.origin)"] }
             try Output.lines(Output.table([["setting", "value", "from"]] + rows))
         }
 

@@ -36,6 +36,8 @@ struct Setting: Sendable {
     var mayHoldPassword: Bool = false
     /// The maximum that a whole number had in an earlier version, if it was higher: values up to it count as the maximum, and stop no start.
     var formerMax: Int?
+    /// The unit of a whole number, which is shown beside it. A value of seconds has its own.
+    var unit: String?
 
     /// The name of the environment variable: `ROOST_DRAIN_WINDOW` for `drain-window`.
     var environmentName: String { "ROOST_" + name.uppercased().replacing("-", with: "_") }
@@ -102,13 +104,16 @@ extension Setting {
         help: "Concurrent HTTP requests per user. Tokens with the roles admin and service are exempt.")
     static let memoryBudget = Setting(
         name: "memory-budget", kind: .whole(8...1_048_576), standard: .whole(24),
-        help: "MiB that may be buffered for all clients: their calls, and what they haven't read yet.")
+        help: "MiB that may be buffered for all clients: their calls, and what they haven't read yet.",
+        unit: "MiB")
     static let memoryLimit = Setting(
         name: "memory-limit", kind: .wholeOrNone(128...1_048_576), standard: .whole(0),
-        help: "MiB of memory that the process may use; 0 for no limit. Near it, less is buffered for clients.")
+        help: "MiB of memory that the process may use; 0 for no limit. Near it, less is buffered for clients.",
+        unit: "MiB")
     static let pageCache = Setting(
         name: "page-cache", kind: .whole(4...1_048_576), standard: .whole(12),
-        help: "MiB of SQLite pages to cache; long channel lists may use two thirds as much besides. No effect with PostgreSQL.")
+        help: "MiB of SQLite pages to cache; long channel lists may use two thirds as much besides. No effect with PostgreSQL.",
+        unit: "MiB")
     static let trustedProxies = Setting(
         name: "trusted-proxies", kind: .networks, standard: .text("none"),
         help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")
@@ -133,7 +138,7 @@ extension Setting {
     static let tokenLifetimeMax = Setting(
         name: "token-lifetime-max", kind: .whole(60...Limits.tokenLifetimeSecondsMax),
         standard: .whole(AppOptions.tokenLifetimeSecondsStandard),
-        help: "Maximum token lifetime, in seconds. The same on all nodes of a cluster.")
+        help: "Maximum token lifetime, in seconds. The same on all nodes of a cluster.", unit: "s")
     static let channelTypes = Setting(
         name: "channel-types", kind: .text, standard: .text("none"),
         help:
@@ -163,11 +168,11 @@ extension Setting {
         name: "undeletion", kind: .whole(0...Limits.undeletionSecondsMax), standard: .whole(AppOptions().undeletionSeconds),
         help:
             "Seconds after its deletion in which a message can be undeleted, and for which its content is kept; 0: not at all. The same on all "
-            + "nodes of a cluster.")
+            + "nodes of a cluster.", unit: "s")
     static let messageVersions = Setting(
         name: "message-versions", kind: .whole(0...Limits.versionSecondsMax), standard: .whole(AppOptions().versionSeconds),
         help: "Seconds for which operators can read what a message said before an edit; 0: not at all. The same on all nodes of a "
-            + "cluster.")
+            + "cluster.", unit: "s")
 
     // derived: all
     /// Every setting, in the order in which they are shown.

@@ -17,6 +17,9 @@ struct Settings: Sendable {
             return .text(ShownAddress.of(text))
         }
 
+        /// The same with its unit, for a table.
+        var shownWithUnit: String { "\(shown)" + (setting.unit.map { " \($0)" } ?? "") }
+
         /// The value and its source in a sentence, as `60 s (the default)`. Only for one that holds no secret.
         fileprivate var told: String { "\(value) (" + (origin == .standard ? "the default" : "from \(origin)") + ")" }
     }

@@ -46,6 +46,19 @@ import Testing
         #expect(changed.count == 1, "\(changed.keys.sorted())")
     }
 
+    @Test("every amount of memory or time is shown with its unit")
+    func units() async throws {
+        let entries = try await settings([]).all
+        let amounts = entries.filter { entry in
+            if case .seconds = entry.setting.kind { return true }
+            return ["MiB", "Seconds", "in seconds"].contains { entry.setting.help.contains($0) }
+        }
+        let shown = Dictionary(uniqueKeysWithValues: amounts.map { ($0.setting.name, $0.shownWithUnit) })
+        #expect(shown.values.filter { !$0.hasSuffix(" s") && !$0.hasSuffix(" MiB") } == [])
+        #expect(shown["memory-budget"] == "24 MiB" && shown["undeletion"] == "0 s" && shown["drain-window"] == "5 s")
+        #expect(entries.first { $0.setting.name == "port" }?.shownWithUnit == "8080")
+    }
+
     @Test("every setting is named in a page, as its flag")
     func isInPages() {
         // The benchmark has options of its own.
