@@ -1,3 +1,4 @@
+import Foundation
 import RoostAPI
 import RoostTestSupport
 import Testing
@@ -75,6 +76,31 @@ import Testing
         try await ann.end()
         await proxy.stop()
         try await server.stop()
+    }
+
+    @Test("AM-41 a chat that kept its channel from another server's data makes it here, and doesn't say that the user has left it")
+    func newServer() async throws {
+        let (first, _) = try await world()
+        let proxy = try await TCPProxy.start(targets: [first.port])
+        let variables = ["ROOST_URL": "http://127.0.0.1:\(proxy.port)", "XDG_STATE_HOME": TemporaryDirectory.make().path]
+        let before = try TerminalScreen.chat(of: "ann", on: first, variables: variables)
+        try await before.wait(for: "#team · 2 members")
+        before.type("/quit\r")
+        try await before.end()
+        try await first.stop()
+
+        let second = try await TestServer()
+        proxy.setTargets([second.port])
+        // Too narrow for the words of an absence beside the state of the connection: they would stay until a key is pressed.
+        let ann = try TerminalScreen.chat(of: "ann", on: second, width: 80, variables: variables)
+        try await ann.wait("the new channel, and no word of the old one") { lines in
+            lines.contains { $0.contains("#team · 1 member") } && lines.contains { $0.contains("the channel was new") }
+                && !lines.contains { $0.contains("any more") }
+        }
+        ann.type("/quit\r")
+        try await ann.end()
+        await proxy.stop()
+        try await second.stop()
     }
 
     @Test("MN-02 Tab offers nobody where nobody can be mentioned")

@@ -47,6 +47,21 @@ import Testing
         #expect(state.notice == "there is nothing older" && state.panel.lines == ["Your channels:"])
     }
 
+    @Test("what isn't so any more is taken back, wherever it was told, and nothing else is", arguments: [40, 120])
+    func takenBack(width: Int) {
+        let absence = "you aren't a member of #team any more"
+        var state = ScreenState(channel: "team")
+        state.status = .online
+        state.tell([absence], width: width)
+        #expect((state.notice == nil) == (width == 40))
+        state.takeBack(absence)
+        #expect(state.notice == nil && state.panel.lines == [])
+        state.notice = "the channel was new"
+        state.panel = Panel(["Your channels:"])
+        state.takeBack(absence)
+        #expect(state.notice == "the channel was new" && state.panel.lines == ["Your channels:"])
+    }
+
     @Test("a notice goes after a while, and a newer one has its own time")
     func notice() {
         var state = ScreenState(channel: "team")

@@ -5,7 +5,9 @@ import RoostAPI
 extension ScreenChat {
     /// Joins once; watches again on each connection, because a watch ends with it.
     func enter() {
-        noteMembership(of: room.channel.view)
+        // What was kept from an earlier run says nothing of the server that answers now: it may have begun anew.
+        if reading.hasBegun { noteMembership(of: room.channel.view) }
+        reading.hasBegun = true
         let (isFirst, room) = (!reading.hasEntered, room)
         attempt { screen in
             if isFirst, try await room.enter() { screen.events.yield(.notice("the channel was new: it was made just now")) }

@@ -31,6 +31,8 @@ final class ScreenChat {
         var marking: Task<Void, Never>?
         /// How far it was marked as read here.
         var markedSeq: Seq = 0
+        /// Whether the user was about to enter it before.
+        var hasBegun = false
         var hasEntered = false
         var marker = UnreadMarker()
         /// Whether the user last was a member, so that a removal is shown.
@@ -225,6 +227,7 @@ final class ScreenChat {
             (reading.isMember, reading.marker) = (false, UnreadMarker())
             return
         }
+        if !reading.isMember { state.takeBack(room.absence) }
         (reading.isMember, state.hasLeft) = (true, false)
         (state.memberCount, state.onlineCount) = (view.channel.counters.memberCount, reading.onlineCount)
         reading.marker.take(

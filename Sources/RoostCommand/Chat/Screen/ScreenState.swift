@@ -99,6 +99,12 @@ struct ScreenState {
         if panel.lines == outage { panel = Panel() }
     }
 
+    /// What was told isn't so any more.
+    mutating func takeBack(_ line: String) {
+        if notice == line { notice = nil }
+        if panel.lines == [line] { panel = Panel() }
+    }
+
     /// A second has passed.
     mutating func tick() {
         guard notice != nil else { return }
