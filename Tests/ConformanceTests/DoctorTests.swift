@@ -76,6 +76,8 @@ import Testing
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         try FileManager.default.moveItem(at: try await used(), to: place.appending(path: "roost-demo"))
         let findings = try await doctor(in: place)
+        let server = findings.first { $0.check == "server" }
+        #expect(server?.advice == "Start it with roost demo, or name its address with --url", "\(findings)")
         #expect(findings.contains { $0.result == "ok" && $0.found.contains("roost-demo") }, "\(findings)")
         #expect(!findings.contains { $0.found.contains("roost-data") }, "\(findings)")
     }

@@ -132,7 +132,7 @@ final class CallConnection {
                 }
         } catch {
             throw Failure(
-                "No server answers at \(server.address): \(PlainWords.reason(of: error)). Start one with roost serve, or name its address with --url."
+                "No server answers at \(server.address): \(PlainWords.reason(of: error)). Start one with \(server.startCommand), or name its address with --url."
             )
         }
     }

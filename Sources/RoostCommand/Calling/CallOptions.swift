@@ -61,7 +61,9 @@ struct AskingOptions: ParsableArguments {
         guard let user else { throw ServerOptions.noToken }
         let mint = try server.mint()
         let token = try await mint.token(for: user, role: admin ? .admin : .user)
-        return (CallServer(url, token: token, actsAs: nil), mint.directory)
+        var called = CallServer(url, token: token, actsAs: nil)
+        called.startCommand = TokenMint.startCommand(of: mint.directory)
+        return (called, mint.directory)
     }
 }
 

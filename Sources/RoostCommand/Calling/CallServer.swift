@@ -13,6 +13,8 @@ struct CallServer {
     private let token: String
     /// In whose name a backend asks (SB-12).
     private let actsAs: UserID?
+    /// The command that starts the server, for whoever finds it stopped.
+    var startCommand = "roost serve"
 
     /// - Parameter url: With the scheme `http` or `https`, or as a chat takes it: `ws`, `wss`, the socket's path at its end.
     init(_ url: URL, token: String, actsAs: UserID?) {

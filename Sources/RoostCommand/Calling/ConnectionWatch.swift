@@ -8,11 +8,16 @@ struct ConnectionWatch {
     private let address: URL
     /// Whether nothing makes new tokens: a refusal of this one is final.
     private let isTokenGiven: Bool
+    /// The command that starts the server.
+    private let startCommand: String
     /// Whether the first connection is told too, not only one that was waited for.
     private let announcesFirst: Bool
 
-    nonisolated init(at address: URL, isTokenGiven: Bool, announcesFirst: Bool) {
-        (self.address, self.isTokenGiven, self.announcesFirst) = (address, isTokenGiven, announcesFirst)
+    nonisolated init(to server: ServerOptions, announcesFirst: Bool) throws {
+        address = try server.address()
+        isTokenGiven = server.givenToken != nil
+        startCommand = server.startCommand
+        self.announcesFirst = announcesFirst
     }
 
     /// Runs a body beside the watch.
@@ -35,7 +40,7 @@ struct ConnectionWatch {
             if let failure = failure(of: status) { throw failure }
             guard let text = description(of: status), !(status == .online && isTold) else { continue }
             Output.note(text)
-            if status.isWithoutServer, !isAdvised { Output.note(StatusLine.noServer) }
+            if status.isWithoutServer, !isAdvised { Output.note(StatusLine.noServer(startCommand)) }
             if status.isWithoutServer || status == .online { isAdvised = true }
             isTold = status == .online
         }

@@ -21,6 +21,12 @@ struct ServerOptions: ParsableArguments {
         }
     }
 
+    /// The command that starts the server whose directory tokens are made from. Of a given token's server no directory is known.
+    var startCommand: String {
+        guard givenToken == nil, let mint = TokenMint.named(data) ?? .usual() else { return "roost serve" }
+        return TokenMint.startCommand(of: mint.directory)
+    }
+
     /// Returns the mint that makes tokens with the secret of the server's data directory.
     func mint() throws -> TokenMint {
         guard let mint = TokenMint.named(data) ?? .usual() else {

@@ -52,10 +52,12 @@ struct ChatCommand: AsyncParsableCommand {
         let room = await Room(channel, in: chat, createsChannel: !join)
         var farewell: [String] = []
         if isPlain {
-            let watch = ConnectionWatch(at: url, isTokenGiven: server.givenToken != nil, announcesFirst: true)
+            let watch = try ConnectionWatch(to: server, announcesFirst: true)
             try await PlainChat(room, watch: watch).run()
         } else {
-            farewell = try await ScreenChat(room, memoryReason: files.memoryReason).run()
+            farewell = try await ScreenChat(
+                room, memoryReason: files.memoryReason, advice: StatusLine.noServer(server.startCommand)
+            ).run()
         }
         await chat.disconnect()
         for line in farewell { Output.note(line.safe()) }

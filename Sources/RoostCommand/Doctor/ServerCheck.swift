@@ -20,7 +20,7 @@ struct ServerCheck {
             return [
                 Finding(
                     "server", .warn, "nothing answers at \(address)",
-                    advice: "Start it with roost serve, or name its address with --url")
+                    advice: "Start it with \(TokenMint.startCommand(of: directory)), or name its address with --url")
             ]
         }
         guard live.status == 200, live.body == "ok\n" else {

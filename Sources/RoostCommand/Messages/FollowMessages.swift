@@ -33,8 +33,7 @@ extension Messages {
         func run() async throws {
             let chat = try await asking.chat()
             let following = Following(chat: chat, channel: channel, after: after, countMax: count ?? .max)
-            let watch = ConnectionWatch(
-                at: try asking.server.address(), isTokenGiven: asking.server.givenToken != nil, announcesFirst: false)
+            let watch = try ConnectionWatch(to: asking.server, announcesFirst: false)
             do {
                 try await watch.run(over: chat) { try await following.run() }
                 await chat.disconnect()

@@ -87,6 +87,13 @@ struct TokenMint: Sendable {
         return usable.first { $0.isServed } ?? usable.first
     }
 
+    /// The command that starts the server of a data directory.
+    static func startCommand(of directory: URL) -> String {
+        let isUsual = { (path: String) in URL(filePath: path, directoryHint: .isDirectory).path == directory.path }
+        if isUsual("\(Setting.data.standard)") { return "roost serve" }
+        return isUsual(Demo.standardData) ? "roost demo" : "roost serve --data \(directory.relativePath.shellWord)"
+    }
+
     /// Whether a server runs on the directory: the process that its lock file names lives, and the lock is held.
     private var isServed: Bool {
         let text = try? String(contentsOf: directory.appending(path: "roost.lock"), encoding: .utf8)

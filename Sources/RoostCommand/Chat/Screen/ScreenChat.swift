@@ -73,6 +73,8 @@ final class ScreenChat {
     var toldRefusals: Set<Int64> = []
     /// Whether the user knows what to do without a server: there has been one, or the screen has said it.
     private var isAdvised = false
+    /// What to do without a server.
+    private let noServer: String
     private var observations: [ObservationToken] = []
     /// What is being written, with the mentions in it.
     var composer = MentionComposer()
@@ -84,9 +86,12 @@ final class ScreenChat {
     /// What failed while the chat ended, for want of a screen to show it on.
     var lateFailures: [String]?
 
-    /// - Parameter memoryReason: Why messages are kept in memory; nil if they aren't.
-    init(_ room: Room, memoryReason: String?) {
+    /// - Parameters:
+    ///   - memoryReason: Why messages are kept in memory; nil if they aren't.
+    ///   - advice: What to do where no server is found.
+    init(_ room: Room, memoryReason: String?, advice: String) {
         self.room = room
+        noServer = advice
         list = room.channel.messages(pageSize: 50)
         typing = room.channel.typing()
         presence = room.channel.presence()
@@ -239,7 +244,7 @@ final class ScreenChat {
         if state.status == .online, status != .online {
             reading.marker.lostConnection(isAtBottom: state.isAtBottom)
         }
-        let advice = Panel([StatusLine.noServer])
+        let advice = Panel([noServer])
         if status.isWithoutServer, !isAdvised {
             isAdvised = true
             state.panel = advice

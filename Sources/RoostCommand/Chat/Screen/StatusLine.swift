@@ -62,7 +62,9 @@ extension StatusLine {
     }
 
     /// What to do where no server was found, which is said once.
-    static let noServer = "Start a server with roost serve, or name its address with --url."
+    static func noServer(_ startCommand: String) -> String {
+        "Start a server with \(startCommand), or name its address with --url."
+    }
 }
 
 extension ConnectionStatus {
