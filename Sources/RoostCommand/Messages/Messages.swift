@@ -50,7 +50,11 @@ struct Messages: AsyncParsableCommand {
                         customType: customType, senders: sender.orNil, reverse: reverse ? true : nil))
                 try options.show(page, MessageText.table(page.messages))
                 guard !options.json else { return }
-                if page.messages.isEmpty { Output.note("No such messages.") }
+                if page.messages.isEmpty {
+                    let isEphemeral = (try? await connection.call(GetChannel(channel: channel)))?.channel.isEphemeral == true
+                    Output.note(
+                        isEphemeral ? "\(channel.rawValue.safe()) is ephemeral, and keeps no messages." : "No such messages.")
+                }
                 let places = (page.from ?? page.messages.map(\.seq).min(), page.to ?? page.messages.map(\.seq).max())
                 if page.hasOlder, let seq = places.0 { Output.note("There are older ones: --before \(seq)") }
                 if page.hasNewer, let seq = places.1 { Output.note("There are newer ones: --after \(seq)") }

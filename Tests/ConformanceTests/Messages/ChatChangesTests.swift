@@ -71,6 +71,31 @@ extension TerminalScreen {
         try await server.stop()
     }
 
+    @Test("SB-04 in a channel that keeps no messages /unread, /edit and /delete say so at once, and leave nothing to be settled")
+    func ephemeral() async throws {
+        let server = try await TestServer()
+        let bob = try await server.socket("bob")
+        _ = try await server.socket("ann")
+        try await bob.call(CreateChannel(channel: "talk", type: .group, users: ["ann"], isEphemeral: true))
+        let ann = try TerminalScreen.chat(of: "ann", in: "talk", on: server)
+        try await ann.wait(for: "#talk · 2 members")
+        ann.type("hello\r")
+        try await ann.wait("the message to be sent") { $0.contains { $0.hasSuffix("hello") && !$0.hasPrefix(">") } }
+        try await bob.call(SendMessage(channel: "talk", clientId: "1", text: "good morning"))
+        try await ann.wait(for: "good morning")
+        ann.type("/unread\r")
+        try await ann.wait(for: "#talk keeps no messages: none can be unread again")
+        ann.type("/edit goodbye\r")
+        try await ann.wait(for: "#talk keeps no messages: what is sent can't be edited")
+        ann.type("/delete\r")
+        try await ann.wait(for: "#talk keeps no messages: what is sent can't be deleted")
+        ann.type("/discard\r")
+        try await ann.wait(for: "nothing was refused")
+        ann.type("/quit\r")
+        try await ann.end()
+        try await server.stop()
+    }
+
     @Test(
         "SB-58 SB-59 a chat in lines prints a message again when it is edited, says when it is deleted, and marks what was edited before"
     )

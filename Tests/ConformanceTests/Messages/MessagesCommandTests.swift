@@ -233,6 +233,8 @@ import Testing
         #expect(run.status == 0 && run.errors == note, "\(run.errors)")
         let lines = try run.lines.map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
         #expect(lines.map(\.message) == [one, two] && lines.map(\.channelSeq) == [one.seq, two.seq])
+        let listed = try await CommandRun.roost("messages list talk --as bob", on: server)
+        #expect(listed.status == 0 && listed.errors == "talk is ephemeral, and keeps no messages.\n", "\(listed.errors)")
         await bob.close()
         try await server.stop()
     }

@@ -157,13 +157,21 @@ extension ScreenChat {
     /// Whether the user wrote a message. What the server says of their doing has them as its sender, and is nobody's own.
     func isOwn(_ item: MessageItem) -> Bool { item.id.sender == room.chat.user && item.content.kind != .system }
 
+    /// What is told of a change to a message that nobody has any more; nil where the channel keeps its messages.
+    func refusal(_ reason: String) -> String? {
+        guard room.channel.channel?.isEphemeral == true else { return nil }
+        return "#\(state.channel.rawValue.safe()) keeps no messages: \(reason)"
+    }
+
     private func deleteNewest() {
         guard let item = newestOwn else { return tell("none of your messages is in view") }
+        if item.state == .sent, let refusal = refusal("what is sent can't be deleted") { return tell(refusal) }
         attempt { [room] _ in try await room.channel.delete(item) }
     }
 
     /// Has the last message of others answered later: it stays unread until a newer one is read.
     private func leaveUnread() {
+        if let refusal = refusal("none can be unread again") { return tell(refusal) }
         // Others, silent ones and the server's own, are never unread.
         let last = items.last { $0.id.sender != room.chat.user && !$0.isDeleted && $0.message.map(Unread.counts) == true }
         guard let seq = last?.message?.seq else { return tell("no message of somebody else's is in view") }

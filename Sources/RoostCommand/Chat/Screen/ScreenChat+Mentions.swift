@@ -50,6 +50,7 @@ extension ScreenChat {
     /// Loads the user's newest message into the input, or replaces its text, with the mentions that stand in it.
     func editNewest(_ text: String?) {
         guard let item = newestOwn else { return tell("none of your messages is in view") }
+        if item.state == .sent, let refusal = refusal("what is sent can't be edited") { return tell(refusal) }
         let mentions = EditedMentions(of: item.content, named: item.mentionedUsers)
         guard let text else {
             composer = mentions.composer
