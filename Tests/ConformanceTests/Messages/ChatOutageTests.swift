@@ -52,6 +52,32 @@ import Testing
         try await server.stop()
     }
 
+    @Test("a chat that ends without a connection says what is unsent, and the next one sends it")
+    func unsentAtEnd() async throws {
+        let (server, bob) = try await world()
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        let variables = ["ROOST_URL": "http://127.0.0.1:\(proxy.port)", "XDG_STATE_HOME": TemporaryDirectory.make().path]
+        let ann = try TerminalScreen.chat(of: "ann", on: server, variables: variables)
+        try await ann.wait(for: "#team · 2 members")
+        proxy.setMode(.refuse)
+        proxy.cutAll()
+        try await ann.wait(for: "reconnecting in")
+        ann.type("later\r")
+        try await ann.wait("the row on its way") { $0.contains { $0.hasSuffix("later …") } }
+        ann.type("/quit\r")
+        try await ann.wait(for: "1 message is unsent: it goes out the next time you chat.")
+        try await ann.end()
+
+        proxy.setMode(.pass)
+        let next = try TerminalScreen.chat(of: "ann", on: server, variables: variables)
+        try await next.wait("it to be sent") { $0.contains { $0.hasSuffix("later") && !$0.hasPrefix(">") } }
+        #expect(try await bob.call(ListMessages(channel: "team")).messages.map(\.text) == ["later"])
+        next.type("/quit\r")
+        try await next.end()
+        await proxy.stop()
+        try await server.stop()
+    }
+
     @Test("AM-41 whoever was removed while away is told so, in the words for it")
     func removed() async throws {
         let (server, bob) = try await world()

@@ -69,6 +69,20 @@ import Testing
         #expect(lines(state)[22].hasSuffix(reason) && lines(state, width: 200)[22].contains("your messages wait (\(reason))"))
     }
 
+    @Test("the number of unsent messages is read in 80 columns beside the reason of a lost connection", arguments: [false, true])
+    func unsent(isInMemory: Bool) {
+        var state = state()
+        state.rows[0].state = .pending
+        state.isInMemory = isInMemory
+        let reason = "nothing answers at 127.0.0.1, port 8080: Connection refused"
+        state.status = .waiting(until: Timestamp(.now + 10), because: WaitingReason(.network, reason))
+        let lost = isInMemory ? " message, lost when you quit" : ""
+        #expect(lines(state)[22].hasPrefix("○ retry in 10 s · 1 unsent\(lost): nothing answers"))
+        let waits = isInMemory ? "" : "; your messages wait"
+        let whole = isInMemory ? "1 unsent message, lost when you quit" : "1 unsent message"
+        #expect(lines(state, width: 200)[22] == "○ reconnecting in 10 s\(waits) · \(whole) (\(reason))")
+    }
+
     /// A channel with one message of somebody with a long name.
     private func state(text: String = "good morning everybody") -> ScreenState {
         var state = ScreenState(channel: "team")

@@ -56,12 +56,23 @@ extension ScreenChat {
             for await entries in room.chat.outbox.updates where !entries.contains(where: { $0.state == .pending }) { break }
         }
         let failures = (lateFailures ?? []) + newRefusals()
-        guard state.isInMemory else { return failures }
-        let lost = room.chat.outbox.entries.count { $0.operation == SendMessage.name }
-        guard lost > 0 else { return failures }
-        return failures + [
-            "\(lost == 1 ? "1 message wasn't sent and is" : "\(lost) messages weren't sent and are") lost: unsent messages were kept in memory."
-        ]
+        return failures + [wordOfUnsent()].compactMap { $0 }
+    }
+
+    /// What becomes of messages that aren't sent; nil if there are none.
+    private func wordOfUnsent() -> String? {
+        let unsent = room.chat.outbox.entries.filter { $0.operation == SendMessage.name }
+        guard !state.isInMemory else {
+            guard !unsent.isEmpty else { return nil }
+            let lost = unsent.count == 1 ? "1 message wasn't sent and is" : "\(unsent.count) messages weren't sent and are"
+            return "\(lost) lost: unsent messages were kept in memory."
+        }
+        // Others wait for the user: they were refused, or are meant for another server.
+        switch unsent.count(where: { $0.state == .pending }) {
+        case 0: return nil
+        case 1: return "1 message is unsent: it goes out the next time you chat."
+        case let count: return "\(count) messages are unsent: they go out the next time you chat."
+        }
     }
 
     private static func wait(within limit: Duration, for work: @escaping @MainActor () async -> Void) async {

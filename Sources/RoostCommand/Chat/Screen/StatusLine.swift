@@ -16,14 +16,19 @@ enum StatusLine {
 
     private static func line(_ state: ScreenState, _ notice: String?, now: Date, width: Int) -> String {
         var parts = [connection(state, now: now, width: width)]
-        if state.pendingCount > 0 {
-            let isLost = state.isInMemory ? ", lost when you quit" : ""
-            parts.append("\(state.pendingCount) unsent message\(state.pendingCount == 1 ? "" : "s")\(isLost)")
-        }
+        // Where a reason is shown, which may be cut off, they stand before it.
+        if !state.status.isWaiting, let unsent = unsent(state) { parts.append(unsent) }
         if !state.isAtBottom { parts.append("scrolled up; press End to return") }
         if let typing = typing(state) { parts.append(typing) }
         if let notice { parts.append(notice.safe()) }
         return parts.joined(separator: " · ")
+    }
+
+    /// `1 unsent message`; nil if there is none.
+    private static func unsent(_ state: ScreenState) -> String? {
+        guard state.pendingCount > 0 else { return nil }
+        let isLost = state.isInMemory ? ", lost when you quit" : ""
+        return "\(state.pendingCount) unsent message\(state.pendingCount == 1 ? "" : "s")\(isLost)"
     }
 
     /// `Bob is typing …`; nil while nobody is.
@@ -42,9 +47,7 @@ enum StatusLine {
         case .connecting: "○ connecting …"
         case .offline: state.isInMemory ? "○ offline" : "○ offline; your messages wait"
         case .waiting(let until, let reason):
-            waiting(
-                seconds: max(0, Int(until.date.timeIntervalSince(now).rounded(.up))), reason.words, isInMemory: state.isInMemory,
-                width: width)
+            waiting(state, seconds: max(0, Int(until.date.timeIntervalSince(now).rounded(.up))), reason.words, width: width)
         case .refused(let error): "✗ the server refuses the token: \(error.summaryLine)"
         case .failed(let error): "✗ can't connect: \(error.summaryLine)"
         }
@@ -53,10 +56,13 @@ enum StatusLine {
 
 extension StatusLine {
     /// The longest text that fits: the reason matters more than what is said beside it.
-    private static func waiting(seconds: Int, _ reason: String, isInMemory: Bool, width: Int) -> String {
+    private static func waiting(_ state: ScreenState, seconds: Int, _ reason: String, width: Int) -> String {
+        let unsent = unsent(state).map { " · \($0)" } ?? ""
+        // That messages will be lost is told however narrow the screen is.
+        let shortUnsent = unsent.isEmpty || state.isInMemory ? unsent : " · \(state.pendingCount) unsent"
         let texts =
-            (isInMemory ? [] : ["○ reconnecting in \(seconds) s; your messages wait (\(reason))"]) + [
-                "○ reconnecting in \(seconds) s (\(reason))", "○ retry in \(seconds) s: \(reason)",
+            (state.isInMemory ? [] : ["○ reconnecting in \(seconds) s; your messages wait\(unsent) (\(reason))"]) + [
+                "○ reconnecting in \(seconds) s\(unsent) (\(reason))", "○ retry in \(seconds) s\(shortUnsent): \(reason)",
             ]
         return texts.first { $0.columnWidth <= width } ?? texts[texts.count - 1]
     }
@@ -68,6 +74,9 @@ extension StatusLine {
 }
 
 extension ConnectionStatus {
+    /// Whether it waits for the next attempt.
+    fileprivate var isWaiting: Bool { if case .waiting = self { true } else { false } }
+
     /// Whether it waits because nothing answers at the address.
     var isWithoutServer: Bool { if case .waiting(_, let reason) = self { reason.cause == .network } else { false } }
 }
