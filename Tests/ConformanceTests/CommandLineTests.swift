@@ -34,7 +34,7 @@ import Testing
         // A single one who is refused is told on standard error, as a refusal of the whole is; JSON has it in its place.
         let refused = try await CommandRun.roost("members add team cat zed --as ann", on: server)
         #expect(
-            [refused.errors, refused.output] == ["zed  refused: There is no such user. (not_found)\n", "cat  is a member now\n"])
+            [refused.errors, refused.output] == ["zed was refused: There is no such user. (not_found)\n", "cat is a member now\n"])
         let json = try await CommandRun.roost("members add team zed --as ann --json", on: server)
         #expect(json.status == 1 && json.errors == "" && json.output.contains("not_found"))
         _ = try await CommandRun.roost("members remove team cat --as ann", on: server)
@@ -99,7 +99,7 @@ import Testing
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
                 "0 ", "1 Error: A channel with this id exists. (already_exists)",
                 "1 Error: The channel is private: you need an invitation. (invite_required)",
-                "1 zed  refused: There is no such user. (not_found)",
+                "1 zed was refused: There is no such user. (not_found)",
                 "64 Error: Nothing to change: give at least one attribute, like --name.",
                 "1 Error: The token is not valid. (unauthenticated)",
                 "64 Error: No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",

@@ -25,9 +25,13 @@ enum MemberText {
         }
     }
 
-    /// Returns the result for each user, one line each.
+    /// Returns the result for each user, one line each: a single one as a sentence, several in columns.
     static func lines(of results: [MemberResult]) -> [String] {
-        Output.table(results.map { [$0.userId.rawValue.safe(), text(of: $0)] })
+        if results.count == 1, let result = results.first {
+            let was = result.outcome == .refused ? "was " : ""
+            return ["\(result.userId.rawValue.safe()) \(was)\(text(of: result))"]
+        }
+        return Output.table(results.map { [$0.userId.rawValue.safe(), text(of: $0)] })
     }
 
     private static func text(of result: MemberResult) -> String {
