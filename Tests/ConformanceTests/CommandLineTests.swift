@@ -237,7 +237,7 @@ import Testing
                 "/jion isn't a command; /help lists them, //jion sends it as a text", "which channel? /join ID",
                 "There is no such channel. (not_found)", "ghost   refused: There is no such user. (not_found)",
                 "spirit  refused: There is no such user. (not_found)", "you have no pending invitations",
-                "Error: 5 of the lines were refused.",
+                "Error: 5 lines were refused.",
             ])
         #expect(run.lines.first == "cat is a member now" && run.output.hasSuffix("bob: hi\n") && run.status == 1)
         try await server.stop()

@@ -49,7 +49,7 @@ final class PlainChat {
                 try await group.next()
             }
         }
-        if refusals > 0 { throw Failure("\(refusals) of the lines were refused.") }
+        if refusals > 0 { throw Failure(refusals == 1 ? "1 line was refused." : "\(refusals) lines were refused.") }
     }
 
     private func talk() async throws {

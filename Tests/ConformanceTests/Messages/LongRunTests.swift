@@ -98,7 +98,7 @@ import Testing
         try chatting.type("late\n")
         try chatting.endInput()
         let run = try await chatting.end()
-        #expect(run.status == 1 && run.errors.hasSuffix("Error: 1 of the lines were refused.\n"), "\(run.errors)")
+        #expect(run.status == 1 && run.errors.hasSuffix("Error: 1 line was refused.\n"), "\(run.errors)")
         #expect(try await ann.call(ListMessages(channel: "team", limit: 10)).messages.map(\.text) == ["in time", "late"])
         try await server.stop()
     }
