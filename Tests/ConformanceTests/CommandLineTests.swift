@@ -256,6 +256,22 @@ import Testing
         #expect(isTold)
     }
 
+    @Test("a plain chat says once why there is no connection, and ends with that when its input ends without a line")
+    func nothingToSend() async throws {
+        let words = "chat team --as bob --plain --token t --url http://127.0.0.1:1"
+        let reason = "No connection to http://127.0.0.1:1: nothing answers at 127.0.0.1, port 1: Connection refused"
+        let empty = try await CommandRun.roost(arguments: words.split(separator: " ").map(String.init))
+        #expect(empty.status == 1 && empty.errors.hasSuffix("Error: \(reason).\n"), "\(empty.errors)")
+        let chatting = try RunningCommand(words)
+        try await chatting.wait(forError: reason)
+        // The next attempts are made after a second and after two more, give or take.
+        try await Task.sleep(for: .seconds(4))
+        try chatting.endInput()
+        let run = try await chatting.end()
+        let told = run.errors.split(separator: "\n").filter { $0.hasPrefix(reason) }
+        #expect(run.status == 1 && told.count == 1 && run.errors.hasSuffix("Error: \(reason).\n"), "\(run.errors)")
+    }
+
     @Test("what others write can't steer the terminal: names and welcome texts come without control characters")
     func safety() async throws {
         let earlier = try await TestServer()

@@ -10,6 +10,11 @@ final class PlainChat {
     private let watch: ConnectionWatch
     private var list: MessageList
     private var printing: Task<Void, Never>?
+    /// Reads the first line, which is begun before there is a connection.
+    private var firstLine: Task<String?, any Error>?
+    /// Whether the input has ended without a line.
+    private var isInputEmpty = false
+    private var hasEntered = false
     private var lastPrinted: Seq = 0
     /// When each of the last messages that were printed was edited.
     private var printed: [Seq: Timestamp?] = [:]
@@ -41,7 +46,7 @@ final class PlainChat {
     func run() async throws {
         defer { printing?.cancel() }
         let failed = failed
-        try await watch.run(over: room.chat) {
+        try await watch.run(over: room.chat, isIdle: { self.isInputEmpty && !self.hasEntered }) {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await self.talk() }
                 group.addTask { for await error in failed { throw error } }
@@ -53,15 +58,36 @@ final class PlainChat {
     }
 
     private func talk() async throws {
+        firstLine = Task { try await beginInput() }
         try await enter()
+        hasEntered = true
         while true {
             do {
-                guard let line = try await StandardInput.nextLine(), try await handle(line) else { break }
+                guard let line = try await nextLine(), try await handle(line) else { break }
             } catch let error as LineReader.Unfit {
                 refuse("Not sent: \(error)")
             }
         }
         try await settle()
+    }
+
+    private func beginInput() async throws -> String? {
+        let line = try await StandardInput.nextLine()
+        guard line == nil, !Task.isCancelled else { return line }
+        isInputEmpty = true
+        // Whoever has nothing to send doesn't wait for the next attempt to learn that there is no connection.
+        if case .waiting = room.chat.connection.status { room.chat.nudge() }
+        return nil
+    }
+
+    private func nextLine() async throws -> String? {
+        guard let first = firstLine else { return try await StandardInput.nextLine() }
+        firstLine = nil
+        return try await withTaskCancellationHandler {
+            try await first.value
+        } onCancel: {
+            first.cancel()
+        }
     }
 
     /// Whether to continue.
