@@ -14,7 +14,8 @@ extension Messages {
                 and of one that was deleted for good its seq comes as "purged". \
                 With --after it begins after a seq, and tells first what came since; where it ended, the channelSeq of the last line says where to go on.
 
-                An ephemeral channel keeps no messages: each is printed that comes while there is a connection, and standard error says where some may be missing.
+                An ephemeral channel keeps no messages: each is printed that comes while there is a connection, and standard error says where some may be missing. \
+                It can't be followed with --after.
 
                 It needs the user's own token, or --as on the server's machine: a service token follows on nobody's behalf.
 
@@ -64,6 +65,7 @@ extension Messages {
             var news = chat.events.makeAsyncIterator()
             try await chat.connect()
             let followed = try await followed()
+            if let after { try check(after, in: followed) }
             let start = after ?? followed.counters.seq
             var position = start
             var left = countMax
@@ -76,6 +78,15 @@ extension Messages {
                 if followed.isEphemeral, try tellEphemeral(event, after: start, &left) { continue }
                 try await tell(after: &position, &left)
             }
+        }
+
+        /// Throws a ``Failure`` if nothing can be told from a place on.
+        private func check(_ after: Seq, in followed: Channel) throws {
+            guard !followed.isEphemeral else {
+                throw Failure("--after can't be used with \(channel.rawValue.safe()): it is ephemeral, and keeps no messages.")
+            }
+            let end = followed.counters.seq
+            guard after <= end else { throw Failure("--after must be \(end) or less: the channel ends there.") }
         }
 
         /// Prints the message that an event of an ephemeral channel brings, if it came after a place. Says where messages may be missing.

@@ -202,6 +202,10 @@ import Testing
             ])
         let outside = try await self.run("follow team --as zoe", server)
         #expect(outside.status == 1 && outside.errors.contains("roost members join team joins it. (not_member)"))
+        let end = try await ann.call(GetChannel(channel: "team")).channel.counters.seq
+        let beyond = try await self.run("follow team --after \(end + 1) --as bob", server)
+        #expect(
+            [beyond.errors, "\(beyond.status)"] == ["Error: --after must be \(end) or less: the channel ends there.\n", "1"])
         await bob.close()
         try await server.stop()
     }
@@ -235,6 +239,9 @@ import Testing
         #expect(lines.map(\.message) == [one, two] && lines.map(\.channelSeq) == [one.seq, two.seq])
         let listed = try await CommandRun.roost("messages list talk --as bob", on: server)
         #expect(listed.status == 0 && listed.errors == "talk is ephemeral, and keeps no messages.\n", "\(listed.errors)")
+        let resumed = try await self.run("follow talk --after \(one.seq) --as bob", server)
+        #expect(resumed.status == 1)
+        #expect(resumed.errors == "Error: --after can't be used with talk: it is ephemeral, and keeps no messages.\n")
         await bob.close()
         try await server.stop()
     }
