@@ -34,10 +34,11 @@ extension Messages {
         func run() async throws {
             let first = clientId ?? ClientID.random().rawValue
             guard lines else {
-                let text = try text ?? Self.input()
+                let text = try text ?? input()
                 return try await options.run { try await send(text, as: ClientID(first), through: $0) }
             }
             var source = Lines()
+            if StandardInput.isTerminal { Output.note("Type the messages, one a line; Ctrl-D ends the list.") }
             do {
                 while !source.isAtEnd { try await options.run { try await send(&source, as: first, through: $0) } }
             } catch let failure as Failure where source.line != nil {
@@ -101,7 +102,8 @@ extension Messages {
         }
 
         /// All of standard input, without the end of its last line.
-        private static func input() throws -> String {
+        private func input() throws -> String {
+            if StandardInput.isTerminal { Output.note("Type the message; Ctrl-D sends it.") }
             // A text may have eight bytes for each of its characters. One byte more, and the end of the line, shows that it is too long, and no more is held.
             let most = Limits.messageTextLength * 8 + 2
             let bytes = try StandardInput.all(upTo: most)
@@ -111,6 +113,9 @@ extension Messages {
             else { throw Failure("Standard input isn't UTF-8 text.") }
             // A carriage return and a newline are one character.
             if text.last == "\n" || text.last == "\r\n" { text.removeLast() }
+            guard !text.isEmpty || fields.kind == .custom else {
+                throw Failure("There is no text: give TEXT, or write it to standard input.")
+            }
             return text
         }
     }

@@ -7,6 +7,9 @@ enum StandardInput {
     private static let queue = DispatchQueue(label: "standard input")
     private static let lines = Mutex(LineReader())
 
+    /// Whether somebody types it.
+    static var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
+
     /// The next line without its end; nil at the end of the input, and when the task is cancelled. Each is read on request, so that nothing piles up.
     ///
     /// - Throws: A ``LineReader/Unfit`` for one line, after which the next can be read; a ``Failure`` when nothing can.

@@ -79,13 +79,29 @@ import Testing
         ]
         #expect(
             refusals.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
-                "1 Error: text must not be empty. (invalid_argument)",
+                "1 Error: There is no text: give TEXT, or write it to standard input.",
                 "1 Error: message.send is for members of the channel. (not_member)",
                 "1 Error: line 2: text has a limit of 20000 characters. (limit_exceeded)",
                 "64 Error: --lines reads standard input; there can't be a text as well.",
                 "1 Error: targetLanguages must hold tags of languages, such as de or pt-BR. (invalid_argument)",
                 "1 Error: message.sendAdmin needs an admin's token. (not_permitted)",
             ])
+        try await server.stop()
+    }
+
+    @Test("MN-09 R21 whoever writes a message in a terminal is told that it waits for the text, and how to send it")
+    func typed() async throws {
+        let server = try await room()
+        let place = ["ROOST_URL": "http://127.0.0.1:\(server.port)", "ROOST_DATA": server.directory.path]
+        for (option, advice) in [
+            ([], "Type the message; Ctrl-D sends it."), (["--lines"], "Type the messages, one a line; Ctrl-D ends the list."),
+        ] as [([String], String)] {
+            let screen = try TerminalScreen(["messages", "send", "team", "--as", "ann"] + option, environment: place)
+            try await screen.wait(for: advice)
+            screen.type("Hi\r\u{04}")
+            try await screen.end()
+        }
+        #expect(try messages(try await run("list team --as ann --json", server)).map(\.text) == ["Hi", "Hi"])
         try await server.stop()
     }
 
