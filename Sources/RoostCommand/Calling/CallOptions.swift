@@ -24,9 +24,17 @@ struct AskingOptions: ParsableArguments {
         } catch let error as CallConnection.Lost {
             throw error.failure
         } catch let error as RoostError {
-            guard let secretDirectory, error.code == .unauthenticated else { throw Failure(error.summaryLine) }
+            guard let secretDirectory, error.code == .unauthenticated else {
+                throw Failure([error.summaryLine, advice(after: error)].compactMap { $0 }.joined(separator: " "))
+            }
             throw Failure(Self.refusal(error, ofTokenFrom: secretDirectory, at: url))
         }
+    }
+
+    /// How the caller comes to an admin's token, after a refusal for want of one.
+    private func advice(after error: RoostError) -> String? {
+        guard !admin, error.code == .notPermitted, error.rule?.hasSuffix("needs an admin's token") == true else { return nil }
+        return server.givenToken == nil ? "Add --admin." : "On the server's machine, --as with --admin makes one."
     }
 
     static let adminWithToken = ValidationError(

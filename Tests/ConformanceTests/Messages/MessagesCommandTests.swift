@@ -84,8 +84,11 @@ import Testing
                 "1 Error: line 2: text has a limit of 20000 characters. (limit_exceeded)",
                 "64 Error: --lines reads standard input; there can't be a text as well.",
                 "1 Error: targetLanguages must hold tags of languages, such as de or pt-BR. (invalid_argument)",
-                "1 Error: message.sendAdmin needs an admin's token. (not_permitted)",
+                "1 Error: message.sendAdmin needs an admin's token. (not_permitted) Add --admin.",
             ])
+        let token = try await server.token("ann")
+        let given = try await CommandRun.roost("messages send team x --kind admin", on: server, token: token)
+        #expect(given.errors.hasSuffix("(not_permitted) On the server's machine, --as with --admin makes one.\n"))
         try await server.stop()
     }
 
