@@ -31,6 +31,15 @@ import Testing
             ("messages follow team --count -3 --as ann", "messages follow", "--count must be 1 or more; it is -3."),
             ("messages follow team --admin --token x --as ann", "messages follow", "--admin makes an admin's token"),
             ("messages list team --admin --token x --as ann", "messages list", "--admin makes an admin's token"),
+            (
+                "messages list team --limit 0 --as ann", "messages list",
+                "'--limit <rows>': it must be a whole number from 1 to 100"
+            ),
+            ("members list team --limit x --as ann", "members list", "it must be a whole number from 1 to 100"),
+            ("messages follow team --after x --as ann", "messages follow", "'--after <seq>': a seq is a whole number from 0"),
+            ("messages follow team --count x --as ann", "messages follow", "'--count <messages>': it must be a whole number"),
+            ("messages edit team abc hi --as ann", "messages edit", "'<message>': a message's id is a number, as roost messages"),
+            ("messages delete team 1 b --as ann", "messages delete", "'<messages>': a message's id is a number, as roost messages"),
             ("messages lst", "messages", "Did you mean 'roost messages list'?"),
             ("messages list team --after-time 12:00 --as ann", "messages list", "a time is like 2026-03-01T12:30:05.250Z"),
             ("messages list team --after-time 2026-03-2x --as ann", "messages list", "or a day like 2026-03-01"),

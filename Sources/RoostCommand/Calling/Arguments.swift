@@ -5,7 +5,6 @@ import RoostServer
 // Arguments of the command line are read as their types in the protocol. The operation checks whether an id is valid.
 extension ChannelID: ExpressibleByArgument {}
 extension UserID: ExpressibleByArgument {}
-extension MessageID: ExpressibleByArgument {}
 extension MessageKind: ExpressibleByArgument {
     public init?(argument: String) {
         self.init(rawValue: argument)
@@ -26,6 +25,41 @@ extension ChannelSort: ExpressibleByArgument {}
 extension SortDirection: ExpressibleByArgument {}
 extension MemberFilter: ExpressibleByArgument {}
 extension MemberSort: ExpressibleByArgument {}
+
+/// Numbers, as they are typed. What can't be one is refused with what it has to be.
+enum NumberArgument {
+    /// Reads a whole number of any size. What it means is checked elsewhere.
+    static func whole(_ text: String) throws -> Int {
+        guard let number = Int(text) else { throw ValidationError("it must be a whole number") }
+        return number
+    }
+
+    /// Reads the length of a page of any list.
+    static func pageLimit(_ text: String) throws -> Int {
+        let range = 1...Limits.memberPage.max
+        guard let limit = Int(text), range.contains(limit) else {
+            throw ValidationError("it must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return limit
+    }
+
+    /// Reads a place in a channel.
+    static func seq(_ text: String) throws -> Seq {
+        let range = 0...Limits.seqMax
+        guard let seq = Seq(text), range.contains(seq) else {
+            throw ValidationError("a seq is a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return seq
+    }
+
+    /// Reads a message's id.
+    static func messageID(_ text: String) throws -> MessageID {
+        guard let id = MessageID(written: text) else {
+            throw ValidationError("a message's id is a number, as roost messages list shows it")
+        }
+        return id
+    }
+}
 
 /// A JSON object, as it is typed.
 struct JSONArgument {

@@ -4,7 +4,8 @@ import RoostAPI
 
 /// The requested part of a list.
 struct PageOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Rows of a page, 1 to 100.", valueName: "rows")) var limit: Int?
+    @Option(help: ArgumentHelp("Rows of a page, 1 to 100.", valueName: "rows"), transform: NumberArgument.pageLimit)
+    var limit: Int?
     @Option(help: "The nextCursor of the previous page, as --json prints it.") var cursor: String?
     @Flag(help: "All pages, one after the other.") var all = false
 

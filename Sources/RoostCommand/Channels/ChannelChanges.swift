@@ -43,7 +43,9 @@ extension Channels {
         @Argument(help: "The channel's id.") var channel: ChannelID
         @OptionGroup var attributes: AttributeOptions
         @Flag(help: "Remove all tags.") var noTags = false
-        @Option(help: ArgumentHelp("Write the metadata only if this is still its version.", valueName: "version"))
+        @Option(
+            help: ArgumentHelp("Write the metadata only if this is still its version.", valueName: "version"),
+            transform: NumberArgument.whole)
         var ifMetadataVersion: Int?
         @OptionGroup var options: CallOptions
 
@@ -76,7 +78,8 @@ struct AttributeOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("A JSON object of the app's own: '{\"floor\": 3}'.", valueName: "json"), transform: JSONArgument.read)
     var metadata: JSONArgument?
-    @Option(help: ArgumentHelp("Maximum number of members.", valueName: "number")) var maxMembers: Int?
+    @Option(help: ArgumentHelp("Maximum number of members.", valueName: "number"), transform: NumberArgument.whole)
+    var maxMembers: Int?
     @Flag(
         help:
             "Whether everyone finds and joins it, or members find it and invite others. Without either a new channel is as its type says, and one that is there stays as it is."

@@ -16,7 +16,8 @@ struct ContentOptions: ParsableArguments {
         help: ArgumentHelp("A value of one of its lists: colors=red. Give it again for more.", valueName: "list=value"),
         transform: MetaArrayArgument.read)
     var metaArray: [MetaArrayArgument] = []
-    @Option(help: ArgumentHelp("The message that it replies to.", valueName: "id")) var parent: MessageID?
+    @Option(help: ArgumentHelp("The message that it replies to.", valueName: "id"), transform: NumberArgument.messageID)
+    var parent: MessageID?
     @Option(help: ArgumentHelp("A language that its text is wanted in: pt-BR. Give it again for more.", valueName: "language"))
     var targetLanguage: [String] = []
     @Option(help: ArgumentHelp("Which members get a push for it.", valueName: "option")) var pushOption: PushOption = .default

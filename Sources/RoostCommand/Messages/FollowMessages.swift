@@ -23,8 +23,10 @@ extension Messages {
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
-        @Option(help: ArgumentHelp("Begin after this seq.", valueName: "seq")) var after: Seq?
-        @Option(help: ArgumentHelp("End after so many messages, 1 or more.", valueName: "messages")) var count: Int?
+        @Option(help: ArgumentHelp("Begin after this seq.", valueName: "seq"), transform: NumberArgument.seq) var after: Seq?
+        @Option(
+            help: ArgumentHelp("End after so many messages, 1 or more.", valueName: "messages"), transform: NumberArgument.whole)
+        var count: Int?
         @OptionGroup var asking: AskingOptions
 
         func validate() throws {

@@ -24,10 +24,14 @@ struct Messages: AsyncParsableCommand {
             discussion: "A time is like 2026-03-02T09:05:00Z, in any time zone, or 2026-03-02, which is its beginning in UTC.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
-        @Option(help: ArgumentHelp("Messages before a seq.", valueName: "seq")) var before: Seq?
-        @Option(help: ArgumentHelp("Messages after a seq.", valueName: "seq")) var after: Seq?
-        @Option(help: ArgumentHelp("Messages on both sides of a message, which is among them.", valueName: "id")) var around:
-            MessageID?
+        @Option(help: ArgumentHelp("Messages before a seq.", valueName: "seq"), transform: NumberArgument.seq)
+        var before: Seq?
+        @Option(help: ArgumentHelp("Messages after a seq.", valueName: "seq"), transform: NumberArgument.seq)
+        var after: Seq?
+        @Option(
+            help: ArgumentHelp("Messages on both sides of a message, which is among them.", valueName: "id"),
+            transform: NumberArgument.messageID)
+        var around: MessageID?
         @Option(help: ArgumentHelp("Messages sent before a time.", valueName: "time"), transform: TimeArgument.read)
         var beforeTime: TimeArgument?
         @Option(help: ArgumentHelp("Messages sent after a time.", valueName: "time"), transform: TimeArgument.read)
@@ -37,7 +41,8 @@ struct Messages: AsyncParsableCommand {
         @Option(help: "Only of this kind. Give it again for more.") var kind: [MessageKind] = []
         @Option(help: "Only with this custom type.") var customType: String?
         @Option(help: ArgumentHelp("Only of this user. Give it again for more.", valueName: "user")) var sender: [UserID] = []
-        @Option(help: ArgumentHelp("Messages of a page, 1 to 100.", valueName: "rows")) var limit: Int?
+        @Option(help: ArgumentHelp("Messages of a page, 1 to 100.", valueName: "rows"), transform: NumberArgument.pageLimit)
+        var limit: Int?
         @Flag(help: "The newest first.") var reverse = false
         @OptionGroup var options: CallOptions
 
@@ -70,7 +75,7 @@ struct Messages: AsyncParsableCommand {
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
-        @Argument(help: "The message's id.") var message: MessageID
+        @Argument(help: "The message's id.", transform: NumberArgument.messageID) var message: MessageID
         @Argument(help: "The new text.") var text: String
         @OptionGroup var options: CallOptions
 
@@ -102,7 +107,7 @@ struct Messages: AsyncParsableCommand {
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
-        @Argument(help: "The messages' ids: at most 100.") var messages: [MessageID]
+        @Argument(help: "The messages' ids: at most 100.", transform: NumberArgument.messageID) var messages: [MessageID]
         @Flag(help: "Leave nothing of them.") var forGood = false
         @Flag(help: "Delete them for the caller alone.") var forMe = false
         @OptionGroup var options: CallOptions
@@ -134,7 +139,7 @@ struct Messages: AsyncParsableCommand {
             abstract: "Bring a deleted message back, within the time that the server's --undeletion allows.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
-        @Argument(help: "The message's id.") var message: MessageID
+        @Argument(help: "The message's id.", transform: NumberArgument.messageID) var message: MessageID
         @OptionGroup var options: CallOptions
 
         func run() async throws {
@@ -151,7 +156,7 @@ struct Messages: AsyncParsableCommand {
             discussion: "A line has when another version took its place, by whom, and what it said.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
-        @Argument(help: "The message's id.") var message: MessageID
+        @Argument(help: "The message's id.", transform: NumberArgument.messageID) var message: MessageID
         @OptionGroup var options: CallOptions
 
         func run() async throws {
