@@ -55,7 +55,7 @@ import Testing
             ("messages send general hi --as ann --kind custom", "messages send", "--kind custom needs --custom-type"),
             (
                 #"channels update general --as ann --metadata {"a":1,}"#, "channels update",
-                "This is not JSON: unexpected input at byte 7"
+                "this is not JSON: unexpected input at byte 8."
             ),
             ("channels create --max-members -1 --as ann", "channels create", "--max-members must be from 1 to"),
             ("channels silence team --for 0 --as ann", "channels silence", "for '--for <time>': a time is 1 second or more"),
@@ -107,9 +107,10 @@ import Testing
     @Test(
         "a configuration file is read strictly, and one that can't be read tells why",
         arguments: [
-            (#"{"port":8095,"port":8096}"#, "port is given more than once."),
-            (#"{"port":8095,}"#, "This is not JSON: unexpected input at byte 13."), (#"[1]"#, "it must be a JSON object."),
-            (nil, "it can't be read: No such file or directory."),
+            (#"{"port":8095,"port":8096}"#, "can't be used: port is given more than once."),
+            (#"{"port":8095,}"#, "can't be used: this is not JSON: unexpected input at byte 14."),
+            (#"{"#, "can't be used: this is not JSON: unexpected end at byte 2."),
+            (#"[1]"#, "can't be used: it must be a JSON object."), (nil, "can't be read: No such file or directory."),
         ] as [(String?, String)])
     func configuration(text: String?, reason: String) async throws {
         let directory = TemporaryDirectory.make()
@@ -117,7 +118,7 @@ import Testing
         let file = directory.appending(path: "settings.json")
         try text.map { try Data($0.utf8).write(to: file) }
         let run = try await roost("config show --config DIR/settings.json", in: directory)
-        #expect([run.errors, run.output] == ["Error: The configuration file \(file.path) can't be used: \(reason)\n", ""])
+        #expect([run.errors, run.output] == ["Error: The configuration file \(file.path) \(reason)\n", ""])
         #expect(run.status == 1)
     }
 
@@ -153,8 +154,8 @@ import Testing
         #expect(
             errors == [
                 "1 Error: The data directory DIR/file isn't a directory. Give another one with --data.",
-                "1 Error: The channel types of DIR/none can't be used: it can't be read: No such file or directory.",
-                "1 Error: The file of keys DIR/none can't be used: it can't be read: No such file or directory.",
+                "1 Error: The channel types of DIR/none can't be read: No such file or directory.",
+                "1 Error: The file of keys DIR/none can't be read: No such file or directory.",
             ])
     }
 

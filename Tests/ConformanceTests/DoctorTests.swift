@@ -136,7 +136,7 @@ import Testing
         }
         #expect(
             try await keys() == [
-                "fail further token keys: The file of keys KEYS can't be used: it can't be read: No such file or directory"
+                "fail further token keys: The file of keys KEYS can't be read: No such file or directory"
             ])
         try Data(#"{"keys":7}"#.utf8).write(to: file)
         try setMode(0o600, of: file)

@@ -161,7 +161,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "The channel types of /nowhere/types.json can't be used: it can't be read: No such file or directory.")
+                == "The channel types of /nowhere/types.json can't be read: No such file or directory.")
     }
 
     // MARK: Who is online

@@ -70,7 +70,7 @@ struct JSONArgument {
     /// - Throws: `ValidationError` for what isn't JSON, or can't be kept as it is.
     static func read(_ text: String) throws -> JSONArgument {
         do { return JSONArgument(value: try StrictJSON.value(of: Array(text.utf8))) } catch {
-            throw ValidationError(error.message.safe())
+            throw ValidationError(error.clause.safe())
         }
     }
 }

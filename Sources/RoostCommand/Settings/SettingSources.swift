@@ -97,7 +97,7 @@ struct SettingSources {
     mutating func add(file path: String) async throws {
         let keys: [String]
         do { keys = try StrictFile.object(in: URL(filePath: path)).keys.sorted() } catch {
-            throw Failure("The configuration file \(path) can't be used: \(error)".safe())
+            throw Failure("The configuration file \(path) \(error)".safe())
         }
         let known = Setting.all.map(\.name)
         for key in keys where !known.contains(key) {

@@ -125,8 +125,9 @@ struct JSONScan {
         if let problem { throw problem.error(at: problem.path) }
     }
 
+    /// The bytes are counted from 1.
     private func malformed(at index: Int, _ reason: String? = nil) -> RoostError {
-        RoostError(.invalidArgument, "This is not JSON: \(reason ?? "unexpected input") at byte \(index).")
+        RoostError(.invalidArgument, "This is not JSON: \(reason ?? "unexpected input") at byte \(index + 1).")
     }
 
     // MARK: Structure

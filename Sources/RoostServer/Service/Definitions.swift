@@ -43,7 +43,7 @@ public struct Definitions: Sendable {
     private static func entries(of file: URL) throws -> [Entry] {
         func refusal(_ place: String, _ reason: String) -> Unusable { Unusable(path: file.path, place: place, reason: reason) }
         let lists: [String: JSONValue]
-        do { lists = try StrictFile.object(in: file) } catch { throw refusal("", "\(error)") }
+        do { lists = try StrictFile.object(in: file) } catch { throw Unusable(path: file.path, error) }
         let kinds: [(list: String, operation: any Handled.Type, name: String)] = [
             ("types", PutChannelType.self, "type"), ("roles", PutRole.self, "role"),
         ]
@@ -116,6 +116,10 @@ public struct Definitions: Sendable {
     /// The file can't be used as it is; the server doesn't start with it.
     public struct Unusable: Error, CustomStringConvertible {
         public let description: String
+
+        fileprivate init(path: String, _ refusal: StrictFile.Refusal) {
+            description = "The channel types of \(path) \(refusal)"
+        }
 
         fileprivate init(path: String, place: String, reason: String) {
             description = "The channel types of \(path) can't be used: \(place.isEmpty ? "" : "\(place), ")\(reason)"

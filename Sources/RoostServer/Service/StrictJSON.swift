@@ -32,3 +32,8 @@ package enum StrictJSON {
         do { return try JSONDecoder().decode(JSONValue.self, from: Data(bytes)) } catch { throw RoostError(decoding: error) }
     }
 }
+
+extension RoostError {
+    /// The message as it goes on in a sentence. The name of a field stays as it is.
+    package var clause: String { field == nil ? message.prefix(1).lowercased() + message.dropFirst() : message }
+}

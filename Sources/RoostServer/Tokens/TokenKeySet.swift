@@ -37,7 +37,7 @@ struct TokenKeySet: Sendable {
         do {
             duplicate = try JSONScan(Array(data)).duplicate
         } catch {
-            throw Unusable(#"it isn't a JWK set, {"keys":[…]}: \#(RoostError(decoding: error).message)"#)
+            throw Unusable(#"it isn't a JWK set, {"keys":[…]}: \#(RoostError(decoding: error).clause)"#)
         }
         if let duplicate { throw Unusable("\(duplicate.joined(separator: ".")) is given more than once") }
         guard let document = try? JSONDecoder().decode(Document.self, from: data) else {
@@ -77,10 +77,9 @@ extension TokenKeySet {
         let set: TokenKeySet
         let path = file.resolvingSymlinksInPath().path
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-        do {
-            let data = try contents(of: path, attributes)
-            set = try await TokenKeySet(data)
-        } catch {
+        let data: Data
+        do { data = try contents(of: path, attributes) } catch { throw Unusable("The file of keys \(file.path) \(error).") }
+        do { set = try await TokenKeySet(data) } catch {
             throw Unusable("The file of keys \(file.path) can't be used: \(error).")
         }
         // An unknown mode counts as open to all.
@@ -94,14 +93,15 @@ extension TokenKeySet {
         return set
     }
 
+    /// - Throws: The reason, as it goes on after the file's name.
     private static func contents(of path: String, _ attributes: [FileAttributeKey: Any]?) throws(Unusable) -> Data {
         // Without attributes, reading says why.
-        guard attributes?[.type] as? FileAttributeType ?? .typeRegular == .typeRegular else { throw Unusable("it isn't a file") }
+        guard attributes?[.type] as? FileAttributeType ?? .typeRegular == .typeRegular else { throw Unusable("isn't a file") }
         guard (attributes?[.size] as? NSNumber)?.intValue ?? 0 <= sizeBytesMax else {
-            throw Unusable("it has more than \(sizeBytesMax) bytes")
+            throw Unusable("can't be used: it has more than \(sizeBytesMax) bytes")
         }
         do { return try Data(contentsOf: URL(filePath: path)) } catch {
-            throw Unusable("it can't be read: \(SystemError.reason(of: error))")
+            throw Unusable("can't be read: \(SystemError.reason(of: error))")
         }
     }
 }
