@@ -20,13 +20,17 @@ extension Channels {
         @Option(help: "An idempotency key: used again within 7 days, it shows the channel that was created with it.") var key:
             String?
         @OptionGroup var attributes: AttributeOptions
+        @Flag(
+            help:
+                "Whether everyone finds and joins it, or members find it and invite others. Without either it is as its type says.")
+        var access: PublicOrPrivate?
         @OptionGroup var options: CallOptions
 
         func run() async throws {
             let operation = CreateChannel(
                 channel: channel, type: type, attributes: attributes.texts, tags: attributes.tag.orNil,
                 metadata: attributes.metadata?.value, users: user.orNil, operators: self.operator.orNil,
-                isDistinct: distinct ? true : nil, isPublic: attributes.isPublic, isEphemeral: ephemeral ? true : nil,
+                isDistinct: distinct ? true : nil, isPublic: access.map { $0 == .public }, isEphemeral: ephemeral ? true : nil,
                 policy: attributes.policy, idempotencyKey: key)
             try await options.run { connection in
                 let view = try await connection.call(operation)
@@ -42,6 +46,8 @@ extension Channels {
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @OptionGroup var attributes: AttributeOptions
+        @Flag(help: "Whether everyone finds and joins it, or members find it and invite others. Without either it stays as it is.")
+        var access: PublicOrPrivate?
         @Flag(help: "Remove all tags.") var noTags = false
         @Option(
             help: ArgumentHelp("Write the metadata only if this is still its version.", valueName: "version"),
@@ -50,7 +56,7 @@ extension Channels {
         @OptionGroup var options: CallOptions
 
         func validate() throws {
-            guard !attributes.isEmpty || noTags else {
+            guard !attributes.isEmpty || access != nil || noTags else {
                 throw ValidationError("Nothing to change: give at least one attribute, like --name.")
             }
             guard attributes.tag.isEmpty || !noTags else { throw ValidationError("Give either --tag or --no-tags.") }
@@ -59,8 +65,8 @@ extension Channels {
         func run() async throws {
             let operation = UpdateChannel(
                 channel: channel, attributes: attributes.texts, tags: noTags ? [] : attributes.tag.orNil,
-                metadata: attributes.metadata?.value, ifMetadataVersion: ifMetadataVersion, isPublic: attributes.isPublic,
-                policy: attributes.policy)
+                metadata: attributes.metadata?.value, ifMetadataVersion: ifMetadataVersion,
+                isPublic: access.map { $0 == .public }, policy: attributes.policy)
             try await options.run { connection in
                 let channel = try await connection.call(operation)
                 try options.show(channel, ChannelText.details(channel))
@@ -80,15 +86,6 @@ struct AttributeOptions: ParsableArguments {
     var metadata: JSONArgument?
     @Option(help: ArgumentHelp("Maximum number of members.", valueName: "number"), transform: NumberArgument.whole)
     var maxMembers: Int?
-    @Flag(
-        help:
-            "Whether everyone finds and joins it, or members find it and invite others. Without either a new channel is as its type says, and one that is there stays as it is."
-    )
-    var access: Access?
-
-    enum Access: String, EnumerableFlag {
-        case `public`, `private`
-    }
 
     func validate() throws {
         guard let maxMembers, !(1...Limits.membersPerChannel).contains(maxMembers) else { return }
@@ -98,11 +95,12 @@ struct AttributeOptions: ParsableArguments {
     /// The attributes that are texts. An uploaded file and data have no option.
     var texts: ChannelAttributes { ChannelAttributes(displayName: name, coverUrl: cover, customType: customType) }
 
-    var isPublic: Bool? { access.map { $0 == .public } }
-
     var policy: PolicyChanges? { maxMembers.map { PolicyChanges(maxMembers: $0) } }
 
-    var isEmpty: Bool {
-        texts == ChannelAttributes() && tag.isEmpty && metadata == nil && maxMembers == nil && access == nil
-    }
+    var isEmpty: Bool { texts == ChannelAttributes() && tag.isEmpty && metadata == nil && maxMembers == nil }
+}
+
+/// The flags `--public` and `--private`. Each command says itself what holds without it.
+enum PublicOrPrivate: String, EnumerableFlag {
+    case `public`, `private`
 }
