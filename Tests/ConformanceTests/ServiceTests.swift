@@ -93,6 +93,8 @@ import Testing
         // Not "joins a conversation", which is the type of channel that nobody joins.
         #expect(page.body.contains("<code>roost chat general --as ann</code> opens a\nchannel."))
         #expect(page.headers["content-type"] == "text/html; charset=utf-8" && page.body.contains("/openapi.json"))
+        // It is for dark screens too, and has an icon, so that none is asked for.
+        #expect(page.body.contains("color-scheme: light dark") && page.body.contains(#"<link rel="icon" href="data:,">"#))
         let description = try await server.request("GET", "/openapi.json").decoded(JSONValue.self)
         guard case .object(let paths) = description["paths"] else { throw Missed("paths") }
         let named = paths.values.flatMap { path -> [String] in
@@ -116,7 +118,7 @@ import Testing
             let answer = try await server.request("GET", path)
             let seen = ["content-security-policy", "x-content-type-options"].map { answer.headers[$0] }
             #expect(answer.headers["content-type"]?.hasPrefix("text/") == true)
-            #expect(seen == ["default-src 'none'; style-src 'unsafe-inline'", "nosniff"], "\(path)")
+            #expect(seen == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:", "nosniff"], "\(path)")
         }
         try await server.stop()
     }

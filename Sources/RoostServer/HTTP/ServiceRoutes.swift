@@ -50,14 +50,15 @@ struct ServiceRoutes: Sendable {
         Response(
             status: .ok,
             headers: [
-                .contentType: type, .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'",
+                .contentType: type,
+                .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
                 .xContentTypeOptions: "nosniff",
             ],
             body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 }
 
-/// The page that a browser sees at `/`.
+/// The page that a browser sees at `/`. Its empty icon keeps browsers from asking for `/favicon.ico`.
 enum FrontPage {
     static func html(version: String) -> String {
         """
@@ -66,12 +67,16 @@ enum FrontPage {
         <head>
         <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
         <title>Roost</title>
+        <link rel="icon" href="data:,">
         <style>
+        :root { color-scheme: light dark }
         body { font: 17px/1.6 system-ui, sans-serif; max-width: 40rem; margin: 12vh auto; padding: 0 1.5rem; color: #1d2320; background: #fbfaf7 }
         h1 { margin: 0 0 .2em; letter-spacing: -.02em } .version { color: #6b736e }
         code { background: #eeece5; padding: .1em .35em; border-radius: 4px } a { color: #146b4a }
         li { margin: .35em 0 }
-        @media (prefers-color-scheme: dark) { body { color: #e6e9e4; background: #161917 } code { background: #262b28 } a { color: #6fd3a8 } }
+        @media (prefers-color-scheme: dark) {
+        body { color: #e6e9e4; background: #161917 } .version { color: #9aa39d } code { background: #262b28 } a { color: #6fd3a8 }
+        }
         </style>
         </head>
         <body>
