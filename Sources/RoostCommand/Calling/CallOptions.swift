@@ -80,7 +80,14 @@ struct CallOptions: ParsableArguments {
     @OptionGroup var asking: AskingOptions
     @Flag(help: "Print JSON: the answer as the protocol has it.") var json = false
 
-    func run(_ body: (CallConnection) async throws -> Void) async throws { try await asking.run(body) }
+    /// Connects for some calls.
+    ///
+    /// - Parameter optionNames: The options that give fields of the calls, by the fields' names: a refusal names the option.
+    func run(naming optionNames: [String: String] = [:], _ body: (CallConnection) async throws -> Void) async throws {
+        try await asking.run { connection in
+            do { try await body(connection) } catch let error as RoostError { throw error.naming(optionNames) }
+        }
+    }
 
     /// Prints an answer: its lines, or all of it as JSON.
     func show<Answer: Encodable>(_ answer: Answer, _ lines: @autoclosure () -> [String]) throws {
@@ -104,6 +111,14 @@ extension ServerOptions {
 }
 
 extension RoostError {
+    /// The same refusal, with the name of an option in place of the field that the message begins with.
+    func naming(_ optionNames: [String: String]) -> RoostError {
+        guard let field, let name = optionNames[field], message.hasPrefix("\(field) ") else { return self }
+        var named = self
+        named.message = name + message.dropFirst(field.count)
+        return named
+    }
+
     /// The refusal as one line: the server's message, its code, and its end if it has one.
     var summaryLine: String {
         let end = until.map { $0 == .forever ? ", for ever" : ", until \(MessageTime.moment(of: $0.date))" } ?? ""

@@ -32,7 +32,9 @@ extension Channels {
                 metadata: attributes.metadata?.value, users: user.orNil, operators: self.operator.orNil,
                 isDistinct: distinct ? true : nil, isPublic: access.map { $0 == .public }, isEphemeral: ephemeral ? true : nil,
                 policy: attributes.policy, idempotencyKey: key)
-            try await options.run { connection in
+            let others = ["users": "--user", "operators": "--operator", "idempotencyKey": "--key"]
+            let names = AttributeOptions.names.merging(others) { $1 }
+            try await options.run(naming: names) { connection in
                 let view = try await connection.call(operation)
                 try options.show(view, ChannelText.details(view))
             }
@@ -67,7 +69,7 @@ extension Channels {
                 channel: channel, attributes: attributes.texts, tags: noTags ? [] : attributes.tag.orNil,
                 metadata: attributes.metadata?.value, ifMetadataVersion: ifMetadataVersion,
                 isPublic: access.map { $0 == .public }, policy: attributes.policy)
-            try await options.run { connection in
+            try await options.run(naming: AttributeOptions.names) { connection in
                 let channel = try await connection.call(operation)
                 try options.show(channel, ChannelText.details(channel))
             }
@@ -86,6 +88,11 @@ struct AttributeOptions: ParsableArguments {
     var metadata: JSONArgument?
     @Option(help: ArgumentHelp("Maximum number of members.", valueName: "number"), transform: NumberArgument.whole)
     var maxMembers: Int?
+
+    /// The options by the names of the fields that they give.
+    static let names = [
+        "displayName": "--name", "tags": "--tag", "customType": "--custom-type", "coverUrl": "--cover", "metadata": "--metadata",
+    ]
 
     func validate() throws {
         guard let maxMembers, !(1...Limits.membersPerChannel).contains(maxMembers) else { return }

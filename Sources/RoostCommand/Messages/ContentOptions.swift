@@ -41,6 +41,15 @@ struct ContentOptions: ParsableArguments {
         throw ValidationError("--kind custom needs --custom-type: what the message is to the app.")
     }
 
+    /// The options by the names of the fields that they give.
+    var names: [String: String] {
+        [
+            "customType": "--custom-type", "data": "--message-data", "metadata": "--metadata", "tags": "--tag",
+            "parentId": "--parent", "mentionees": mention.isEmpty ? "--mention-channel" : "--mention", "metaArrays": "--meta-array",
+            "targetLanguages": "--target-language", "clientId": "--client-id",
+        ]
+    }
+
     /// The content of a message with a text.
     func content(text: String) -> MessageContent {
         let mentionees = (mention.isEmpty ? [] : [.users(mention)]) + (mentionChannel ? [Mentionee.channel] : [])

@@ -35,12 +35,14 @@ extension Messages {
             let first = clientId ?? ClientID.random().rawValue
             guard lines else {
                 let text = try text ?? input()
-                return try await options.run { try await send(text, as: ClientID(first), through: $0) }
+                return try await options.run(naming: fields.names) { try await send(text, as: ClientID(first), through: $0) }
             }
             var source = Lines()
             if StandardInput.isTerminal { Output.note("Type the messages, one a line; Ctrl-D ends the list.") }
             do {
-                while !source.isAtEnd { try await options.run { try await send(&source, as: first, through: $0) } }
+                while !source.isAtEnd {
+                    try await options.run(naming: fields.names) { try await send(&source, as: first, through: $0) }
+                }
             } catch let failure as Failure where source.line != nil {
                 throw Failure("line \(source.number): \(failure)")
             } catch let error as LineReader.Unfit {

@@ -76,6 +76,8 @@ import Testing
             try await run("send team x --lines --as ann", server),
             try await run("send team x --target-language x_y --as ann", server),
             try await run("send team x --kind admin --as ann", server),
+            try await run("send team x --message-data \(String(repeating: "x", count: 20_001)) --as ann", server),
+            try await CommandRun.roost("channels update team --name \(String(repeating: "x", count: 129)) --as ann", on: server),
         ]
         #expect(
             refusals.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
@@ -83,8 +85,10 @@ import Testing
                 "1 Error: message.send is for members of the channel. (not_member)",
                 "1 Error: line 2: text has a limit of 20000 characters. (limit_exceeded)",
                 "64 Error: --lines reads standard input; there can't be a text as well.",
-                "1 Error: targetLanguages must hold tags of languages, such as de or pt-BR. (invalid_argument)",
+                "1 Error: --target-language must hold tags of languages, such as de or pt-BR. (invalid_argument)",
                 "1 Error: message.sendAdmin needs an admin's token. (not_permitted) Add --admin.",
+                "1 Error: --message-data has a limit of 20000 characters. (limit_exceeded)",
+                "1 Error: --name has a limit of 128 characters. (limit_exceeded)",
             ])
         let token = try await server.token("ann")
         let given = try await CommandRun.roost("messages send team x --kind admin", on: server, token: token)
