@@ -47,6 +47,7 @@ public enum Migrations {
         Step(name: "0030 memberships of deleted channels", statements: deletedMemberships),
         Step(name: "0031 names by letters", statements: { _ in [] }, fill: indexLetters),
         Step(name: "0032 changed mentions of channels", statements: changedMentions),
+        Step(name: "0033 rows that move", statements: movedRows),
     ]
 
     /// Brings the tables up to date. The caller must keep others from doing so at the same time.

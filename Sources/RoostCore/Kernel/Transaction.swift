@@ -91,14 +91,17 @@ public struct Dialect: Sendable {
     /// The beginning of a writing transaction: a change of access waits for those under way, and later ones wait for it; nil if there is
     /// only one writer.
     public var accessLock: AccessLock?
+    /// The option of a table that leaves room in its pages for rows that change; nil if a row is changed where it lies.
+    public var roomForChanges: SQL?
 
     // derived: init
     /// Creates a value with these fields. Those that are left out have their defaults.
-    public init(text: SQL, clusteredTable: SQL, rowLock: SQL? = nil, accessLock: AccessLock? = nil) {
+    public init(text: SQL, clusteredTable: SQL, rowLock: SQL? = nil, accessLock: AccessLock? = nil, roomForChanges: SQL? = nil) {
         self.text = text
         self.clusteredTable = clusteredTable
         self.rowLock = rowLock
         self.accessLock = accessLock
+        self.roomForChanges = roomForChanges
     }
 
     /// The statements that take a lock which is held until the transaction ends.
