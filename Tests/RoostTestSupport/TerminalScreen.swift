@@ -54,7 +54,14 @@ public final class TerminalScreen {
         // It ends when the program's end of the terminal is closed, which reading tells as an error.
         Thread.detachNewThread {
             var bytes = [UInt8](repeating: 0, count: 4096)
-            while case let count = read(master, &bytes, bytes.count), count > 0 { output.put(Array(bytes.prefix(count))) }
+            while true {
+                let count = read(master, &bytes, bytes.count)
+                if count > 0 {
+                    output.put(Array(bytes.prefix(count)))
+                } else if count == 0 || errno != EINTR {
+                    break
+                }
+            }
             output.close()
         }
     }
@@ -80,9 +87,14 @@ public final class TerminalScreen {
         while !isSo(lines) {
             guard let bytes = await output.next(within: max(.zero, end - .now)) else {
                 let said = told.map { "\($0.after): \($0.line)" } + ["\(ContinuousClock.now - startedAt): now"]
+                let status = process.isRunning ? "is running" : "has ended with \(process.terminationStatus)"
                 throw Missed(
-                    "\(what) on the screen\n\(lines.joined(separator: "\n"))\nIts status line said:\n\(said.joined(separator: "\n"))"
-                )
+                    """
+                    \(what) on the screen of a program that \(status)
+                    \(lines.joined(separator: "\n"))
+                    Its status line said:
+                    \(said.joined(separator: "\n"))
+                    """)
             }
             take(bytes)
         }
