@@ -78,6 +78,14 @@ struct FormerVersionTests {
             ) { $0.string() }
         }
         #expect(try options() == ["members fillfactor=85"])
+        // The columns that a message changes of its sender's row.
+        let holding = try world.rows(
+            """
+            SELECT indexname FROM pg_indexes
+            WHERE tablename = 'members' AND indexdef ~ 'read_count|receipt_count|last_sent_seq'
+            """
+        ) { $0.string() }
+        #expect(holding == [])
         // As docs/operations/cluster.md does.
         for statement: SQL in [
             "ALTER TABLE members RENAME TO members_whole",
