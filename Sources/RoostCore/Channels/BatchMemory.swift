@@ -97,7 +97,7 @@ public final class BatchMemory {
 
     private var known: [ChannelID: Known] = [:]
     private var due: [ChannelID: Due] = [:]
-    /// The positions of users' own streams, of those that this transaction has locked.
+    /// The positions of users' own streams, of those that this transaction has locked, or that it has read where nobody else writes.
     private var heads: [UserID: Head] = [:]
     private var hasDueHeads = false
     /// What the operation under way has changed here.
@@ -287,6 +287,11 @@ public final class BatchMemory {
     func moveHead(of user: UserID, to seq: Seq) {
         added.append(.head(user, heads.updateValue(Head(seq: seq, isDue: true), forKey: user)))
         hasDueHeads = true
+    }
+
+    /// Keeps the position of a user's own stream as it was read, where nobody else writes.
+    func learn(read head: Seq, of user: UserID) {
+        if heads[user] == nil { learn(head: head, of: user) }
     }
 
     /// Keeps the position of a user's own stream that this transaction has locked and written.

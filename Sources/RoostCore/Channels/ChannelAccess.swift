@@ -48,6 +48,8 @@ struct ChannelAccess {
         var definition: RoleDefinition
         /// The channel's seq at which the visible part of the row last changed.
         var changeSeq: Seq
+        /// Whether others may know how far the member has read; nil where that wasn't read with the row.
+        var sharesReading: Bool?
 
         /// Counts a message that the member has sent.
         ///
@@ -94,42 +96,60 @@ struct ChannelAccess {
 
 extension Transaction {
     /// Returns a channel as a user sees it, by its id or as `type:id` (ST-03); nil if there is no such channel.
-    func access(to channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
-        if let access = try accessByID(channel, of: user) { return access }
-        guard let alias = channel.alias, let access = try accessByID(alias.channel, of: user), access.type == alias.type else {
-            return nil
-        }
+    ///
+    /// - Parameter marking: Whether the user is about to mark how far they have read.
+    func access(to channel: ChannelID, of user: UserID, marking: Bool = false) throws -> ChannelAccess? {
+        if let access = try accessByID(channel, of: user, marking: marking) { return access }
+        guard let alias = channel.alias, let access = try accessByID(alias.channel, of: user, marking: marking),
+            access.type == alias.type
+        else { return nil }
         return access
     }
 
     /// Returns a channel as a user sees it, with the facts that only some permissions need.
     func access(to channel: ChannelID, of user: UserID, for permission: Permission) throws -> ChannelAccess? {
-        guard var access = try access(to: channel, of: user) else { return nil }
+        let isMarking = permission == .readingMark
+        guard var access = try access(to: channel, of: user, marking: isMarking) else { return nil }
         if permission.row.traits.contains(.afterwards), !access.isMember, access.invitation == nil {
             access.hadInvitation = try hadInvitation(user, to: access.channelId)
         }
         return access
     }
 
-    private func accessByID(_ channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
+    private func accessByID(_ channel: ChannelID, of user: UserID, marking: Bool) throws -> ChannelAccess? {
         try remembered(channel, of: user) {
             try readAccess(to: channel, of: user)
         } member: { hasPurges in
-            try readMember(user, of: channel, hasPurges: hasPurges)
+            try readMember(user, of: channel, hasPurges: hasPurges, marking: marking)
         }
     }
 
     /// Returns a member's row of a channel; nil for anybody else.
     ///
-    /// - Parameter hasPurges: Whether messages of the channel were deleted for good. Only then does a read count depend on more than the member's row.
-    private func readMember(_ user: UserID, of channel: ChannelID, hasPurges: Bool) throws -> ChannelAccess.OwnMember? {
+    /// - Parameters:
+    ///   - hasPurges: Whether messages of the channel were deleted for good. Only then does a read count depend on more than the member's row.
+    ///   - marking: Whether what a mark asks of the member besides is read with it: a statement for each would cost more than its row does.
+    private func readMember(
+        _ user: UserID, of channel: ChannelID, hasPurges: Bool, marking: Bool
+    ) throws -> ChannelAccess.OwnMember? {
         let columns = hasPurges ? ChannelAccess.StoredMember.columns : ChannelAccess.StoredMember.unpurgedColumns
         let head: SQL = hasPurges ? "JOIN channel_heads h ON h.channel_id = m.channel_id" : ""
-        let sql: SQL = "SELECT \(columns) FROM members m \(head) WHERE m.channel_id = \(channel) AND m.user_id = \(user)"
-        // The memory has the channel's position.
-        let found = try first(sql) { try ChannelAccess.StoredMember(of: channel, at: 0, readingIfThere: &$0) }
-        guard let stored = found ?? nil, stored.row.state == .member else { return nil }
-        return try member(stored)
+        let besides: SQL = marking ? ", \(ReadBeforeMark.columns)" : ""
+        let sql: SQL =
+            "SELECT \(columns)\(besides) FROM members m \(head) WHERE m.channel_id = \(channel) AND m.user_id = \(user)"
+        let found = try first(sql) { row -> (ChannelAccess.StoredMember, ReadBeforeMark?)? in
+            // The memory has the channel's position.
+            guard let stored = try ChannelAccess.StoredMember(of: channel, at: 0, readingIfThere: &row) else { return nil }
+            return (stored, marking ? ReadBeforeMark(reading: &row) : nil)
+        }
+        guard let (stored, besides) = found ?? nil, stored.row.state == .member else { return nil }
+        var own = try member(stored)
+        if let besides {
+            own.sharesReading = besides.sharesReading
+            // Among other writers a head counts once it is locked.
+            if dialect.rowLock == nil { batchMemory?.learn(read: besides.head, of: user) }
+        }
+        return own
     }
 
     private func readAccess(to channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
@@ -317,6 +337,22 @@ extension ChannelAccess.StoredMember {
     init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
         guard let membership = try Membership(of: channel, at: seq, readingIfThere: &row) else { return nil }
         self.init(row: membership, lastSentSeq: row.int64(), receiptSeq: row.int64(), changeSeq: row.int64())
+    }
+}
+
+/// What a mark asks of a member `m` besides their row.
+private struct ReadBeforeMark {
+    /// The position of their own stream; 0 before its first change.
+    let head: Seq
+    let sharesReading: Bool
+
+    static let columns: SQL = """
+        (SELECT seq FROM user_heads WHERE user_id = m.user_id), (SELECT shares_reading FROM users WHERE user_id = m.user_id)
+        """
+
+    init(reading row: inout RowReader) {
+        head = row.optionalInt64() ?? 0
+        sharesReading = row.optionalInt64() != 0
     }
 }
 

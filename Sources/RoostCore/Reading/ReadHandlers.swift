@@ -76,7 +76,8 @@ extension Context {
     /// them by it, and has read nothing. In a channel where nobody can ask for that either, nobody is told.
     mutating func tellReading(upTo seq: Seq, in access: ChannelAccess) throws {
         guard access.policy.readEvents, access.counters.memberCount <= Limits.largeChannelMembers,
-            refusal(of: .historyRead, in: access) == nil, try transaction.sharesReading(caller.user)
+            refusal(of: .historyRead, in: access) == nil,
+            try access.own?.sharesReading ?? transaction.sharesReading(caller.user)
         else { return }
         tell(.read(ReadPosition(userId: caller.user, readSeq: seq, lastReadAt: now), access.channelId))
     }

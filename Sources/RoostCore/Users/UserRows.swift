@@ -73,7 +73,7 @@ extension Transaction {
         return try first(sql) { try Preferences(reading: &$0) } ?? Preferences()
     }
 
-    /// Returns whether others may know how far a user has read. Each mark asks.
+    /// Returns whether others may know how far a user has read.
     func sharesReading(_ user: UserID) throws -> Bool {
         try besideBatchMemory { try first("SELECT shares_reading FROM users WHERE user_id = \(user)") { $0.bool() } } ?? true
     }

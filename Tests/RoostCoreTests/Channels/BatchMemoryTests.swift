@@ -159,6 +159,35 @@ struct BatchMemoryTests {
         #expect(try world.perform(GetChannel(channel: "general"), as: "dan").unreadCount == 5)
     }
 
+    @Test("R25 AM-43 what a mark of one more member asks of them is read once, and is what it was when they marked")
+    func mark() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid"])
+        try world.batch {
+            try world.send("hi", to: "general", as: "ann")
+            let counting = CountingTransaction(try #require(world.batched))
+            let (mark, caller) = (MarkRead(channel: "general"), Caller(user: "bob"))
+            var context = Context(
+                transaction: counting, caller: caller, now: world.now, ids: IDGenerator(), scope: mark.scope(for: caller))
+            _ = try mark.handle(in: &context)
+            // Among other writers a stream's head is locked by a statement of its own.
+            if counting.dialect.rowLock == nil { #expect(counting.statementCount == 2, "a read and a write") }
+
+            func isToldOfMark() throws -> Bool {
+                let before = world.notices.count
+                try world.send("hi", to: "general", as: "ann")
+                try world.perform(MarkRead(channel: "general"), as: "cid")
+                return world.notices.dropFirst(before).contains { if case .read = $0 { true } else { false } }
+            }
+            #expect(try isToldOfMark())
+            try world.perform(UpdatePreferences(sharesReading: false), as: "cid")
+            #expect(try !isToldOfMark())
+        }
+        // Two marks, and the preferences between them.
+        let seqs = try world.rows("SELECT seq FROM user_heads WHERE user_id IN ('bob', 'cid') ORDER BY user_id") { $0.int64() }
+        #expect(seqs == [2, 4])
+    }
+
     @Test("a damaged row is the trouble of the operation that needs it, and not of its batch")
     func damagedRow() throws {
         let world = try CoreWorld()
