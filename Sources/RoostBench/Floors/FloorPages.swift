@@ -6,7 +6,7 @@ import RoostDatabase
 enum FloorPages {
     /// The columns that the server reads of a message. `FloorTests` compares them.
     static let columns = """
-        message_id, channel_id, seq, change_seq, sender_id, client_id, text, kind, custom_type, data, metadata, tags, parent_id, \
+        message_id, seq, change_seq, sender_id, client_id, text, kind, custom_type, data, metadata, tags, parent_id, \
         mentionees, meta_arrays, push_option, target_languages, is_silent, created_at, edited_at, deleted_at
         """
 

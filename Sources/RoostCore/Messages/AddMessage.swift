@@ -108,6 +108,7 @@ extension Transaction {
         try besideBatchMemory {
             try insert(
                 NewRow(.message) { row in
+                    try row.bind(message.channelId)
                     try row.bind(message)
                     try row.bind(ordinal)
                     try row.bind(Unread.counts(message))
@@ -118,5 +119,5 @@ extension Transaction {
 
 extension NewRow.Kind {
     fileprivate static let message = NewRow.Kind(
-        into: "messages (\(Message.columns), ordinal, counts)", unlessTaken: "channel_id, sender_id, client_id")
+        into: "messages (channel_id, \(Message.columns), ordinal, counts)", unlessTaken: "channel_id, sender_id, client_id")
 }

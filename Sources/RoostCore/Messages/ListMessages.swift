@@ -173,11 +173,11 @@ struct HistoryWalk {
 
     /// Whether there is any message, matching or not.
     private func exists(before seq: Seq) throws -> Bool {
-        try !transaction.messages(before: seq, above: floor, in: channel, limit: 1).messages.isEmpty
+        try transaction.hasMessages(before: seq, above: floor, in: channel)
     }
 
     private func exists(after seq: Seq) throws -> Bool {
-        try !transaction.messages(after: max(floor, seq), in: channel, limit: 1).messages.isEmpty
+        try transaction.hasMoreMessages(than: 0, after: max(floor, seq), in: channel)
     }
 }
 

@@ -32,15 +32,15 @@ extension MessageContent: BoundRow {
 }
 
 extension Message: BoundRow {
-    // derived: columns, sender as sender_id, without isDeletedForMe and droppedMentions
+    // derived: columns, sender as sender_id, without channelId, without isDeletedForMe and droppedMentions
     static let columns: SQL = """
-        message_id, channel_id, seq, change_seq, sender_id, client_id, \(MessageContent.columns), created_at, edited_at, deleted_at
+        message_id, seq, change_seq, sender_id, client_id, \(MessageContent.columns), created_at, edited_at, deleted_at
         """
 
     // derived: init(reading:)
-    init(reading row: inout RowReader) throws {
+    init(reading row: inout RowReader, channelId: ChannelID) throws {
         try self.init(
-            messageId: row.value(), channelId: row.value(), seq: row.value(), changeSeq: row.value(), sender: row.value(),
+            messageId: row.value(), channelId: channelId, seq: row.value(), changeSeq: row.value(), sender: row.value(),
             clientId: row.value(), content: MessageContent(reading: &row), createdAt: row.value(), editedAt: row.value(),
             deletedAt: row.value())
     }
@@ -48,7 +48,6 @@ extension Message: BoundRow {
     // derived: bind(to:)
     func bind(to values: inout RowValues) throws {
         try values.bind(messageId)
-        try values.bind(channelId)
         try values.bind(seq)
         try values.bind(changeSeq)
         try values.bind(sender)
@@ -63,14 +62,14 @@ extension Message: BoundRow {
 extension Transaction {
     func message(_ id: MessageID, in channel: ChannelID) throws -> Message? {
         try first("SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND message_id = \(id)") {
-            try Message(reading: &$0)
+            try Message(reading: &$0, channelId: channel)
         }
     }
 
     /// Returns the message that was sent at a seq; nil if something else happened there, or the message was deleted for good.
     func message(at seq: Seq, in channel: ChannelID) throws -> Message? {
         try first("SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq = \(seq)") {
-            try Message(reading: &$0)
+            try Message(reading: &$0, channelId: channel)
         }
     }
 
@@ -79,7 +78,7 @@ extension Transaction {
             SELECT \(Message.columns) FROM messages
             WHERE channel_id = \(channel) AND sender_id = \(sender) AND client_id = \(clientId)
             """
-        return try first(sql) { try Message(reading: &$0) }
+        return try first(sql) { try Message(reading: &$0, channelId: channel) }
     }
 
     /// Returns the newest message, unless a floor hides it.
@@ -87,7 +86,7 @@ extension Transaction {
         let sql: SQL = """
             SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq > \(floor) ORDER BY seq DESC LIMIT 1
             """
-        return try first(sql) { try Message(reading: &$0) }
+        return try first(sql) { try Message(reading: &$0, channelId: channel) }
     }
 
     /// Returns for each of some positions of a channel the newest message up to it, unless a floor hides that.
@@ -114,7 +113,7 @@ extension Transaction {
             SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq < \(seq) AND seq > \(floor)\(condition)
             ORDER BY seq DESC LIMIT \(limit + 1)
             """
-        var (messages, hasMore) = try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
+        var (messages, hasMore) = try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
         messages.reverse()
         return (messages, hasMore)
     }
@@ -127,7 +126,7 @@ extension Transaction {
             SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq > \(seq) AND seq <= \(last)\(condition)
             ORDER BY seq LIMIT \(limit + 1)
             """
-        return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
+        return try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
     /// Returns messages after a position, in the order of their seq, and whether there are newer ones.
@@ -137,7 +136,7 @@ extension Transaction {
         let sql: SQL = """
             SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq > \(seq) ORDER BY seq LIMIT \(limit + 1)
             """
-        return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
+        return try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
     /// Returns messages sent up to a position and changed after it, in the order of their changes.
@@ -149,7 +148,7 @@ extension Transaction {
             WHERE channel_id = \(channel) AND change_seq > \(seq) AND change_seq > seq AND seq <= \(seq) AND seq > \(floor)
             ORDER BY change_seq LIMIT \(limit + 1)
             """
-        return try page(sql, limit: limit, sizeBytesMax: sizeBytesMax)
+        return try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
     /// Returns the number of counting messages sent up to a position of a channel, including those deleted for good.
@@ -170,6 +169,12 @@ extension Transaction {
         return try first(sql) { _ in true } ?? false
     }
 
+    /// Returns whether a channel has messages up to a position that no floor hides.
+    func hasMessages(before seq: Seq, above floor: Seq, in channel: ChannelID) throws -> Bool {
+        let sql: SQL = "SELECT 1 FROM messages WHERE channel_id = \(channel) AND seq < \(seq) AND seq > \(floor) LIMIT 1"
+        return try first(sql) { _ in true } ?? false
+    }
+
     /// Returns whether more than `count` messages that were sent up to a position were changed after it, or as many deleted for good.
     func hasMoreChanges(than count: Int, after seq: Seq, in channel: ChannelID) throws -> Bool {
         let changed: SQL = """
@@ -185,7 +190,7 @@ extension Transaction {
 
     /// Returns at most `limit` rows, and fewer if their content is larger than a page: a page has at least one row and a bounded size.
     private func page(
-        _ sql: SQL, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
+        _ sql: SQL, of channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
         var messages: [Message] = []
         var sizeBytes = 0
@@ -198,7 +203,7 @@ extension Transaction {
                 hasMore = true
                 return
             }
-            let message = try Message(reading: &row)
+            let message = try Message(reading: &row, channelId: channel)
             sizeBytes += isMeasured ? message.contentSizeBytes : message.contentSizeBytesAtMost
             if !isMeasured, sizeBytes > sizeBytesMax {
                 isMeasured = true

@@ -31,15 +31,17 @@ extension Context {
         var ids: Set<UserID> = []
         var others: [UserID] = []
         var last: UserID?
-        func note(_ row: borrowing some NamesUsers) {
-            guard let first = row.firstNamedUser else { return }
+        func note(_ first: UserID?, _ rest: [UserID]) {
+            guard let first else { return }
             if first != last { ids.insert(first) }
             last = first
-            others += row.otherNamedUsers
+            others += rest
         }
-        // A loop over the rows themselves would copy each.
-        let areNoted: Void? = rows.withContiguousStorageIfAvailable { rows in for index in rows.indices { note(rows[index]) } }
-        if areNoted == nil { for row in rows { note(row) } }
+        // A loop over the rows themselves would copy each, and so would a function that is given one.
+        let areNoted: Void? = rows.withContiguousStorageIfAvailable { rows in
+            for index in rows.indices { note(rows[index].firstNamedUser, rows[index].otherNamedUsers) }
+        }
+        if areNoted == nil { for row in rows { note(row.firstNamedUser, row.otherNamedUsers) } }
         for id in others where ids.count < Limits.usersPerChanges { ids.insert(id) }
         return try summaries(of: ids)
     }
