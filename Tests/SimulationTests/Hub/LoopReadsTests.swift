@@ -21,16 +21,37 @@ import Testing
         #expect(reads.mayRun(at: after(270)))
     }
 
-    @Test("after a read that takes more than half a millisecond a loop runs none for twenty times as long")
-    func pauses() {
+    @Test("reads of more than half a millisecond take a loop a twentieth of its time at most, beyond the first five milliseconds")
+    func lateReads() {
         var reads = LoopReads()
-        reads.ran(from: start, to: after(500), isDone: true)
+        // However many brief ones there are.
+        for number in 0..<100 as Range<Int64> {
+            reads.ran(from: after(number * 500), to: after(number * 500 + 500), isDone: true)
+            reads.turnEnded()
+        }
+        #expect(reads.mayRun(at: after(50_000)))
+        reads.ran(from: after(50_000), to: after(55_000), isDone: true)
         reads.turnEnded()
-        #expect(reads.mayRun(at: after(500)))
-        reads.ran(from: after(500), to: after(2500), isDone: true)
+        #expect(reads.mayRun(at: after(55_000)), "one alone changes nothing")
+        reads.ran(from: after(55_000), to: after(57_000), isDone: true)
         reads.turnEnded()
-        #expect(!reads.mayRun(at: after(2500 + 39_999)))
-        #expect(reads.mayRun(at: after(2500 + 40_000)))
+        // 5 ms and 2 ms, of which 0.1 ms were theirs meanwhile.
+        #expect(!reads.mayRun(at: after(57_000 + 37_999)))
+        #expect(reads.mayRun(at: after(57_000 + 38_000)))
+
+        // For a second it runs each as soon as it may.
+        var (now, taken): (Int64, Int64) = (100_000, 0)
+        while now < 1_100_000 {
+            if reads.mayRun(at: after(now)) {
+                reads.ran(from: after(now), to: after(now + 2000), isDone: true)
+                reads.turnEnded()
+                taken += 2000
+                now += 2000
+            } else {
+                now += 100
+            }
+        }
+        #expect((48_000...57_000).contains(taken))
     }
 
     @Test("after a read that would have had to wait a loop runs none for twenty times as long")
