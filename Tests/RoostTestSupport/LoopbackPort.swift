@@ -12,6 +12,17 @@ enum LoopbackPort {
         throw Missed("a free port")
     }
 
+    /// Starts a server on free ports, and again on others where somebody else took one before it listened.
+    static func retryingWhereTaken<Server>(_ start: () async throws -> Server) async throws -> Server {
+        for _ in 0..<4 {
+            do { return try await start() } catch  where saysPortIsTaken("\(error)") {}
+        }
+        return try await start()
+    }
+
+    /// Whether a server said that it can't listen on its port, in the words of NATS or PostgreSQL.
+    static func saysPortIsTaken(_ text: String) -> Bool { text.lowercased().contains("address already in use") }
+
     private static func isFree(_ port: UInt16) -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }

@@ -24,8 +24,10 @@ public final class NATSServer: Sendable {
 
     /// Starts a server and waits until it takes connections. Further arguments are the server's own: `["--user", "ann"]`.
     public static func start(arguments: [String] = []) async throws -> NATSServer {
-        let (port, monitorPort) = (try LoopbackPort.free(), try LoopbackPort.free())
-        return NATSServer(try await launch(port: port, monitorPort: monitorPort, arguments: arguments), arguments: arguments)
+        let run = try await LoopbackPort.retryingWhereTaken {
+            try await launch(port: try LoopbackPort.free(), monitorPort: try LoopbackPort.free(), arguments: arguments)
+        }
+        return NATSServer(run, arguments: arguments)
     }
 
     private init(_ run: Run, arguments: [String]) {

@@ -13,7 +13,8 @@ public final class PostgreSQLServer: Sendable {
     public static var shared: PostgreSQLServer { get throws { try started.get() } }
     private static let started = Result { try PostgreSQLServer() }
 
-    public let port: Int
+    public var port: Int { chosenPort.withLock { $0 } }
+    private let chosenPort = Mutex(0)
     private let programs: URL
     private let directory: URL
     /// The server refuses to run as root, so that it then runs as somebody else.
@@ -34,7 +35,6 @@ public final class PostgreSQLServer: Sendable {
         programs = try Self.findPrograms()
         account = getuid() == 0 ? (getpwnam("postgres") == nil ? "nobody" : "postgres") : nil
         directory = Self.makePlace()
-        port = try LoopbackPort.free()
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         if let account {
             try FileManager.default.setAttributes([.ownerAccountName: account], ofItemAtPath: directory.path)
@@ -45,7 +45,7 @@ public final class PostgreSQLServer: Sendable {
             "--no-instructions")
         try configure()
         if let certificate { try showCertificate(certificate) }
-        try startAgain()
+        try startOnFreePort()
     }
 
     private var data: URL { directory.appending(path: "data") }
@@ -54,7 +54,6 @@ public final class PostgreSQLServer: Sendable {
     private func configure() throws {
         let settings = """
             listen_addresses = '127.0.0.1'
-            port = \(port)
             unix_socket_directories = ''
             max_connections = 300
             # Not more than a small /dev/shm holds.
@@ -89,10 +88,22 @@ public final class PostgreSQLServer: Sendable {
     /// Ends what is under way and stops, as an administrator does.
     public func stop() throws { try run("pg_ctl", "-D", data.path, "-m", "fast", "-w", "stop") }
 
+    /// Starts it on a port that it keeps. Making the files took a while, in which anybody may have taken a port chosen before.
+    private func startOnFreePort() throws {
+        for _ in 0..<4 {
+            try choosePort()
+            do { return try startAgain() } catch  where LoopbackPort.saysPortIsTaken("\(error)") {}
+        }
+        try choosePort()
+        try startAgain()
+    }
+
+    private func choosePort() throws { try chosenPort.withLock { $0 = try LoopbackPort.free() } }
+
     /// Starts after it was stopped or killed, on the same port with the same data, and waits until it takes connections.
     public func startAgain() throws {
         do {
-            try run("pg_ctl", "-D", data.path, "-l", log.path, "-w", "-t", "60", "start")
+            try run("pg_ctl", "-D", data.path, "-l", log.path, "-o", "-p \(port)", "-w", "-t", "60", "start")
         } catch {
             let said = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
             throw Missed("a PostgreSQL server; \(error) \(said.suffix(2000))")
