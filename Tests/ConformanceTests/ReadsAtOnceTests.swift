@@ -148,7 +148,7 @@ struct ReadsAtOnceTests {
         let database = Noting(try files.open(), lasting: .microseconds(100))
         let sockets = try await SocketLoop(database)
         let ann = try await sockets.socket("ann")
-        // On a machine with much to do one of them may take long, and the loop runs none for a while.
+        // On a machine with much to do several of them may take long, and the loop runs none for a while.
         try await eventually("many reads on the loop") {
             try await ann.call(GetMe())
             return database.spans.count >= 12
@@ -174,7 +174,7 @@ struct ReadsAtOnceTests {
     }
 
     @Test(
-        "reads that take long take a loop a twentieth of its time, beyond the first few milliseconds: the threads answer meanwhile")
+        "reads that take long take a loop a twentieth of its time, and five milliseconds at a time beyond that: the threads answer meanwhile")
     func pause() async throws {
         let files = try TestDatabase()
         let database = Noting(try files.open(), lasting: .milliseconds(10))

@@ -82,12 +82,12 @@ struct PeerScript {
             ]
             let seq = ":n\(number)"
             rows.append(
-                "(:id\(number), :\(channel), \(seq), \(seq), :\(channel), \(seq), :text, 'text', NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
+                "(:\(channel), :id\(number), \(seq), \(seq), :\(channel), \(seq), :text, 'text', NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
                     + "'default', NULL, 0, :now\(number), NULL, NULL, \(seq), 1)")
         }
         return lines + [
             """
-            INSERT INTO messages (message_id, channel_id, seq, change_seq, sender_id, client_id, text, kind, custom_type, data, metadata, \
+            INSERT INTO messages (channel_id, message_id, seq, change_seq, sender_id, client_id, text, kind, custom_type, data, metadata, \
             tags, parent_id, mentionees, meta_arrays, push_option, target_languages, is_silent, created_at, edited_at, deleted_at, ordinal, \
             counts) VALUES \(rows.joined(separator: ", "));
             """

@@ -13,9 +13,9 @@ struct FloorInserts {
     /// The writes of a send, without its reads: the server's own. `FloorTests` compares them.
     static let sql = [
         """
-        INSERT INTO messages (message_id, channel_id, seq, change_seq, sender_id, client_id, text, kind, custom_type, data, metadata, tags, \
+        INSERT INTO messages (channel_id, message_id, seq, change_seq, sender_id, client_id, text, kind, custom_type, data, metadata, tags, \
         parent_id, mentionees, meta_arrays, push_option, target_languages, is_silent, created_at, edited_at, deleted_at, ordinal, counts) \
-        VALUES (?3, ?1, ?2, ?2, ?4, ?5, ?6, 'text', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'default', NULL, 0, ?7, NULL, NULL, ?2, 1) \
+        VALUES (?1, ?3, ?2, ?2, ?4, ?5, ?6, 'text', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'default', NULL, 0, ?7, NULL, NULL, ?2, 1) \
         ON CONFLICT (channel_id, sender_id, client_id) DO NOTHING
         """,
         """

@@ -97,7 +97,7 @@ struct ChannelAccess {
 extension Transaction {
     /// Returns a channel as a user sees it, by its id or as `type:id` (ST-03); nil if there is no such channel.
     ///
-    /// - Parameter marking: Whether the user is about to mark how far they have read.
+    /// - Parameter marking: Whether what most operations of `reading.mark` ask of the member besides is read as well, if the member is read alone.
     func access(to channel: ChannelID, of user: UserID, marking: Bool = false) throws -> ChannelAccess? {
         if let access = try accessByID(channel, of: user, marking: marking) { return access }
         guard let alias = channel.alias, let access = try accessByID(alias.channel, of: user, marking: marking),
@@ -108,8 +108,7 @@ extension Transaction {
 
     /// Returns a channel as a user sees it, with the facts that only some permissions need.
     func access(to channel: ChannelID, of user: UserID, for permission: Permission) throws -> ChannelAccess? {
-        let isMarking = permission == .readingMark
-        guard var access = try access(to: channel, of: user, marking: isMarking) else { return nil }
+        guard var access = try access(to: channel, of: user, marking: permission == .readingMark) else { return nil }
         if permission.row.traits.contains(.afterwards), !access.isMember, access.invitation == nil {
             access.hadInvitation = try hadInvitation(user, to: access.channelId)
         }
@@ -128,13 +127,15 @@ extension Transaction {
     ///
     /// - Parameters:
     ///   - hasPurges: Whether messages of the channel were deleted for good. Only then does a read count depend on more than the member's row.
-    ///   - marking: Whether what a mark asks of the member besides is read with it: a statement for each would cost more than its row does.
+    ///   - marking: Whether what a mark asks of the member besides is read with it: a statement for each would cost more than the row does.
     private func readMember(
         _ user: UserID, of channel: ChannelID, hasPurges: Bool, marking: Bool
     ) throws -> ChannelAccess.OwnMember? {
         let columns = hasPurges ? ChannelAccess.StoredMember.columns : ChannelAccess.StoredMember.unpurgedColumns
         let head: SQL = hasPurges ? "JOIN channel_heads h ON h.channel_id = m.channel_id" : ""
-        let besides: SQL = marking ? ", \(ReadBeforeMark.columns)" : ""
+        // Among other writers a head counts once it is locked.
+        let isOnlyWriter = dialect.rowLock == nil
+        let besides: SQL = marking ? ", \(isOnlyWriter ? ReadBeforeMark.columns : ReadBeforeMark.columnsWithoutHead)" : ""
         let sql: SQL =
             "SELECT \(columns)\(besides) FROM members m \(head) WHERE m.channel_id = \(channel) AND m.user_id = \(user)"
         let found = try first(sql) { row -> (ChannelAccess.StoredMember, ReadBeforeMark?)? in
@@ -146,8 +147,7 @@ extension Transaction {
         var own = try member(stored)
         if let besides {
             own.sharesReading = besides.sharesReading
-            // Among other writers a head counts once it is locked.
-            if dialect.rowLock == nil { batchMemory?.learn(read: besides.head, of: user) }
+            if isOnlyWriter { batchMemory?.learn(read: besides.head, of: user) }
         }
         return own
     }
@@ -342,17 +342,17 @@ extension ChannelAccess.StoredMember {
 
 /// What a mark asks of a member `m` besides their row.
 private struct ReadBeforeMark {
+    let sharesReading: Bool
     /// The position of their own stream; 0 before its first change.
     let head: Seq
-    let sharesReading: Bool
 
-    static let columns: SQL = """
-        (SELECT seq FROM user_heads WHERE user_id = m.user_id), (SELECT shares_reading FROM users WHERE user_id = m.user_id)
-        """
+    static let columns: SQL = "\(sharing), (SELECT seq FROM user_heads WHERE user_id = m.user_id)"
+    static let columnsWithoutHead: SQL = "\(sharing), 0"
+    private static let sharing: SQL = "(SELECT shares_reading FROM users WHERE user_id = m.user_id)"
 
     init(reading row: inout RowReader) {
-        head = row.optionalInt64() ?? 0
         sharesReading = row.optionalInt64() != 0
+        head = row.optionalInt64() ?? 0
     }
 }
 

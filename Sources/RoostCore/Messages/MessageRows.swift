@@ -102,7 +102,7 @@ extension Transaction {
         return newest
     }
 
-    /// Returns messages up to a position, in the order of their seq, and whether there are older ones.
+    /// Returns messages before a position, in the order of their seq, and whether there are older ones.
     ///
     /// - Parameter condition: A further one: ` AND …`.
     func messages(
@@ -169,7 +169,7 @@ extension Transaction {
         return try first(sql) { _ in true } ?? false
     }
 
-    /// Returns whether a channel has messages up to a position that no floor hides.
+    /// Returns whether a channel has messages before a position that no floor hides.
     func hasMessages(before seq: Seq, above floor: Seq, in channel: ChannelID) throws -> Bool {
         let sql: SQL = "SELECT 1 FROM messages WHERE channel_id = \(channel) AND seq < \(seq) AND seq > \(floor) LIMIT 1"
         return try first(sql) { _ in true } ?? false

@@ -3,8 +3,8 @@ import NIOCore
 /// Which brief reads an event loop runs itself instead of handing them to a thread that reads, so that no thread is woken for them.
 ///
 /// The loop's other sockets wait meanwhile. So it reads for a short time in each of its turns; and reads that aren't brief, as those of large messages, take
-/// a twentieth of its time at most, beyond a few at once: one can be late since the system had the processor do something else. After a read that would have had to
-/// wait, whose work is lost, it leaves all of them to the threads for many times as long as that took.
+/// a twentieth of its time, and 5 ms at a time beyond that, since a brief read is late too when the system gives the processor to others. After a read that would
+/// have had to wait, whose work is lost, it leaves all of them to the threads for many times as long as that took.
 ///
 /// A state machine without I/O.
 struct LoopReads {
@@ -12,14 +12,14 @@ struct LoopReads {
     static let turnMax = TimeAmount.microseconds(250)
     /// What a brief read takes at most.
     static let briefMax = TimeAmount.microseconds(500)
-    /// What the others may have taken beyond their part of the time when it begins another read.
+    /// By how much reads that weren't brief may exceed their part of the time for the loop to begin another read.
     static let lateMax = TimeAmount.milliseconds(5)
-    /// The part of the time that is theirs; and for how many times as long as a lost one took there are none.
+    /// Their part of the time is one in so many; and for so many times as long as a lost read took there are none.
     static let part: Int64 = 20
 
     private var spent = TimeAmount.zero
     private var pauseEnd = NIODeadline.uptimeNanoseconds(0)
-    /// What reads that weren't brief had taken beyond their part at a time.
+    /// By how much they exceeded it at `lateAt`.
     private var late = TimeAmount.zero
     private var lateAt = NIODeadline.uptimeNanoseconds(0)
 

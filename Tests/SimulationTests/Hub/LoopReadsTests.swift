@@ -21,7 +21,7 @@ import Testing
         #expect(reads.mayRun(at: after(270)))
     }
 
-    @Test("reads of more than half a millisecond take a loop a twentieth of its time at most, beyond the first five milliseconds")
+    @Test("reads of more than half a millisecond take a loop a twentieth of its time, and five milliseconds at a time beyond that")
     func lateReads() {
         var reads = LoopReads()
         // However many brief ones there are.
@@ -52,6 +52,11 @@ import Testing
             }
         }
         #expect((48_000...57_000).contains(taken))
+
+        // A minute without any saves nothing up.
+        reads.ran(from: after(61_100_000), to: after(61_107_000), isDone: true)
+        reads.turnEnded()
+        #expect(!reads.mayRun(at: after(61_107_000)))
     }
 
     @Test("after a read that would have had to wait a loop runs none for twenty times as long")
