@@ -346,9 +346,8 @@ private struct ReadBeforeMark {
     /// The position of their own stream; 0 before its first change.
     let head: Seq
 
-    static let columns: SQL = "\(sharing), (SELECT seq FROM user_heads WHERE user_id = m.user_id)"
-    static let columnsWithoutHead: SQL = "\(sharing), 0"
-    private static let sharing: SQL = "(SELECT shares_reading FROM users WHERE user_id = m.user_id)"
+    static let columns: SQL = "\(SQL.memberSharesReading), \(SQL.memberStreamHead)"
+    static let columnsWithoutHead: SQL = "\(SQL.memberSharesReading), 0"
 
     init(reading row: inout RowReader) {
         sharesReading = row.optionalInt64() != 0

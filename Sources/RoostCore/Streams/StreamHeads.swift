@@ -1,5 +1,10 @@
 public import RoostAPI
 
+extension SQL {
+    /// The position of the own stream of a member `m`, as a column; null before its first change.
+    static let memberStreamHead: SQL = "(SELECT seq FROM user_heads WHERE user_id = m.user_id)"
+}
+
 /// The positions of streams, for a node that follows them for its sockets.
 extension Transaction {
     /// Returns the seq of the newest change of each stream; 0 for one without changes.

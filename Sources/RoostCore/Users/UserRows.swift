@@ -63,6 +63,11 @@ extension User {
     }
 }
 
+extension SQL {
+    /// Whether others may know how far a member `m` has read, as a column; null for a user who isn't there.
+    static let memberSharesReading: SQL = "(SELECT shares_reading FROM users WHERE user_id = m.user_id)"
+}
+
 extension Transaction {
     func user(_ id: UserID) throws -> User? {
         try first("SELECT \(User.columns) FROM users u WHERE u.user_id = \(id)") { try User(reading: &$0) }
