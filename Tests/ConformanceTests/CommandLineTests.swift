@@ -35,6 +35,10 @@ import Testing
         let refused = try await CommandRun.roost("members add team cat zed --as ann", on: server)
         #expect(
             [refused.errors, refused.output] == ["zed was refused: There is no such user. (not_found)\n", "cat is a member now\n"])
+        // Whoever isn't a member hasn't got the role, where one who is to be removed is gone.
+        let promoted = try await CommandRun.roost("members role team bob zed --role operator --as ann", on: server)
+        #expect([promoted.errors, promoted.output] == ["zed isn't a member\n", "bob has the role already\n"])
+        #expect(promoted.status == 1)
         let json = try await CommandRun.roost("members add team zed --as ann --json", on: server)
         #expect(json.status == 1 && json.errors == "" && json.output.contains("not_found"))
         _ = try await CommandRun.roost("members remove team cat --as ann", on: server)

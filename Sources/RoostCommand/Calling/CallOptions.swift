@@ -94,13 +94,15 @@ struct CallOptions: ParsableArguments {
         if json { try Output.json(answer) } else { try Output.lines(lines()) }
     }
 
-    /// Prints what was done for each of several users, refusals on standard error. Exit code 1 when one was refused.
-    func show(_ results: MemberResults) throws {
-        let refused = results.results.filter { $0.outcome == .refused }
-        try show(results, MemberText.lines(of: results.results.filter { $0.outcome != .refused }))
-        guard !refused.isEmpty else { return }
-        // The JSON has the refusals in it.
-        if !json { for line in MemberText.lines(of: refused) { Output.note(line) } }
+    /// Prints what was done for each of several users, failures on standard error. Exit code 1 when there was one.
+    ///
+    /// - Parameter failures: The outcomes that leave undone what was asked for.
+    func show(_ results: MemberResults, failures: Set<MemberResult.Outcome> = [.refused]) throws {
+        let failed = results.results.filter { failures.contains($0.outcome) }
+        try show(results, MemberText.lines(of: results.results.filter { !failures.contains($0.outcome) }))
+        guard !failed.isEmpty else { return }
+        // The JSON has them in it.
+        if !json { for line in MemberText.lines(of: failed) { Output.note(line) } }
         throw ExitCode(1)
     }
 }

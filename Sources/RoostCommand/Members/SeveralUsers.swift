@@ -11,8 +11,11 @@ extension Members {
 
         /// Makes as many calls as the users need, and prints the result for each. A call that is refused as a whole ends it: earlier
         /// results are printed all the same.
-        func run<Call: RoostAPI.Operation>(_ operation: @escaping ([UserID]) -> Call) async throws
-        where Call.Response == MemberResults {
+        ///
+        /// - Parameter failures: The outcomes that leave undone what was asked for.
+        func run<Call: RoostAPI.Operation>(
+            failures: Set<MemberResult.Outcome> = [.refused], _ operation: @escaping ([UserID]) -> Call
+        ) async throws where Call.Response == MemberResults {
             try await options.run { connection in
                 var done = MemberResults(results: [])
                 var rest = users[...]
@@ -22,11 +25,11 @@ extension Members {
                     do {
                         done.results += try await connection.call(operation(Array(some))).results
                     } catch {
-                        if !done.results.isEmpty { try? options.show(done) }
+                        if !done.results.isEmpty { try? options.show(done, failures: failures) }
                         throw error
                     }
                 }
-                try options.show(done)
+                try options.show(done, failures: failures)
             }
         }
     }
@@ -60,7 +63,12 @@ extension Members {
         @OptionGroup var users: Users
         @Option(help: "owner, operator, member, or a role of the app's own.") var role: ChannelRole
 
-        func run() async throws { try await users.run { SetMemberRole(channel: users.channel, users: $0, role: role) } }
+        func run() async throws {
+            // Whoever isn't a member hasn't got the role, where one who is to be removed is gone.
+            try await users.run(failures: [.refused, .notMember]) {
+                SetMemberRole(channel: users.channel, users: $0, role: role)
+            }
+        }
     }
 
     struct Invite: AsyncParsableCommand {
