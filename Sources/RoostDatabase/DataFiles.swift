@@ -210,6 +210,8 @@ public struct DamagedFiles: Error, CustomStringConvertible {
     public let found: String
     /// Whether `--accept-data-loss` helps.
     public let canBeAccepted: Bool
+    /// The command that goes on all the same. Whoever opens the database for a server puts in the name of its directory.
+    package var acceptingCommand = "roost serve --accept-data-loss"
 
     public init(_ found: String, canBeAccepted: Bool = true) {
         self.found = found
@@ -218,8 +220,9 @@ public struct DamagedFiles: Error, CustomStringConvertible {
 
     public var description: String {
         let advice =
-            "The server doesn't start, to avoid silent data loss. Put the file back, or restore a backup: roost restore."
+            "The server doesn't start, to avoid silent data loss. Put the file back, or restore a backup into a new directory: "
+            + "roost restore BACKUP --data DIRECTORY."
         guard canBeAccepted else { return "\(found) \(advice)" }
-        return "\(found) \(advice) To go on with what is there, and without what is missing: roost serve --accept-data-loss."
+        return "\(found) \(advice) To go on with what is there, and without what is missing: \(acceptingCommand)."
     }
 }

@@ -263,6 +263,7 @@ import Testing
         try Data(contentsOf: TestSecret.make()).write(to: file)
         chmod(file.path, 0o600)
         #expect(await refusal().contains("isn't the one"))
+        #expect(await refusal().contains("To go on with another: roost serve --data \(server.directory.path) --accept-data-loss."))
         try right.write(to: file)
         chmod(file.path, 0o600)
         #expect(await refusal() == "none")
@@ -270,7 +271,7 @@ import Testing
         for name in ["roost.sqlite", "roost.state"] {
             try FileManager.default.removeItem(at: server.directory.appending(path: name))
         }
-        #expect(await refusal().contains("--accept-data-loss"))
+        #expect(await refusal().contains("roost serve --data \(server.directory.path) --accept-data-loss."))
         try? FileManager.default.removeItem(at: server.directory)
     }
 

@@ -65,7 +65,7 @@ struct DirectoryChecks {
             return Finding(
                 "secret", .fail, (error as? SecretFile.Unusable).map { "\($0.path) \($0.reason)" } ?? "\(error)",
                 advice: "Restore it from a backup, or copy another node's. Without a copy, and on SQLite only: move it away, "
-                    + "then roost serve --accept-data-loss. The new one ends all tokens")
+                    + "then roost serve --data \(directory.relativePath.shellWord) --accept-data-loss. The new one ends all tokens")
         }
         let mode = ((try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? NSNumber)?.intValue ?? 0
         guard mode & 0o077 == 0 else {

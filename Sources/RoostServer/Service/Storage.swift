@@ -21,9 +21,7 @@ struct Storage {
             file = nil
         } else {
             try configuration.requireDatabaseOfBus()
-            let file = try SQLiteDatabase(
-                directory: configuration.dataDirectory, acceptsDataLoss: configuration.acceptsDataLoss,
-                pageCacheBytes: configuration.pageCacheBytes, base: nil, clock: configuration.clock)
+            let file = try Self.sqlite(configuration)
             for note in file.notes { logger.warning("\(note)") }
             for loss in file.losses { logger.error("Data is lost, which --accept-data-loss accepts. \(loss)") }
             if configuration.acceptsDataLoss, file.losses.isEmpty {
@@ -41,6 +39,18 @@ struct Storage {
         return try ClusterNode(
             node: name, hub: hub, bus: try bus(), database: database, readiness: readiness,
             presenceTimeout: configuration.presenceTimeout, gatherTimeout: configuration.gatherTimeout, logger: logger)
+    }
+
+    private static func sqlite(_ configuration: RoostServer.Configuration) throws -> SQLiteDatabase {
+        do {
+            return try SQLiteDatabase(
+                directory: configuration.dataDirectory, acceptsDataLoss: configuration.acceptsDataLoss,
+                pageCacheBytes: configuration.pageCacheBytes, base: nil, clock: configuration.clock)
+        } catch let damaged as DamagedFiles {
+            var told = damaged
+            told.acceptingCommand = configuration.acceptingCommand
+            throw told
+        }
     }
 
     private static func postgreSQL(
@@ -76,8 +86,13 @@ struct Storage {
         try file.requirePrivate()
         let known = try database.read { try $0.setting(Self.fingerprintName) }
         let accepts = self.file != nil && configuration.acceptsDataLoss
+        func wrong(isMissing: Bool) -> WrongSecret {
+            WrongSecret(
+                path: file.url.path, isOfCluster: self.file == nil, isMissing: isMissing,
+                acceptingCommand: configuration.acceptingCommand)
+        }
         if known != nil, !FileManager.default.fileExists(atPath: file.url.path) {
-            guard accepts else { throw WrongSecret(path: file.url.path, isOfCluster: self.file == nil, isMissing: true) }
+            guard accepts else { throw wrong(isMissing: true) }
             logger.error("The token secret is missing, which --accept-data-loss accepts. A new one is made: all tokens end.")
         }
         let secret = try file.readOrMake().secret
@@ -88,7 +103,7 @@ struct Storage {
             try transaction.execute("UPDATE settings SET value = \(own) WHERE name = \(Self.fingerprintName)")
             return own
         }
-        guard held == own else { throw WrongSecret(path: file.url.path, isOfCluster: self.file == nil, isMissing: false) }
+        guard held == own else { throw wrong(isMissing: false) }
         return secret
     }
 
@@ -104,7 +119,7 @@ struct Storage {
         guard file != nil else { throw TokenKeyFiles.RetirementLost(path: path) }
         guard configuration.acceptsDataLoss else {
             throw RoostServer.Unsupported(
-                "\(TokenKeyFiles.RetirementLost(path: path)) To have the secret's tokens valid again: roost serve --accept-data-loss."
+                "\(TokenKeyFiles.RetirementLost(path: path)) To have the secret's tokens valid again: \(configuration.acceptingCommand)."
             )
         }
         logger.error(
@@ -127,6 +142,7 @@ struct Storage {
         let path: String
         let isOfCluster: Bool
         let isMissing: Bool
+        let acceptingCommand: String
         var description: String {
             if isOfCluster {
                 return "The nodes of a cluster sign and check tokens with one secret, and this one's isn't theirs. "
@@ -135,9 +151,14 @@ struct Storage {
             return
                 (isMissing
                 ? "The token secret \(path) is missing" : "The token secret \(path) isn't the one that the database was used with")
-                + ": all existing tokens would become invalid. Put the right one back. To go on with another: roost serve --accept-data-loss."
+                + ": all existing tokens would become invalid. Put the right one back. To go on with another: \(acceptingCommand)."
         }
     }
+}
+
+extension RoostServer.Configuration {
+    /// The command that starts the server although something is lost. It names the directory: without, another server's might be meant.
+    fileprivate var acceptingCommand: String { "roost serve --data \(dataDirectory.relativePath.shellWord) --accept-data-loss" }
 }
 
 extension Transaction {
