@@ -43,6 +43,11 @@ import Testing
             ("messages lst", "messages", "Did you mean 'roost messages list'?"),
             ("messages list team --after-time 12:00 --as ann", "messages list", "a time is like 2026-03-01T12:30:05.250Z"),
             ("messages list team --after-time 2026-03-2x --as ann", "messages list", "or a day like 2026-03-01"),
+            (
+                "messages list team --around-time 2026-02-01 --before-time 2026-03-01 --as ann", "messages list",
+                "--before-time, --around-time exclude each other"
+            ),
+            ("messages list team --before 3 --after 1 --as ann", "messages list", "--before, --after exclude each other"),
             ("messages list team --before-time 2026-02-31 --as ann", "messages list", "or a day like 2026-03-01"),
             (#"messages send general hi --as ann --metadata {"a":1,"a":2}"#, "messages send", "a is given more than once."),
             (

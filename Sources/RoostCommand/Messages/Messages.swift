@@ -46,6 +46,17 @@ struct Messages: AsyncParsableCommand {
         @Flag(help: "The newest first.") var reverse = false
         @OptionGroup var options: CallOptions
 
+        func validate() throws {
+            let places: [(name: String, isGiven: Bool)] = [
+                ("--before", before != nil), ("--after", after != nil), ("--around", around != nil),
+                ("--before-time", beforeTime != nil), ("--after-time", afterTime != nil), ("--around-time", aroundTime != nil),
+            ]
+            let given = places.filter { $0.isGiven }.map { $0.name }
+            guard given.count <= 1 else {
+                throw ValidationError("\(given.joined(separator: ", ")) exclude each other: a page has one place.")
+            }
+        }
+
         func run() async throws {
             try await options.run { connection in
                 let page = try await connection.call(
