@@ -97,7 +97,7 @@ import Testing
         for words in [
             "channels create team --as ann --private", "channels create team --as ann", "members join team --as bob",
             "members invite team zed --as ann", "channels update team --as ann", "channels get team --as bob --token nonsense",
-            "channels list", "chanels list --as ann", "channels lst --as ann",
+            "channels list", "chanels list --as ann", "channels lst --as ann", "channels create x --type nope --as ann",
         ] { runs.append(try await CommandRun.roost(words, on: server)) }
         #expect(
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
@@ -109,6 +109,7 @@ import Testing
                 "64 Error: No token. Give one with --token or ROOST_TOKEN, or, on the server's machine, a user with --as.",
                 "64 Error: There is no command 'roost chanels'. Did you mean 'roost channels'?",
                 "64 Error: There is no command 'roost channels lst'. Did you mean 'roost channels list'?",
+                "1 Error: --type is nope, which isn't a channel type: see roost channels types. (invalid_argument)",
             ])
         try await server.stop()
     }
@@ -233,7 +234,7 @@ import Testing
     func plainMistakes() async throws {
         let server = try await TestServer()
         try await people("cat", on: server)
-        let input = "/jion den\n/join\n/join den\n/invite ghost cat spirit\n/accept\nhi\n"
+        let input = "/jion den\n/join\n/join den\n/invite ghost cat spirit\n/accept\n/create x --type nope\nhi\n"
         let run = try await CommandRun.roost("chat team --as bob", on: server, input: input)
         #expect(
             run.errors.split(separator: "\n").filter { $0 != "Online." } == [
@@ -241,7 +242,8 @@ import Testing
                 "/jion isn't a command; /help lists them, //jion sends it as a text", "which channel? /join ID",
                 "There is no such channel. (not_found)", "ghost   refused: There is no such user. (not_found)",
                 "spirit  refused: There is no such user. (not_found)", "you have no pending invitations",
-                "Error: 5 lines were refused.",
+                "type is nope, which isn't a channel type: see roost channels types. (invalid_argument)",
+                "Error: 6 lines were refused.",
             ])
         #expect(run.lines.first == "cat is a member now" && run.output.hasSuffix("bob: hi\n") && run.status == 1)
         try await server.stop()

@@ -115,9 +115,16 @@ extension ServerOptions {
 extension RoostError {
     /// The same refusal, with the name of an option in place of the field that the message begins with.
     func naming(_ optionNames: [String: String]) -> RoostError {
-        guard let field, let name = optionNames[field], message.hasPrefix("\(field) ") else { return self }
+        var named = namingCommands
+        guard let field, let name = optionNames[field], message.hasPrefix("\(field) ") else { return named }
+        named.message = name + named.message.dropFirst(field.count)
+        return named
+    }
+
+    /// The same refusal, with a command in place of the operation that it advises to call.
+    var namingCommands: RoostError {
         var named = self
-        named.message = name + message.dropFirst(field.count)
+        named.message = message.replacing(": see type.list.", with: ": see roost channels types.")
         return named
     }
 

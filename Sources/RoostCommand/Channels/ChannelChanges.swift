@@ -32,7 +32,7 @@ extension Channels {
                 metadata: attributes.metadata?.value, users: user.orNil, operators: self.operator.orNil,
                 isDistinct: distinct ? true : nil, isPublic: access.map { $0 == .public }, isEphemeral: ephemeral ? true : nil,
                 policy: attributes.policy, idempotencyKey: key)
-            let others = ["users": "--user", "operators": "--operator", "idempotencyKey": "--key"]
+            let others = ["type": "--type", "users": "--user", "operators": "--operator", "idempotencyKey": "--key"]
             let names = AttributeOptions.names.merging(others) { $1 }
             try await options.run(naming: names) { connection in
                 let view = try await connection.call(operation)

@@ -23,7 +23,7 @@ extension Room {
         switch command {
         case .join(let id): entered(try await joined(id))
         case .create(let id, let type, let users):
-            entered(try await chat.call(CreateChannel(channel: id, type: type, users: users.isEmpty ? nil : users)))
+            try await create(CreateChannel(channel: id, type: type, users: users.isEmpty ? nil : users))
         case .invite(let users, let welcome): try await invite(users, welcome: welcome)
         case .invitations: try await invitations()
         case .accept(let id):
@@ -77,6 +77,10 @@ extension Room {
         return RoomAnswer(
             "you are in #\(view.channel.channelId.rawValue.safe()): \(view.channel.type.rawValue), \(count) \(count == 1 ? "member" : "members")",
             enters: view.channel.channelId)
+    }
+
+    private func create(_ operation: CreateChannel) async throws -> RoomAnswer {
+        do { return entered(try await chat.call(operation)) } catch let error as RoostError { throw error.namingCommands }
     }
 
     // MARK: Members
