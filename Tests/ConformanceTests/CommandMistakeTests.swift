@@ -5,7 +5,9 @@ import Testing
 /// Mistakes in commands and in files that commands read, without a server: the exit code, what is wrong, and what to do.
 @Suite struct CommandMistakeTests {
     private func roost(_ words: String, in directory: URL? = nil) async throws -> CommandRun {
-        let words = words.split(separator: " ").map { String($0).replacing("DIR", with: directory?.path ?? "/nowhere") }
+        let long = String(repeating: "x", count: 300)
+        let words = words.split(separator: " ")
+            .map { String($0).replacing("DIR", with: directory?.path ?? "/nowhere").replacing("LONG", with: long) }
         return try await CommandRun.roost(arguments: words)
     }
 
@@ -26,6 +28,11 @@ import Testing
             ("serve --history-for-new-members maybe", "serve", "it must be true or false"),
             ("token ann --expires 31d --data DIR", "token", "--expires must be from 1 second"),
             ("token ann --expires soon", "token", "a time is like 3600"),
+            ("token a/b --data DIR", "token", "The user's id must not contain control characters, '/' or ','."),
+            ("token ann --name LONG --data DIR", "token", "The name has a limit of 128 characters."),
+            ("channels list --as a/b --data DIR", "channels list", "The user's id must not contain"),
+            ("chat a/b --as ann --plain", "chat", "The channel's id must not contain"),
+            ("messages send general hi --as ann --metadata [1]", "messages send", "it must be a JSON object"),
             ("restore x --data y --secret X --new-secret", "restore", "--secret and --new-secret exclude each other."),
             ("restore x", "restore", "Name the new data directory with --data."),
             ("messages follow team --count -3 --as ann", "messages follow", "--count must be 1 or more; it is -3."),

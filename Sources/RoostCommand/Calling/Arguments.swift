@@ -67,10 +67,11 @@ struct JSONArgument {
 
     /// Reads what was typed for an option.
     ///
-    /// - Throws: `ValidationError` for what isn't JSON, or can't be kept as it is.
+    /// - Throws: `ValidationError` for what isn't a JSON object, or can't be kept as it is.
     static func read(_ text: String) throws -> JSONArgument {
-        do { return JSONArgument(value: try StrictJSON.value(of: Array(text.utf8))) } catch {
-            throw ValidationError(error.clause.safe())
-        }
+        let value: JSONValue
+        do { value = try StrictJSON.value(of: Array(text.utf8)) } catch { throw ValidationError(error.clause.safe()) }
+        guard case .object = value else { throw ValidationError("it must be a JSON object, like '{\"floor\": 3}'") }
+        return JSONArgument(value: value)
     }
 }

@@ -35,7 +35,7 @@ struct ChatCommand: AsyncParsableCommand {
             try user.validate(field: "The user's id")
             try channel.validate(field: "The channel's id")
         } catch {
-            throw Failure(error.message)
+            throw ValidationError(error.message)
         }
         let url = try server.address()
         let isPlain = plain || !Self.hasScreen

@@ -9,7 +9,7 @@ struct ContentOptions: ParsableArguments {
     @Option(help: "The app's own classification. A custom message needs one.") var customType: String?
     // The name `--data` is taken: by the data directory.
     @Option(help: ArgumentHelp("The app's own payload, a text.", valueName: "text")) var messageData: String?
-    @Option(help: ArgumentHelp("The app's own data, as JSON.", valueName: "json"), transform: JSONArgument.read)
+    @Option(help: ArgumentHelp("The app's own data, a JSON object.", valueName: "json"), transform: JSONArgument.read)
     var metadata: JSONArgument?
     @Option(help: "A tag. Give it again for more.") var tag: [String] = []
     @Option(

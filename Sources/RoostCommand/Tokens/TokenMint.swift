@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import RoostAPI
 import RoostServer
@@ -14,7 +15,7 @@ struct TokenMint: Sendable {
     /// Makes a token with the claims that the server's rules ask for.
     ///
     /// - Parameter expiresAt: When it ends; nil for an hour from now, or for the longest that the server accepts if that is less.
-    /// - Throws: A ``Failure`` for an invalid user or name, and for a directory in which no server has run.
+    /// - Throws: `ValidationError` for an invalid user or name; a ``Failure`` for a directory in which no server has run.
     func token(
         for user: UserID, role: AppRole = .user, displayName: String? = nil, expiresAt: Date? = nil, id: String? = nil
     ) async throws -> String {
@@ -22,7 +23,7 @@ struct TokenMint: Sendable {
             try user.validate(field: "The user's id")
             try Limits.check(displayName, length: Limits.displayNameLength, field: "The name")
         } catch {
-            throw Failure(error.message)
+            throw ValidationError(error.message)
         }
         _ = try secretFile()
         let rules = await knownRules()
