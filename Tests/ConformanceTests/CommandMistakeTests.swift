@@ -37,6 +37,7 @@ import Testing
             ("restore x", "restore", "Name the new data directory with --data."),
             ("messages follow team --count -3 --as ann", "messages follow", "--count must be 1 or more; it is -3."),
             ("messages follow team --admin --token x --as ann", "messages follow", "--admin makes an admin's token"),
+            ("channels list --token=", "channels list", "--token is empty."),
             ("messages list team --admin --token x --as ann", "messages list", "--admin makes an admin's token"),
             (
                 "messages list team --limit 0 --as ann", "messages list",

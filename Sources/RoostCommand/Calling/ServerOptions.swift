@@ -10,6 +10,11 @@ struct ServerOptions: ParsableArguments {
     var data: String?
     @Option(help: "A token for the user, made by roost token. Environment: ROOST_TOKEN.") var token: String?
 
+    func validate() throws {
+        guard token?.isEmpty == true else { return }
+        throw ValidationError("--token is empty.")
+    }
+
     /// The given token; nil if one has to be made.
     var givenToken: String? { token ?? ProcessInfo.processInfo.variable("ROOST_TOKEN") }
 
