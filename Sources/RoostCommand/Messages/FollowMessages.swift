@@ -35,7 +35,8 @@ extension Messages {
 
         func run() async throws {
             let chat = try await asking.chat()
-            let following = Following(chat: chat, channel: channel, after: after, countMax: count ?? .max)
+            let following = Following(
+                chat: chat, channel: channel, after: after, countMax: count ?? .max, service: asking.service)
             let watch = try ConnectionWatch(to: asking.server, announcesFirst: false)
             do {
                 try await watch.run(over: chat, isIdle: { false }) { try await following.run() }
@@ -52,6 +53,8 @@ extension Messages {
         let channel: ChannelID
         let after: Seq?
         let countMax: Int
+        /// The caller, if it is a service.
+        let service: UserID?
 
         /// A line of output.
         private struct Line: Encodable {
@@ -137,6 +140,9 @@ extension Messages {
         private func followed() async throws -> Channel {
             let view = try await chat.call(GetChannel(channel: channel))
             guard view.membership?.state == .member else {
+                if let service {
+                    throw Failure("\(service.rawValue.safe()) isn't a member of the channel. \(AskingOptions.serviceAdvice)")
+                }
                 throw RoostError(
                     .notMember, "Only members follow a channel: roost members join \(channel.rawValue.safe().shellWord) joins it.")
             }
@@ -167,6 +173,13 @@ extension AskingOptions {
         return Chat(url: try server.address(), user: owner, configuration: configuration, token: token)
     }
 
+    fileprivate static let serviceAdvice = "A service makes calls on a user's behalf; following needs the user's own token."
+
+    /// Whom a given token of a service names; nil for other tokens.
+    fileprivate var service: UserID? {
+        server.givenToken.flatMap { TokenOwner($0) }.flatMap { $0.role == .service ? $0.user : nil }
+    }
+
     /// The caller, and what gives their tokens.
     private func tokenProvider() async throws -> (UserID, @Sendable () async throws -> String) {
         if let token = server.givenToken {
@@ -177,7 +190,7 @@ extension AskingOptions {
                 let names = "The token is for \(caller.rawValue.safe()), not for \(user.rawValue.safe())"
                 // A socket is for the token's own user.
                 guard owner?.role != .service else {
-                    throw Failure("\(names). A service makes calls on a user's behalf; following needs the user's own token.")
+                    throw Failure("\(names). \(Self.serviceAdvice)")
                 }
                 throw Failure("\(names).")
             }

@@ -223,6 +223,11 @@ import Testing
                 "Error: The token is for backend, not for bob. A service makes calls on a user's behalf; following needs the user's own token.\n",
                 "1",
             ])
+        let own = try await CommandRun.roost("messages follow team", on: server, token: service)
+        #expect(
+            own.errors
+                == "Error: backend isn't a member of the channel. A service makes calls on a user's behalf; following needs the user's own token.\n"
+        )
         let outside = try await self.run("follow team --as zoe", server)
         #expect(outside.status == 1 && outside.errors.contains("roost members join team joins it. (not_member)"))
         let end = try await ann.call(GetChannel(channel: "team")).channel.counters.seq
