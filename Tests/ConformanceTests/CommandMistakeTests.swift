@@ -37,6 +37,15 @@ import Testing
             ("restore x", "restore", "Name the new data directory with --data."),
             ("messages follow team --count -3 --as ann", "messages follow", "--count must be 1 or more; it is -3."),
             ("messages follow team --admin --token x --as ann", "messages follow", "--admin makes an admin's token"),
+            (
+                "call message.list channel=g beforeTime=yesterday --as ann", "call",
+                "beforeTime must be a time like 2026-03-01T12:30:05.250Z."
+            ),
+            (
+                "call message.send channel=g clientId=1 text=x parentId=abc --as ann", "call",
+                "parentId must be a message id: decimal digits"
+            ),
+            ("call message.get channel=g message=abc --as ann", "call", "message must be a message id: decimal digits"),
             ("channels list --token=", "channels list", "--token is empty."),
             ("messages list team --admin --token x --as ann", "messages list", "--admin makes an admin's token"),
             (

@@ -61,8 +61,10 @@ struct CallCommand: AsyncParsableCommand {
         guard let name else { throw CleanExit.helpRequest(CallCommand.self) }
         let operation = try CallHelp.operation(name)
         guard !help else { return try Output.lines(CallHelp.lines(of: operation)) }
+        let values = try CallFields(fields, of: operation).values
+        if let refusal = operation.refusal(ofUnreadable: values) { throw ValidationError(refusal.message.safe()) }
         do {
-            let request = try operation.operation(with: try CallFields(fields, of: operation).values)
+            let request = try operation.operation(with: values)
             try await asking.run { connection in try await connection.show(request) }
         } catch let error as RoostError {
             throw Failure(error.summaryLine)

@@ -34,6 +34,18 @@ package struct OperationGuide: Sendable {
         }
     }
 
+    /// Returns the refusal of a value that can't be read as what its field is, such as a time; nil if all can be, within their limits or not.
+    package func refusal(ofUnreadable fields: [String: JSONValue]) -> RoostError? {
+        do {
+            _ = try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
+            return nil
+        } catch let error as DecodingError {
+            return RoostError(decoding: error)
+        } catch {
+            return nil
+        }
+    }
+
     // MARK: Fields
 
     /// A field, or a field of an object in it by its whole path: `policy.send`.
