@@ -64,9 +64,8 @@ extension DeleteMessages: Handled {
                     of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
                 found.append(before)
                 opened = access
-            } catch var refusal as RoostError where refusal.isAboutMessage {
-                refusal.field = "messages[\(index)]"
-                throw refusal
+            } catch let refusal as RoostError where refusal.isAboutMessage {
+                throw refusal.about(message, at: index, of: messages)
             }
         }
         guard var access = opened else { throw ImpossibleState("A call to delete messages names none.") }
@@ -157,6 +156,14 @@ extension Context {
 extension RoostError {
     /// Whether it is about one message among several, and not about the channel.
     fileprivate var isAboutMessage: Bool { code == .notMessageOwner || code == .kindForbids || field == "message" }
+
+    /// The same refusal of one of the messages that a call names. Where there are several, whoever reads it sees which it is.
+    func about(_ message: MessageID, at index: Int, of messages: [MessageID]) -> RoostError {
+        var refusal = self
+        refusal.field = "messages[\(index)]"
+        if messages.count > 1 { refusal.message = "Message \(message): \(self.message)" }
+        return refusal
+    }
 }
 
 extension Transaction {

@@ -10,7 +10,9 @@ extension DeleteMessagesForMe: Handled {
         var access = try context.require(.channelHide, in: channel)
         try context.require(.historyRead, in: access)
         let found = try messages.enumerated().map { index, message in
-            try context.message(message, in: access, field: "messages[\(index)]")
+            do { return try context.message(message, in: access) } catch let refusal as RoostError {
+                throw refusal.about(message, at: index, of: messages)
+            }
         }
         let fresh = found.filter { !$0.isDeletedForMe }
         if !fresh.isEmpty { try context.deleteForCaller(fresh, in: &access) }

@@ -181,7 +181,7 @@ struct OwnDeletionTests {
         let many = try world.refusal(call((1...101).map { MessageID(rawValue: $0) }), as: "ben")
         #expect(many?.code == .limitExceeded && many?.field == "messages" && many?.limit == 100)
         let unknown = try world.refusal(call([one, none]), as: "ben")
-        #expect(unknown?.code == .notFound && unknown?.field == "messages[1]")
+        #expect(unknown == RoostError(.notFound, "Message 1: There is no such message.", field: "messages[1]"))
         #expect(try world.code(call([one]), as: "cid") == .notFound, "it is below the floor")
         #expect(try world.code(call([one]), as: "zoe") == .notMember)
         #expect(try world.dump() == state)

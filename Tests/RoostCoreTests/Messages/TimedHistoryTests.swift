@@ -364,8 +364,14 @@ struct TimedHistoryTests {
         let before = try world.dump()
         let refusal = try world.refusal(DeleteMessages(channel: "general", messages: sent.map(\.messageId)), as: "ben")
         #expect(refusal?.code == .notMessageOwner && refusal?.field == "messages[3]")
+        #expect(refusal?.message == "Message \(sent[3].messageId): The message is someone else's.")
         let unknown = DeleteMessages(channel: "general", messages: [sent[0].messageId, MessageID(rawValue: 1)])
-        #expect(try world.refusal(unknown, as: "ben")?.field == "messages[1]")
+        #expect(
+            try world.refusal(unknown, as: "ben")
+                == RoostError(.notFound, "Message 1: There is no such message.", field: "messages[1]"))
+        let single = DeleteMessages(channel: "general", messages: [MessageID(rawValue: 1)])
+        #expect(
+            try world.refusal(single, as: "ben") == RoostError(.notFound, "There is no such message.", field: "messages[0]"))
         for list in [[], [sent[0].messageId, sent[0].messageId]] {
             #expect(try world.code(DeleteMessages(channel: "general", messages: list), as: "ben") == .invalidArgument)
         }
