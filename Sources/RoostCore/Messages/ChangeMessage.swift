@@ -128,7 +128,11 @@ extension Context {
             throw RoostError(.notPermitted, "Nobody edits the server's own messages.", field: "message")
         }
         // Otherwise whoever may edit others' messages could speak as the app (SB-33).
-        if message.kind == .admin { try require(.messageSendAdmin, in: access) }
+        if message.kind == .admin, var refusal = refusal(of: .messageSendAdmin, in: access) {
+            // The permission's own words are about sending one. Those about the channel stay.
+            if refusal.code == .notPermitted, access.deletedAt == nil { refusal.message = "Only admins edit admin messages." }
+            throw refusal
+        }
         return (access, message)
     }
 
