@@ -281,7 +281,7 @@ public struct DeleteChannel: Operation {
     public static let method = HTTPMethod.delete
     public static let path = "/v1/channels/{channel}"
     public static let permission = Permission.channelDelete
-    public static let summary = "Delete a channel softly. For its owner."
+    public static let summary = "Delete a channel softly. For its owner, and for operators where its policy says so."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
