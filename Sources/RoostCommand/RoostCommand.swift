@@ -91,6 +91,7 @@ struct RoostCommand: AsyncParsableCommand {
 extension RoostCommand {
     /// Returns the refusal of a misspelt subcommand, with the one that is meant; nil for everything else. The parser suggests options only.
     static func slip(in words: [String]) -> CommandMistake? {
+        if words.first == "help" { return unknownTopic(words.dropFirst()) }
         var command: any ParsableCommand.Type = Self.self
         var place = "roost"
         for word in words {
@@ -100,13 +101,35 @@ extension RoostCommand {
             } else if word.hasPrefix("-") || word == "help" {
                 return nil
             } else {
-                let names = subcommands.filter { $0.configuration.shouldDisplay }.map { name(of: $0) }
-                guard let meant = names.nearest(to: word) else { return nil }
-                return CommandMistake(
-                    message: "There is no command '\(place) \(word.safe())'. Did you mean '\(place) \(meant)'?", command: place)
+                guard let meant = nearest(to: word, among: subcommands) else { return nil }
+                return absence(of: word, in: place, meant: meant)
             }
         }
         return nil
+    }
+
+    /// Returns the refusal of help about a command that doesn't exist; nil for everything else. The parser shows the root's help.
+    private static func unknownTopic(_ words: ArraySlice<String>) -> CommandMistake? {
+        var command: any ParsableCommand.Type = Self.self
+        var place = "roost"
+        for word in words {
+            let subcommands = command.configuration.subcommands
+            guard !subcommands.isEmpty, !word.hasPrefix("-"), word != "help" else { return nil }
+            guard let known = subcommands.first(where: { name(of: $0) == word }) else {
+                return absence(of: word, in: place, meant: nearest(to: word, among: subcommands))
+            }
+            (command, place) = (known, "\(place) \(word)")
+        }
+        return nil
+    }
+
+    private static func nearest(to word: String, among subcommands: [any ParsableCommand.Type]) -> String? {
+        subcommands.filter { $0.configuration.shouldDisplay }.map { name(of: $0) }.nearest(to: word)
+    }
+
+    private static func absence(of word: String, in place: String, meant: String?) -> CommandMistake {
+        let advice = meant.map { " Did you mean '\(place) \($0)'?" } ?? ""
+        return CommandMistake(message: "There is no command '\(place) \(word.safe())'.\(advice)", command: place)
     }
 
     /// Returns a command as it is typed: `roost members add`. Nil for one that isn't a part of this.

@@ -12,6 +12,9 @@ import Testing
             ("doctr --json", "There is no command 'roost doctr'. Did you mean 'roost doctor'?"),
             ("members lst team", "There is no command 'roost members lst'. Did you mean 'roost members list'?"),
             ("keys ad", "There is no command 'roost keys ad'. Did you mean 'roost keys add'?"),
+            ("help serv", "There is no command 'roost serv'. Did you mean 'roost serve'?"),
+            ("help frobnicate", "There is no command 'roost frobnicate'."),
+            ("help members lst", "There is no command 'roost members lst'. Did you mean 'roost members list'?"),
         ])
     func slips(words: String, message: String) {
         let slip = RoostCommand.slip(in: words.split(separator: " ").map(String.init))
@@ -23,7 +26,8 @@ import Testing
     @Test(
         "what isn't a slip of a subcommand is left to the parser",
         arguments: [
-            "", "serve", "help", "help serv", "--version", "--generate-completion-script bash", "frobnicate", "serve --prot 1",
+            "", "serve", "help", "help serve", "help members list", "help --help", "--version", "--generate-completion-script bash",
+            "frobnicate", "serve --prot 1",
             "channels list --as ann", "call mesage.send", "chat sreve --as ann", "keys", "members add team list",
         ])
     func others(words: String) {
