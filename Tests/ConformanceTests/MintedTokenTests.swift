@@ -130,15 +130,19 @@ import Testing
             ])
 
         let other = try await TestServer()
-        let run = try await CommandRun.roost(
-            arguments: ["call", "user.me", "--as", "ann"],
-            environment: ["ROOST_URL": server.url.absoluteString, "ROOST_DATA": other.directory.path])
-        #expect(
-            run.errors == """
-                Error: The server at \(server.url.absoluteString) doesn't accept tokens made from \(other.directory.path). \
-                Name its data directory with --data. (unauthenticated)
+        // A chat and who follows tell it too, and once.
+        for words in ["call user.me --as ann", "chat team --as ann --plain", "messages follow team --as ann"] {
+            let run = try await CommandRun.roost(
+                arguments: words.split(separator: " ").map(String.init),
+                environment: ["ROOST_URL": server.url.absoluteString, "ROOST_DATA": other.directory.path])
+            #expect(
+                run.errors == """
+                    Error: The server at \(server.url.absoluteString) doesn't accept tokens made from \(other.directory.path). \
+                    Name its data directory with --data. (unauthenticated)
 
-                """)
+                    """, "\(words)")
+            #expect(run.status == 1)
+        }
         try await other.stop()
         try await server.stop()
     }

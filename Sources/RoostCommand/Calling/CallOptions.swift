@@ -24,10 +24,8 @@ struct AskingOptions: ParsableArguments {
         } catch let error as CallConnection.Lost {
             throw error.failure
         } catch let error as RoostError {
-            guard let secretDirectory, error.code == .unauthenticated else {
-                throw Failure([error.summaryLine, advice(after: error)].compactMap { $0 }.joined(separator: " "))
-            }
-            throw Failure(Self.refusal(error, ofTokenFrom: secretDirectory, at: url))
+            let line = error.summaryLine(ofTokenFrom: secretDirectory, at: url)
+            throw Failure([line, advice(after: error)].compactMap { $0 }.joined(separator: " "))
         }
     }
 
@@ -39,19 +37,6 @@ struct AskingOptions: ParsableArguments {
 
     static let adminWithToken = ValidationError(
         "--admin makes an admin's token from the data directory; a given token is used as it is.")
-
-    /// What is told when the server refuses a token that this command has made. A refusal of a claim names it; one of the signature, as of a token
-    /// that was made with another server's secret, doesn't.
-    private static func refusal(_ error: RoostError, ofTokenFrom directory: URL, at url: URL) -> String {
-        guard let claim = error.field else {
-            return
-                "The server at \(url.absoluteString.safe()) doesn't accept tokens made from \(directory.relativePath). Name its data directory with --data. (\(error.code.rawValue))"
-        }
-        guard let setting = TokenRules.setting(of: claim) else { return error.summaryLine }
-        let file = directory.appending(path: Settings.fileName).relativePath
-        return
-            "\(error.summaryLine) The server has another \(setting.name) than this command knows of: put it into \(file), or set \(setting.environmentName)."
-    }
 
     /// Returns the server with the token to call it with, and the directory that the token was made from if it wasn't given.
     private func callServer(at url: URL) async throws -> (CallServer, secretDirectory: URL?) {
@@ -132,5 +117,21 @@ extension RoostError {
     var summaryLine: String {
         let end = until.map { $0 == .forever ? ", for ever" : ", until \(MessageTime.moment(of: $0.date))" } ?? ""
         return "\(message.safe()) (\(code.rawValue)\(end))"
+    }
+
+    /// The same with what to do where the server refuses a token that the command has made. A refusal of a claim names it; one of the signature,
+    /// as of a token that was made with another server's secret, doesn't.
+    ///
+    /// - Parameter directory: The directory that the token was made from; nil if it was given.
+    func summaryLine(ofTokenFrom directory: URL?, at url: URL) -> String {
+        guard let directory, code == .unauthenticated else { return summaryLine }
+        guard let claim = field else {
+            return
+                "The server at \(url.absoluteString.safe()) doesn't accept tokens made from \(directory.relativePath). Name its data directory with --data. (\(code.rawValue))"
+        }
+        guard let setting = TokenRules.setting(of: claim) else { return summaryLine }
+        let file = directory.appending(path: Settings.fileName).relativePath
+        return
+            "\(summaryLine) The server has another \(setting.name) than this command knows of: put it into \(file), or set \(setting.environmentName)."
     }
 }

@@ -8,6 +8,8 @@ struct ConnectionWatch {
     private let address: URL
     /// Whether nothing makes new tokens: a refusal of this one is final.
     private let isTokenGiven: Bool
+    /// The directory that tokens are made from, if none is given.
+    private let secretDirectory: URL?
     /// The command that starts the server.
     private let startCommand: String
     /// Whether the first connection is told too, not only one that was waited for.
@@ -16,6 +18,7 @@ struct ConnectionWatch {
     nonisolated init(to server: ServerOptions, announcesFirst: Bool) throws {
         address = try server.address()
         isTokenGiven = server.givenToken != nil
+        secretDirectory = server.secretDirectory
         startCommand = server.startCommand
         self.announcesFirst = announcesFirst
     }
@@ -23,13 +26,15 @@ struct ConnectionWatch {
     /// Runs a body beside the watch.
     ///
     /// - Parameter isIdle: Whether nothing waits for a connection: then one that can't be made is the end.
-    /// - Throws: What the body throws; a ``Failure`` when the client won't connect any more.
+    /// - Throws: What the body throws, a refusal as a ``Failure``; a ``Failure`` when the client won't connect any more.
     func run(
         over chat: Chat, isIdle: @escaping @Sendable @MainActor () -> Bool,
         _ body: @escaping @Sendable @MainActor () async throws -> Void
     ) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await body() }
+            group.addTask {
+                do { try await body() } catch let error as RoostError { throw failure(after: error) }
+            }
             group.addTask { try await follow(chat.connection.updates, isIdle: isIdle) }
             defer { group.cancelAll() }
             try await group.next()
@@ -42,8 +47,12 @@ struct ConnectionWatch {
         var isAdvised = false
         // It goes on trying for the same reason: that is told once.
         var toldReason: String?
+        var wasOnline = false
         for await status in updates {
             if let failure = failure(of: status) { throw failure }
+            // The body ends with it too, which waits for the first connection: whichever is first, it is told once.
+            if case .refused(let error) = status, !wasOnline { throw failure(after: error) }
+            if status == .online { wasOnline = true }
             let reason = reason(of: status)
             if let reason, isIdle() { throw Failure(reason) }
             guard let text = description(of: status), !(status == .online && isTold), reason == nil || reason != toldReason else {
@@ -55,6 +64,10 @@ struct ConnectionWatch {
             if status.isWithoutServer || status == .online { isAdvised = true }
             isTold = status == .online
         }
+    }
+
+    private nonisolated func failure(after error: RoostError) -> Failure {
+        Failure(error.summaryLine(ofTokenFrom: secretDirectory, at: address))
     }
 
     private func failure(of status: ConnectionStatus) -> Failure? {

@@ -26,11 +26,11 @@ struct ServerOptions: ParsableArguments {
         }
     }
 
-    /// The command that starts the server whose directory tokens are made from. Of a given token's server no directory is known.
-    var startCommand: String {
-        guard givenToken == nil, let mint = TokenMint.named(data) ?? .usual() else { return "roost serve" }
-        return TokenMint.startCommand(of: mint.directory)
-    }
+    /// The directory that tokens are made from; nil if a token is given, or there is none. Of a given token's server no directory is known.
+    var secretDirectory: URL? { givenToken == nil ? (TokenMint.named(data) ?? TokenMint.usual())?.directory : nil }
+
+    /// The command that starts the server whose directory tokens are made from.
+    var startCommand: String { secretDirectory.map(TokenMint.startCommand(of:)) ?? "roost serve" }
 
     /// Returns the mint that makes tokens with the secret of the server's data directory.
     func mint() throws -> TokenMint {

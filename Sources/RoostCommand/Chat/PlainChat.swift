@@ -144,8 +144,6 @@ final class PlainChat {
                 return
             } catch let error as RoostError where error.isRetryable {
                 try await Task.sleep(for: .milliseconds(200))
-            } catch let error as RoostError {
-                throw Failure(error.summaryLine)
             }
         }
     }

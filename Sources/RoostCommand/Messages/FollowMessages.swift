@@ -38,12 +38,8 @@ extension Messages {
             let following = Following(
                 chat: chat, channel: channel, after: after, countMax: count ?? .max, service: asking.service)
             let watch = try ConnectionWatch(to: asking.server, announcesFirst: false)
-            do {
-                try await watch.run(over: chat, isIdle: { false }) { try await following.run() }
-                await chat.disconnect()
-            } catch let error as RoostError {
-                throw Failure(error.summaryLine)
-            }
+            try await watch.run(over: chat, isIdle: { false }) { try await following.run() }
+            await chat.disconnect()
         }
     }
 
