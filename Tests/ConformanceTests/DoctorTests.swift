@@ -97,6 +97,21 @@ import Testing
         try await server.stop()
     }
 
+    @Test("the server at the address of ROOST_URL is looked at where the command names none")
+    func addressOfEnvironment() async throws {
+        let server = try await WatchedServer.start()
+        let environment = ["ROOST_URL": "http://127.0.0.1:\(server.port)"]
+        let words = ["doctor", "--json", "--data", server.directory.path]
+        var found: [String?] = []
+        for option in [[], ["--url", "http://127.0.0.1:1"]] as [[String]] {
+            let run = try await CommandRun.roost(arguments: words + option, environment: environment)
+            let findings = try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8))
+            found.append(findings.first { $0.check == "server" }?.result)
+        }
+        #expect(found == ["ok", "warn"])
+        try await server.stop()
+    }
+
     @Test("files that others can open are named, with their modes")
     func modes() async throws {
         let directory = try await used()

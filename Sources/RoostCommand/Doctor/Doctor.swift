@@ -9,7 +9,7 @@ struct Doctor: AsyncParsableCommand {
         discussion: "Exit code 1 when a check fails. A warning says what would be better.")
 
     @OptionGroup var flags: SettingFlags
-    @Option(help: "The server's address; else the one that the settings name.") var url: String?
+    @Option(help: "The server's address; else the one that the settings name. Environment: ROOST_URL.") var url: String?
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
@@ -17,11 +17,17 @@ struct Doctor: AsyncParsableCommand {
         do { _ = try ServerAddress(url) } catch { throw ValidationError("--url \(error.requirement)") }
     }
 
+    /// The address in `ROOST_URL`, where the commands that call a server look for one; nil if it isn't set.
+    private static func addressOfEnvironment() throws -> String? {
+        guard let variable = ProcessInfo.processInfo.variable("ROOST_URL") else { return nil }
+        do { return try ServerAddress(variable).url.absoluteString } catch { throw Failure("ROOST_URL \(error.requirement)") }
+    }
+
     func run() async throws {
         // As other commands on the server's machine: beside a demo, its directory is meant.
         let usual = TokenMint.usual()?.directory.relativePath
         let settings = try await Settings.load(flags, standardData: usual ?? "\(Setting.data.standard)")
-        let address = try url ?? settings.address(port: settings.whole(.port)).absoluteString
+        let address = try url ?? Self.addressOfEnvironment() ?? settings.address(port: settings.whole(.port)).absoluteString
         var findings = MachineChecks.findings(connectionsMax: settings.whole(.connectionsMax))
         findings += EnvironmentCheck(settings: settings).findings()
         findings += await SettingsCheck(settings: settings).findings()
