@@ -5,9 +5,10 @@ import Testing
 /// Mistakes in commands and in files that commands read, without a server: the exit code, what is wrong, and what to do.
 @Suite struct CommandMistakeTests {
     private func roost(_ words: String, in directory: URL? = nil) async throws -> CommandRun {
-        let long = String(repeating: "x", count: 300)
-        let words = words.split(separator: " ")
-            .map { String($0).replacing("DIR", with: directory?.path ?? "/nowhere").replacing("LONG", with: long) }
+        let meanings = ["DIR": directory?.path ?? "/nowhere", "LONG": String(repeating: "x", count: 300), "EMPTY": ""]
+        let words = words.split(separator: " ").map { word in
+            meanings.reduce(String(word)) { $0.replacing($1.key, with: $1.value) }
+        }
         return try await CommandRun.roost(arguments: words)
     }
 
@@ -46,7 +47,7 @@ import Testing
                 "parentId must be a message id: decimal digits"
             ),
             ("call message.get channel=g message=abc --as ann", "call", "message must be a message id: decimal digits"),
-            ("channels list --token=", "channels list", "--token is empty."),
+            ("channels list --token EMPTY", "channels list", "--token is empty."),
             ("messages list team --admin --token x --as ann", "messages list", "--admin makes an admin's token"),
             (
                 "messages list team --limit 0 --as ann", "messages list",

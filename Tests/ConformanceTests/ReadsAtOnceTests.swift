@@ -174,7 +174,8 @@ struct ReadsAtOnceTests {
     }
 
     @Test(
-        "reads that take long take a loop a twentieth of its time, and five milliseconds at a time beyond that: the threads answer meanwhile")
+        "reads that take long take a loop a twentieth of its time, and five milliseconds at a time beyond that: the threads answer meanwhile"
+    )
     func pause() async throws {
         let files = try TestDatabase()
         let database = Noting(try files.open(), lasting: .milliseconds(10))
