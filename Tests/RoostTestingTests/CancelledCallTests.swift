@@ -35,7 +35,8 @@ struct CancelledCallTests {
         let what = "\(call.name), cancelled \(moment)\(isAway ? ", offline" : "")"
         switch ended {
         case nil:
-            Issue.record("It hangs: \(what)")
+            let state = task.isCancelled ? "cancelled by now" : "not cancelled yet"
+            Issue.record("It hangs after \(steps.count) steps, \(state): \(what)")
             throw Stuck()
         case .success?: break
         case .failure(is CancellationError)? where isAway || count != nil: break
