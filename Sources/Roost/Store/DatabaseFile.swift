@@ -37,7 +37,13 @@ struct DatabaseFile: Sendable {
         try open { path -> any DatabaseWriter in
             guard let path else { return try migrated(DatabaseQueue(configuration: configuration)) }
             let pool = try migrated(DatabasePool(path: path, configuration: configuration))
-            try Self.openReaders(of: pool)
+            do {
+                try Self.openReaders(of: pool)
+            } catch {
+                // Released only, it might close after another file has its name, and would remove that one's log.
+                try? pool.close()
+                throw error
+            }
             return pool
         }
     }
