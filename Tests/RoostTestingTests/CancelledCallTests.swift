@@ -27,16 +27,16 @@ struct CancelledCallTests {
         let steps = StepExecutor()
         let task = Task(executorPreference: steps) { try await call.run() }
         steps.run({ task.cancel() }, at: moment)
-        let watch = isAway ? Task { await cancel(task, onceQuiet: steps, for: patience) } : nil
+        let wasQuiet = isAway ? await cancel(task, onceQuiet: steps, for: patience) : false
+        // A deadline from the cancellation on: until then a call without a server may wait as long as it likes.
         let ended = await result(of: task)
-        watch?.cancel()
-        let wasQuiet = await watch?.value == true
         let count = steps.end()
         let what = "\(call.name), cancelled \(moment)\(isAway ? ", offline" : "")"
         switch ended {
         case nil:
             let state = task.isCancelled ? "cancelled by now" : "not cancelled yet"
             Issue.record("It hangs after \(steps.count) steps, \(state): \(what)")
+            task.cancel()
             throw Stuck()
         case .success?: break
         case .failure(is CancellationError)? where isAway || count != nil: break
@@ -44,24 +44,31 @@ struct CancelledCallTests {
         case .failure(let error)?: Issue.record("\(what), throws \(error)")
         }
         // On a busy machine a step may only have taken long.
-        guard count == nil, wasQuiet, patience < 50_000 else { return count }
+        guard count == nil, wasQuiet, patience < 10_000 else { return count }
         return try await cancel(call, at: moment, isAway: isAway, patience: patience * 10)
     }
 
-    /// Cancels a call that has come no step further for many turns of the main actor.
+    /// Cancels a call that has come no step further for many turns of the main actor, unless it ends before.
     ///
     /// - Returns: Whether it did.
     private func cancel(_ task: Task<Void, any Error>, onceQuiet steps: StepExecutor, for turns: Int) async -> Bool {
-        var count = -1
-        while count != steps.count {
-            count = steps.count
-            for _ in 0..<turns {
+        let watch = Task {
+            var (count, quietTurns) = (steps.count, 0)
+            while quietTurns < turns {
                 if Task.isCancelled { return false }
                 await Task.yield()
+                let now = steps.count
+                (count, quietTurns) = (now, now == count ? quietTurns + 1 : 0)
             }
+            task.cancel()
+            return true
         }
-        task.cancel()
-        return true
+        let ending = Task {
+            _ = await task.result
+            watch.cancel()
+        }
+        defer { ending.cancel() }
+        return await watch.value
     }
 
     /// Cancels a call at each of its waits.
