@@ -146,7 +146,7 @@ package struct PlainJSON {
 
     // MARK: Values
 
-    /// A text, with the escapes that texts usually have.
+    /// A text.
     package mutating func string() -> String? {
         guard take("\"") else { return nil }
         let start = index
@@ -180,12 +180,44 @@ package struct PlainJSON {
             case UInt8(ascii: "n"): text.append(0x0A)
             case UInt8(ascii: "r"): text.append(0x0D)
             case UInt8(ascii: "t"): text.append(0x09)
+            case UInt8(ascii: "b"): text.append(0x08)
+            case UInt8(ascii: "f"): text.append(0x0C)
+            case UInt8(ascii: "u"):
+                guard let scalar = scalar() else { return nil }
+                text.append(contentsOf: scalar.utf8)
             default: return nil
             }
         }
         guard index < bytes.count else { return nil }
         index += 1
         return Self.valid(text[...])
+    }
+
+    /// The character whose digits follow `\u`: of a pair of surrogates both halves.
+    private mutating func scalar() -> Unicode.Scalar? {
+        guard let first = hexDigits() else { return nil }
+        guard UTF16.isLeadSurrogate(first) else { return Unicode.Scalar(first) }
+        guard index + 1 < bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u") else { return nil }
+        index += 2
+        guard let second = hexDigits(), UTF16.isTrailSurrogate(second) else { return nil }
+        return Unicode.Scalar(0x10000 + UInt32(first & 0x3FF) << 10 + UInt32(second & 0x3FF))
+    }
+
+    private mutating func hexDigits() -> UInt16? {
+        guard bytes.count - index >= 4 else { return nil }
+        var value: UInt16 = 0
+        for _ in 0..<4 {
+            let digit: UInt8
+            switch bytes[index] {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = bytes[index] - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = bytes[index] - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = bytes[index] - UInt8(ascii: "A") + 10
+            default: return nil
+            }
+            value = value << 4 | UInt16(digit)
+            index += 1
+        }
+        return value
     }
 
     /// A text of bytes that are UTF-8. In its place others would have something else.
@@ -268,8 +300,42 @@ package struct PlainJSON {
             }
             return isPlain ? .object(values) : nil
         case UInt8(ascii: "["): return list { $0.value(depthMax: depthMax - 1) }.map(JSONValue.array)
-        default: return number().map(JSONValue.integer)
+        case UInt8(ascii: "n"): return takeNull() ? .null : nil
+        default: return attempt { $0.number() }.map(JSONValue.integer) ?? anyNumber()
         }
+    }
+
+    /// A number of any kind. What may be written so and still be whole, such as `1.0`, is left to Foundation.
+    private mutating func anyNumber() -> JSONValue? {
+        let start = index
+        if next == UInt8(ascii: "-") { index += 1 }
+        let first = next
+        guard let digitCount = passDigits(), digitCount == 1 || first != UInt8(ascii: "0") else { return nil }
+        if next == UInt8(ascii: ".") {
+            index += 1
+            guard passDigits() != nil else { return nil }
+        }
+        if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
+            index += 1
+            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { index += 1 }
+            guard passDigits() != nil else { return nil }
+        }
+        let text = String(decoding: bytes[start..<index], as: UTF8.self)
+        skipSpace()
+        guard next == nil || next == UInt8(ascii: ",") || next == UInt8(ascii: "}") || next == UInt8(ascii: "]"), text != "-0"
+        else {
+            return nil
+        }
+        if let value = Int64(text) { return .integer(value) }
+        guard let value = Double(text), value.isFinite, Int64(exactly: value) == nil else { return nil }
+        return .number(value)
+    }
+
+    /// Passes digits, and returns how many; nil for none.
+    private mutating func passDigits() -> Int? {
+        let start = index
+        while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { index += 1 }
+        return index > start ? index - start : nil
     }
 
     // MARK: Members
@@ -291,7 +357,9 @@ package struct PlainJSON {
     package mutating func read(into place: inout Timestamp?) -> Bool {
         read(into: &place) { $0.string().flatMap { Timestamp($0) } }
     }
-    package mutating func read(into place: inout JSONValue?) -> Bool { read(into: &place) { $0.value(depthMax: 8) } }
+    package mutating func read(into place: inout JSONValue?) -> Bool {
+        read(into: &place) { $0.value(depthMax: Limits.metadataDepth) }
+    }
     package mutating func read(into place: inout [String: [String]]?) -> Bool { read(into: &place) { $0.lists() } }
     package mutating func read(into place: inout [String: Int64]?) -> Bool { read(into: &place) { $0.numbers() } }
     package mutating func read(into place: inout [String]?) -> Bool { read(into: &place) { $0.list { $0.string() } } }
