@@ -333,12 +333,21 @@ extension JSONBytes {
         beginArray()
         // A loop over the array itself would copy each value, with all that it holds.
         values.withUnsafeBufferPointer { values in
+            let start = bytes.count
             for index in values.indices {
                 separate()
                 values[index].write(to: &self)
+                if index == 0 { reserve(for: values.count - 1, of: bytes.count - start) }
             }
         }
         endArray()
+    }
+
+    /// Makes room for values that will probably be about as large as the first one. Otherwise the text grows by doubling, and is copied each time.
+    private mutating func reserve(for count: Int, of sizeBytes: Int) {
+        // The first one may also be larger than all others together.
+        let expected = min(count * (sizeBytes + sizeBytes / 8), 64 << 10)
+        if expected > bytes.capacity - bytes.count { bytes.reserveCapacity(max(bytes.count + expected, bytes.capacity * 2)) }
     }
 }
 

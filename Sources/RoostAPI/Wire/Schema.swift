@@ -57,10 +57,13 @@ public protocol SchemaDescribed {
 public protocol WireEnumeration: SchemaDescribed, CaseIterable, RawRepresentable, WireWritable where RawValue == String {
     /// Whether this version knows the value.
     var isKnown: Bool { get }
+    /// The value of a name that this version knows; nil for any other.
+    static func known(_ name: String) -> Self?
 }
 
 extension WireEnumeration {
     public var isKnown: Bool { true }
+    public static func known(_ name: String) -> Self? { Self(rawValue: name) }
     public func write(to json: inout JSONBytes) { json.string(rawValue) }
     public static var schema: Schema { .enumeration(allCases.map(\.rawValue)) }
     public static var schemaExample: Self {
@@ -78,8 +81,9 @@ public protocol OpenWireEnumeration: WireEnumeration, Codable, Hashable, Sendabl
 }
 
 extension OpenWireEnumeration {
-    public init(rawValue: String) { self = Self.allCases.first { $0.rawValue == rawValue } ?? .unknown(rawValue) }
+    public init(rawValue: String) { self = Self.known(rawValue) ?? .unknown(rawValue) }
 
+    public static func known(_ name: String) -> Self? { allCases.first { $0.rawValue == name } }
     public var isKnown: Bool { Self.allCases.contains(self) }
 
     /// Throws `invalid_argument` with the field's name if this version doesn't know the value.

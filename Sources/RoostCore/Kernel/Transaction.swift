@@ -167,7 +167,7 @@ public struct RowReader {
     /// One of an enumeration's raw values. The database holds only what the rules wrote, so anything else is a damaged database.
     public mutating func enumeration<E: WireEnumeration>(_ type: E.Type = E.self) throws -> E {
         let text = string()
-        guard let value = E(rawValue: text), value.isKnown else { throw DamagedDatabase(what: "\(E.self) \(text)") }
+        guard let value = E.known(text) else { throw DamagedDatabase(what: "\(E.self) \(text)") }
         return value
     }
 

@@ -37,6 +37,12 @@ extension Message: BoundRow {
         message_id, seq, change_seq, sender_id, client_id, \(MessageContent.columns), created_at, edited_at, deleted_at
         """
 
+    /// The same with constants in place of what nobody needs who conceals the message. A page of these can't be half a megabyte for each.
+    static let columnsToConceal: SQL = """
+        message_id, seq, change_seq, sender_id, client_id, '', kind, NULL, NULL, NULL, NULL, parent_id, mentionees, NULL, 'default', NULL,
+        is_silent, created_at, edited_at, deleted_at
+        """
+
     // derived: init(reading:)
     init(reading row: inout RowReader, channelId: ChannelID) throws {
         try self.init(
@@ -114,7 +120,7 @@ extension Transaction {
             ORDER BY seq DESC LIMIT \(limit + 1)
             """
         var (messages, hasMore) = try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
-        messages.reverse()
+        messages.reverseInPlace()
         return (messages, hasMore)
     }
 
@@ -255,4 +261,24 @@ extension Message: ContentSized, NamesUsers {
     // Without a list for each of the many messages that mention nobody.
     var firstNamedUser: UserID? { sender }
     var otherNamedUsers: [UserID] { content.mentionees?.mentionedUsers ?? [] }
+}
+
+extension Array {
+    /// As `reverse()`, which copies and releases all that an element holds; this only moves elements.
+    fileprivate mutating func reverseInPlace() {
+        withUnsafeMutableBufferPointer { buffer in
+            guard buffer.count > 1, var low = buffer.baseAddress else { return }
+            var high = low + buffer.count - 1
+            withUnsafeTemporaryAllocation(of: Element.self, capacity: 1) { spare in
+                guard let spare = spare.baseAddress else { return }
+                while low < high {
+                    spare.moveInitialize(from: low, count: 1)
+                    low.moveInitialize(from: high, count: 1)
+                    high.moveInitialize(from: spare, count: 1)
+                    low += 1
+                    high -= 1
+                }
+            }
+        }
+    }
 }
