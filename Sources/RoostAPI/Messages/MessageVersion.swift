@@ -109,13 +109,18 @@ extension MessageVersion: Codable {
 }
 
 /// The earlier versions of a message.
-public struct MessageVersions: Codable, Hashable, Sendable {
+public struct MessageVersions: Hashable, Sendable {
     /// The newest first, at most 10 and the one that was deleted.
     public var versions: [MessageVersion]
+    /// Whether there are older ones, for which this answer had no room: it ends at 1 MiB of content, with at least one version. They are read with ``ListMessageVersions/before``.
+    public var hasMore: Bool = false  // wire: default is absent
 
     // derived: init
-    /// Creates a value with these fields.
-    public init(versions: [MessageVersion]) { self.versions = versions }
+    /// Creates a value with these fields. Those that are left out have their defaults.
+    public init(versions: [MessageVersion], hasMore: Bool = false) {
+        self.versions = versions
+        self.hasMore = hasMore
+    }
 }
 
 extension MessageVersions: WireWritable {
@@ -123,7 +128,27 @@ extension MessageVersions: WireWritable {
     public func write(to json: inout JSONBytes) {
         json.beginObject()
         json.member("versions", versions)
+        if hasMore { json.member("hasMore", hasMore) }
         json.endObject()
+    }
+}
+
+extension MessageVersions: Codable {
+    // derived: CodingKeys
+    private enum CodingKeys: String, CodingKey {
+        case versions, hasMore
+    }
+    // derived: encode(to:)
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(versions, forKey: .versions)
+        if hasMore { try container.encode(hasMore, forKey: .hasMore) }
+    }
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        versions = try container.decode([MessageVersion].self, forKey: .versions)
+        hasMore = try container.decodeIfPresent(Bool.self, forKey: .hasMore) ?? false
     }
 }
 
@@ -143,12 +168,15 @@ public struct ListMessageVersions: Operation {
     public var channel: ChannelID
     /// The message whose former versions are read.
     public var message: MessageID
+    /// The `changeSeq` of a version: only versions before it. If absent, all.
+    public var before: Seq?
 
     // derived: init
-    /// Creates a value with these fields.
-    public init(channel: ChannelID, message: MessageID) {
+    /// Creates a value with these fields. Those that are left out have their defaults.
+    public init(channel: ChannelID, message: MessageID, before: Seq? = nil) {
         self.channel = channel
         self.message = message
+        self.before = before
     }
 
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }

@@ -26,6 +26,8 @@ public enum Limits {
     public static let messageContentSizeBytes = 512_000
     /// Bytes of all copies of an admin message that goes to several channels: they are written, and answered, at once. One of 100,000 bytes goes to 100.
     public static let adminMessagesSizeBytes = 10_000_000
+    /// Bytes of all messages that one call deletes for everyone: they are read, and kept as long as they can be brought back, at once.
+    public static let deletedMessagesSizeBytes = 10_000_000
     /// Entries of a message's mentionees: one for users, one for the channel (MN-04).
     public static let mentionees = 2
     /// The most users that an app's option may allow one message to mention, and to tell of it (D-25).
@@ -326,7 +328,8 @@ extension Limits {
         "metadataSizeBytes": metadataSizeBytes, "metadataDepth": metadataDepth, "channelTags": channelTags, "tagLength": tagLength,
         "messageTags": messageTags, "messageTextLength": messageTextLength, "customTypeLength": customTypeLength,
         "messageDataLength": messageDataLength, "messageContentSizeBytes": messageContentSizeBytes,
-        "adminMessagesSizeBytes": adminMessagesSizeBytes, "mentionees": mentionees,
+        "adminMessagesSizeBytes": adminMessagesSizeBytes, "deletedMessagesSizeBytes": deletedMessagesSizeBytes,
+        "mentionees": mentionees,
         "metaArrays": metaArrays,
         "metaArrayNameLength": metaArrayNameLength, "metaArrayValues": metaArrayValues,
         "metaArrayValueLength": metaArrayValueLength,

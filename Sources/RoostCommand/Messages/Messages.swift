@@ -172,7 +172,12 @@ struct Messages: AsyncParsableCommand {
 
         func run() async throws {
             try await options.run { connection in
-                let answer = try await connection.call(ListMessageVersions(channel: channel, message: message))
+                var answer = try await connection.call(ListMessageVersions(channel: channel, message: message))
+                while answer.hasMore, let last = answer.versions.last {
+                    let more = try await connection.call(
+                        ListMessageVersions(channel: channel, message: message, before: last.changeSeq))
+                    answer = MessageVersions(versions: answer.versions + more.versions, hasMore: more.hasMore)
+                }
                 try options.show(
                     answer,
                     Output.table(

@@ -58,14 +58,20 @@ extension DeleteMessages: Handled {
         _ = try context.require(.historyRead, in: channel)
         var found: [Message] = []
         var opened: ChannelAccess?
+        var sizeBytes = 0
         for (index, message) in messages.enumerated() {
             do {
                 let (access, before) = try context.requireChange(
                     of: message, in: channel, own: .messageDeleteOwn, any: .messageDeleteAny)
                 found.append(before)
                 opened = access
+                sizeBytes += before.contentSizeBytes
             } catch let refusal as RoostError where refusal.isAboutMessage {
                 throw refusal.about(message, at: index, of: messages)
+            }
+            let limit = Limits.deletedMessagesSizeBytes
+            guard sizeBytes <= limit else {
+                throw RoostError.limitExceeded("messages", limit: limit, unit: "bytes of content together")
             }
         }
         guard var access = opened else { throw ImpossibleState("A call to delete messages names none.") }
@@ -127,13 +133,18 @@ extension Context {
         guard message.kind != .system else {
             throw RoostError(.notPermitted, "Nobody edits the server's own messages.", field: "message")
         }
-        // Otherwise whoever may edit others' messages could speak as the app (SB-33).
-        if message.kind == .admin, var refusal = refusal(of: .messageSendAdmin, in: access) {
-            // The permission's own words are about sending one. Those about the channel stay.
-            if refusal.code == .notPermitted, access.deletedAt == nil { refusal.message = "Only admins edit admin messages." }
-            throw refusal
-        }
+        try requireWordOfTheApp(message, in: access, "edit")
         return (access, message)
+    }
+
+    /// Throws if a message is the app's, and the caller may not send such ones: otherwise whoever may change others' messages could speak as the app (SB-33).
+    ///
+    /// - Parameter deed: What the caller is about to do with it.
+    func requireWordOfTheApp(_ message: Message, in access: ChannelAccess, _ deed: String) throws {
+        guard message.kind == .admin, var refusal = refusal(of: .messageSendAdmin, in: access) else { return }
+        // The permission's own words are about sending one. Those about the channel stay.
+        if refusal.code == .notPermitted, access.deletedAt == nil { refusal.message = "Only admins \(deed) admin messages." }
+        throw refusal
     }
 
     /// Returns a message that the caller may change: the caller's own with one permission, anyone's with the other.

@@ -20,8 +20,14 @@ extension Context {
 
     /// Throws if the caller can't answer a message: one that they can't see, or that was deleted, by anybody or for themselves.
     func requireParent(_ id: MessageID, in access: ChannelAccess) throws {
-        let parent = try message(id, in: access, field: "parentId")
-        guard parent.deletedAt == nil, !parent.isDeletedForMe else {
+        // Not what it says: half a megabyte for each of many short answers would hold up all others who write.
+        let sql: SQL = "SELECT seq, deleted_at FROM messages WHERE channel_id = \(access.channelId) AND message_id = \(id)"
+        let transaction = transaction
+        let parent = try transaction.besideBatchMemory {
+            try transaction.first(sql) { (seq: $0.int64(), isDeleted: $0.optionalTimestamp() != nil) }
+        }
+        guard let parent, parent.seq > readingFloor(in: access) else { throw Self.noSuchMessage("parentId") }
+        guard !parent.isDeleted, try !isDeleted(parent.seq, for: caller.user, in: access) else {
             throw RoostError(.notFound, "The message was deleted.", field: "parentId")
         }
     }
@@ -30,9 +36,24 @@ extension Context {
     func storedMessage(_ id: MessageID, in access: ChannelAccess, field: String = "message") throws -> Message {
         let transaction = transaction
         let found = try transaction.besideBatchMemory { try transaction.message(id, in: access.channelId) }
-        guard let found, found.seq > readingFloor(in: access) else {
-            throw RoostError(.notFound, "There is no such message.", field: field)
-        }
+        guard let found, found.seq > readingFloor(in: access) else { throw Self.noSuchMessage(field) }
         return found
+    }
+
+    /// Returns what is left of a message that the caller deletes for themselves: a message that they can see, without what is deleted of its content.
+    ///
+    /// - Throws: As ``message(_:in:field:)``.
+    func messageToConceal(_ id: MessageID, in access: ChannelAccess) throws -> Message {
+        let (transaction, channel) = (transaction, access.channelId)
+        let sql: SQL = "SELECT \(Message.columnsToConceal) FROM messages WHERE channel_id = \(channel) AND message_id = \(id)"
+        let found = try transaction.besideBatchMemory {
+            try transaction.first(sql) { try Message(reading: &$0, channelId: channel) }
+        }
+        guard let found, found.seq > readingFloor(in: access) else { throw Self.noSuchMessage("message") }
+        return try shown(found, in: access)
+    }
+
+    private static func noSuchMessage(_ field: String) -> RoostError {
+        RoostError(.notFound, "There is no such message.", field: field)
     }
 }

@@ -29,7 +29,17 @@ extension ListMessageVersions: Handled {
             throw RoostError(.featureDisabled, "The app keeps no earlier versions of messages.")
         }
         // What the caller has deleted for themselves is shown to them nowhere.
-        return MessageVersions(versions: message.isDeletedForMe ? [] : try context.versions(of: message))
+        guard !message.isDeletedForMe else { return MessageVersions(versions: []) }
+        var versions = try context.versions(of: message, before: before)
+        var sizeBytes = 0
+        let fitting = versions.prefix { version in
+            sizeBytes += version.content.sizeBytes
+            return sizeBytes <= Limits.pageContentBytes
+        }
+        // The newest of them is there, however large it is.
+        let hasMore = max(fitting.count, 1) < versions.count
+        versions.removeLast(versions.count - min(versions.count, max(fitting.count, 1)))
+        return MessageVersions(versions: versions, hasMore: hasMore)
     }
 }
 
@@ -42,6 +52,7 @@ extension UndeleteMessage: Handled {
         var (access, before) = try context.requireChange(
             of: message, in: channel, own: .messageEditOwn, any: .messageDeleteAny)
         guard before.deletedAt != nil else { return try context.shown(before, in: access) }
+        try context.requireWordOfTheApp(before, in: access, "bring back")
         guard context.options.undeletionSeconds > 0 else {
             throw RoostError(.featureDisabled, "The app keeps nothing of deleted messages.")
         }
@@ -71,11 +82,15 @@ extension UndeleteMessage: Handled {
 
 extension Context {
     /// The earlier versions of a message that are still kept, the newest first.
-    fileprivate func versions(of message: Message, limit: Int = Limits.versionsPerMessage + 1) throws -> [MessageVersion] {
+    ///
+    /// - Parameter changeSeq: That of a version: only those before it.
+    fileprivate func versions(
+        of message: Message, before changeSeq: Seq? = nil, limit: Int = Limits.versionsPerMessage + 1
+    ) throws -> [MessageVersion] {
         let sql: SQL = """
             SELECT \(MessageVersion.columns) FROM message_versions
-            WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until > \(now) ORDER BY change_seq DESC
-            LIMIT \(limit)
+            WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until > \(now) AND change_seq < \(changeSeq ?? .max)
+            ORDER BY change_seq DESC LIMIT \(limit)
             """
         return try transaction.rows(sql) { try MessageVersion(reading: &$0) }
     }

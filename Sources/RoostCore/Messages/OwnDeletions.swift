@@ -10,7 +10,7 @@ extension DeleteMessagesForMe: Handled {
         var access = try context.require(.channelHide, in: channel)
         try context.require(.historyRead, in: access)
         let found = try messages.enumerated().map { index, message in
-            do { return try context.message(message, in: access) } catch let refusal as RoostError {
+            do { return try context.messageToConceal(message, in: access) } catch let refusal as RoostError {
                 throw refusal.about(message, at: index, of: messages)
             }
         }

@@ -292,6 +292,73 @@ struct MessageVersionTests {
         #expect(all.count == 11 && all[0].text == "12" && all[0].isDeletion)
     }
 
+    @Test("I18 a list of large versions ends early, says so, and goes on where it ended")
+    func largeVersions() throws {
+        let world = try Self.world()
+        func content(_ number: Int) -> (text: String, data: String) {
+            ("\(number) " + String(repeating: "\u{1F600}", count: 19_990), String(repeating: "\u{1F600}", count: 20_000))
+        }
+        let sent = try world.perform(SendMessage(channel: "room", clientId: "1", text: "0", data: content(0).data), as: "ben")
+        for number in 1...10 {
+            let (text, data) = content(number)
+            try world.perform(EditMessage(channel: "room", message: sent.messageId, text: text, data: data), as: "ben")
+        }
+        var list = ListMessageVersions(channel: "room", message: sent.messageId)
+        var (found, pages) = ([MessageVersion](), 0)
+        while true {
+            let page = try world.perform(list, as: "ann")
+            #expect(page.versions.reduce(0) { $0 + $1.content.sizeBytes } <= Limits.pageContentBytes && !page.versions.isEmpty)
+            (found, pages) = (found + page.versions, pages + 1)
+            guard page.hasMore, let last = page.versions.last else { break }
+            list.before = last.changeSeq
+        }
+        #expect(pages > 1 && found.map { $0.text.prefix { $0 != " " } } == (0...9).reversed().map { "\($0)" })
+        list.before = 0
+        #expect(try world.perform(list, as: "ann") == MessageVersions(versions: []))
+    }
+
+    @Test("SB-33 SB-59 an admin message that was taken back is brought back by those who may send one, and by no operator")
+    func adminMessage() throws {
+        let world = try Self.world()
+        let content = SendAdminMessage(channels: ["room"], clientId: "1", text: "from the app")
+        let sent = try #require(try world.perform(content, as: "root", role: .admin).messages.first)
+        try world.perform(DeleteMessage(channel: "room", message: sent.messageId), as: "root", role: .admin)
+        let state = try world.dump()
+        let refusal = try world.refusal(undelete(sent), as: "ann")
+        #expect(refusal?.code == .notPermitted && refusal?.message == "Only admins bring back admin messages.")
+        #expect(try world.dump() == state)
+        #expect(try world.perform(undelete(sent), as: "root", role: .admin).text == "from the app")
+    }
+
+    @Test(
+        "I18 messages that are too large together are deleted in several calls; concealing them has no such limit, nor an answer its parent"
+    )
+    func largeMessages() throws {
+        let world = try Self.world()
+        let data = String(repeating: "\u{1F600}", count: 20_000)
+        let metadata = JSONValue.object(["a": .string(String(repeating: "b", count: 99_000))])
+        let sent = try (0..<40).map { number in
+            try world.perform(
+                SendMessage(channel: "room", clientId: ClientID("\(number)"), text: data, data: data, metadata: metadata), as: "ben"
+            )
+        }
+        let ids = sent.map(\.messageId)
+        let limit = Limits.deletedMessagesSizeBytes / (sent[0].content.sizeBytes + 300)
+        let state = try world.dump()
+        let refusal = try world.refusal(DeleteMessages(channel: "room", messages: Array(ids.prefix(limit + 2))), as: "ben")
+        #expect(refusal?.code == .limitExceeded && refusal?.field == "messages" && refusal?.limit == 10_000_000)
+        #expect(try world.dump() == state)
+        let deleted = try world.perform(DeleteMessages(channel: "room", messages: Array(ids.prefix(limit - 1))), as: "ben").messages
+        #expect(deleted.count == limit - 1 && deleted.allSatisfy { $0.deletedAt != nil && $0.text.isEmpty })
+        let concealed = try world.perform(DeleteMessagesForMe(channel: "room", messages: ids), as: "cid").messages
+        #expect(
+            concealed.map(\.messageId) == ids && concealed.allSatisfy { $0.isDeletedForMe && $0.text.isEmpty && $0.data == nil })
+        #expect(try world.perform(GetMessage(channel: "room", message: ids[39]), as: "ann").data == data)
+        let answer = SendMessage(channel: "room", clientId: "a", text: "short", parentId: ids[39])
+        #expect(try world.code(answer, as: "cid") == .notFound)
+        #expect(try world.perform(answer, as: "ann").parentId == ids[39])
+    }
+
     @Test("R24 the options have limits, and are in the configuration")
     func options() throws {
         var options = AppOptions()
