@@ -110,7 +110,7 @@ package struct PermissionRow: Sendable {
         package static let reading = Traits(rawValue: 1 << 0)
         /// Every member has it, whatever audience the policy names.
         package static let members = Traits(rawValue: 1 << 1)
-        /// Holders of an invitation have it where the policy names the members.
+        /// Holders of an invitation have it, whatever audience the policy names.
         package static let invited = Traits(rawValue: 1 << 2)
         /// It holds while the member is banned.
         package static let banned = Traits(rawValue: 1 << 3)

@@ -111,6 +111,8 @@ public enum Permissions {
             guard role.isAdmin else { return .needsAdmin }
         }
         if isReading, !wasOrIsMember, facts.policy.discovery == .membersOnly { return .notMember }
+        // Whom an invitation lets in may look first, whoever else finds the channel.
+        if row.traits.contains(.invited), facts.isInvited { return nil }
         switch audience {
         case .everyone:
             let isFound = facts.policy.discovery == .everyone || wasOrIsMember || role.actsAsOperator
@@ -121,7 +123,7 @@ public enum Permissions {
             return facts.isInvited ? nil : .inviteRequired
         case .members, .membersOnly:
             if wasOrIsMember || (audience == .members && role.actsAsOperator) { return nil }
-            if row.traits.contains(.outside) || (row.traits.contains(.invited) && facts.isInvited) { return nil }
+            if row.traits.contains(.outside) { return nil }
             return .notMember
         case .operators:
             // The app's moderators do what operators do, and nothing beyond it.

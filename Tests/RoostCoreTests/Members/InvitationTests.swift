@@ -40,6 +40,21 @@ import Testing
         #expect(try world.perform(GetTotalUnread(), as: "cid").unreadCount == 0)
     }
 
+    @Test(
+        "R14 AM-42 whoever is invited may look at the channel first, whoever else finds it",
+        arguments: [.everyone, .members, .operators, .owners, .admins, .nobody] as [ChannelPolicy.Audience])
+    func looksFirst(discovery: ChannelPolicy.Audience) throws {
+        let world = try world()
+        try world.perform(
+            UpdateChannel(channel: "group", policy: PolicyChanges(discovery: discovery)), as: "root", role: .admin)
+        #expect(try invite(["cid"], as: "ann", in: world).map(\.outcome) == [.invited])
+        #expect(try world.perform(GetChannel(channel: "group"), as: "cid").invitation?.state == .pending)
+        #expect(try world.code(ListMessages(channel: "group"), as: "cid") == .notMember)
+        try world.perform(DeclineInvitation(channel: "group"), as: "cid")
+        let code = try world.code(GetChannel(channel: "group"), as: "cid")
+        #expect(discovery == .everyone ? code == nil : code == .notFound)
+    }
+
     @Test("R14 an inviter who was removed from the channel still learns what becomes of the invitation, and nothing else of it")
     func removedInviter() throws {
         let world = try world()
