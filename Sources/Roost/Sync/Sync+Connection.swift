@@ -277,7 +277,7 @@ extension Sync {
         userQuestions.forget()
         defer {
             // What they ended is still in the file, and is sent once more.
-            if let outbox { restoreAcknowledged(from: outbox) }
+            if let outbox { restoreSettlingLost(from: outbox) }
         }
         guard phase != .idle else { return }
         endConnection(RoostError(.notConnected, "The connection was given up because the cache failed."))

@@ -34,14 +34,19 @@ extension Sync {
     /// Goes on from what the files hold, which other chats may have had, of this process or another. Nothing is under way.
     mutating func reopened(_ saved: SavedState, _ outbox: SavedOutbox) {
         guard phase == .idle else { return }
-        let before = queues.values.flatMap { $0.items.values.compactMap(\.message) }
         self.saved = saved
         userQuestions.forget()
+        restoreSettlingLost(from: outbox)
+        emit(.store(overlayWrites))
+        for channel in reading.keys.sorted() { showOverlay(of: channel) }
+    }
+
+    /// Restores the queues from the file. Another chat of the same files may have ended operations there: whoever waits for such a message is told.
+    mutating func restoreSettlingLost(from outbox: SavedOutbox) {
+        let before = queues.values.flatMap { $0.items.values.compactMap(\.message) }
         restoreAcknowledged(from: outbox)
         let gone = before.filter { item(.message($0)) == nil }
         for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) { settleLost(key) }
-        emit(.store(overlayWrites))
-        for channel in reading.keys.sorted() { showOverlay(of: channel) }
     }
 
     /// Takes over the operations that another chat of the same files has left. What this one knows is as it knows it.

@@ -291,7 +291,7 @@ extension SyncDriver {
                 confirmations[key, default: [:]][token] = continuation
                 Task {
                     do { try await enqueue(sending: operation, turn, clearing: next) } catch {
-                        confirmations[key]?.removeValue(forKey: token)?.resume(throwing: error)
+                        takeConfirmation(for: token, of: key)?.resume(throwing: error)
                     }
                 }
                 if Task.isCancelled { stopWaiting(for: token, of: key) }
@@ -314,7 +314,14 @@ extension SyncDriver {
 
     private func stopWaiting(for token: CallToken, of key: MessageKey? = nil) {
         takeWaiting(for: token)?.resume(throwing: CancellationError())
-        if let key { confirmations[key]?.removeValue(forKey: token)?.resume(throwing: CancellationError()) }
+        if let key { takeConfirmation(for: token, of: key)?.resume(throwing: CancellationError()) }
+    }
+
+    /// Takes out who waits for a message. Where nobody else does, nothing stays of that.
+    private func takeConfirmation(for token: CallToken, of key: MessageKey) -> CheckedContinuation<Message, any Error>? {
+        let waiting = confirmations[key]?.removeValue(forKey: token)
+        if confirmations[key]?.isEmpty == true { confirmations[key] = nil }
+        return waiting
     }
 
     /// Returns the changes for a live object: everything at once, then each change.

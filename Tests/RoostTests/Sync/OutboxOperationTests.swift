@@ -346,8 +346,10 @@ struct OutboxOperationTests {
         #expect(same.calls.values.contains("channel.hide"))
     }
 
-    @Test("What another process sent, or left, while it had the files counts when they come back")
-    func reopened() async throws {
+    @Test(
+        "What another process sent, or left, while it had the files counts when they come back, or are read again after a failure",
+        arguments: [true, false])
+    func reopened(isAfterFailure: Bool) async throws {
         var client = try await offline()
         try await client.send("mine", clientId: "c1")
         try await client.enqueue(hide)
@@ -362,7 +364,7 @@ struct OutboxOperationTests {
 
         _ = client.take()
         let (saved, outbox) = (try await client.store.savedState(), try await client.outbox.saved())
-        try await client.feed(.reopened(saved, outbox))
+        try await client.feed(isAfterFailure ? .storeFailed(saved, outbox, "disk full") : .reopened(saved, outbox))
         let told = client.take().compactMap { output in if case .settled(let key, .failure) = output { key.clientId } else { nil } }
         #expect(told == ["c1"])
         try await reconnect(&client)
