@@ -51,7 +51,7 @@ public struct PutRole: Operation {
     }
 }
 
-/// Deletes a role of the app's own. Its members become ordinary members. Does nothing if it doesn't exist.
+/// Deletes a role of the app's own. Its members become ordinary members, and keep its name: if a role of that name is defined again, they have that one. Does nothing if it doesn't exist.
 ///
 /// - Throws: `immutable_field` for a built-in role.
 public struct DeleteRole: Operation {

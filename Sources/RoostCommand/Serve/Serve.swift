@@ -13,7 +13,7 @@ struct Serve: AsyncParsableCommand {
     @Flag(help: "Also create the demo's users and channels, once.") var demo = false
     @Flag(
         help:
-            "Start although files are missing, older, damaged or another server's, once it has said which. What is lost stays lost."
+            "Start although files are missing, older or another server's, once it has said which. What is lost stays lost. A damaged database is refused all the same."
     )
     var acceptDataLoss = false
 
