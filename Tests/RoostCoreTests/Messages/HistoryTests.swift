@@ -30,6 +30,28 @@ struct HistoryTests {
             messages: page, hasOlder: all.contains { $0.seq < first }, hasNewer: all.contains { $0.seq > last }, seq: head)
     }
 
+    @Test("X-01 MN-05 something newer is there also if it counts for nobody, and not if it was deleted for good")
+    func newer() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        func send(_ id: ClientID, isSilent: Bool = false) throws -> Message {
+            try world.perform(SendMessage(channel: "general", clientId: id, text: "x", isSilent: isSilent), as: "ann")
+        }
+        func hasNewer(than message: Message) throws -> Bool {
+            try world.perform(ListMessages(channel: "general", before: message.seq + 1, limit: 1), as: "ann").hasNewer
+        }
+        let first = try send("1")
+        #expect(try !hasNewer(than: first))
+        let silent = try send("2", isSilent: true)
+        #expect(try hasNewer(than: first) && !hasNewer(than: silent))
+        let last = try send("3")
+        #expect(try hasNewer(than: first) && hasNewer(than: silent) && !hasNewer(than: last))
+        try world.perform(PurgeMessage(channel: "general", message: last.messageId), as: "ann")
+        #expect(try hasNewer(than: first) && !hasNewer(than: silent))
+        try world.perform(PurgeMessage(channel: "general", message: silent.messageId), as: "ann")
+        #expect(try !hasNewer(than: first))
+    }
+
     @Test("X-01 pages before, after and around every place are what the definition says", arguments: Seeds.first(3))
     func pages(seed: UInt64) throws {
         let world = try CoreWorld()
