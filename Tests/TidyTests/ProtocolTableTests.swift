@@ -36,6 +36,18 @@ struct ProtocolTableTests {
         return missing + unknown + twice
     }
 
+    // MARK: Operations
+
+    @Test("the operations that docs/protocol.md says only read are those that do")
+    func reads() throws {
+        let text = try String(contentsOf: SourceFile.root.appending(path: "docs/protocol.md"), encoding: .utf8)
+        let row = /\n\| `([a-zA-Z]+\.[a-zA-Z]+)` \| (?:GET|POST|PUT|PATCH|DELETE) \|[^|\n]*\|[^|\n]*\| (read)? ?\|/
+        let rows = text.matches(of: row)
+        let documented = rows.map { "\($0.1)\($0.2 == nil ? "" : " reads")" }
+        let actual = OperationTable.handled.map { "\($0.name)\($0.isReadOnly ? " reads" : "")" }
+        #expect(Self.differences(of: documented, from: actual) == [])
+    }
+
     // MARK: Limits
 
     /// The numbers of rows that have no name in `config.get`, or one of its options.
