@@ -61,9 +61,11 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
     /// The settings of every session. A limit set by the server, the role or the URL is kept, but there always is one.
     private static let settings: [SQL] = [
-        // An acknowledgement means that the row is on disk.
+        // An acknowledgement means that the row is on disk. Set in any case: what a session hasn't set itself follows the server's configuration when that is
+        // loaded again.
         """
-        SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
+        SELECT set_config('synchronous_commit', CASE WHEN now IN ('off', 'local') THEN 'on' ELSE now END, false)
+        FROM current_setting('synchronous_commit') AS now
         """,
         "SELECT set_config('statement_timeout', '30s', false) WHERE current_setting('statement_timeout') = '0'",
         // A node that hangs in the middle of a transaction would hold its locks, and all channels behind them, for ever.

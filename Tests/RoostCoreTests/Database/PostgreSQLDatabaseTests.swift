@@ -31,6 +31,16 @@ struct PostgreSQLDatabaseTests {
         #expect(lane == "on")
     }
 
+    @Test("I1 a configuration that is loaded again changes nothing of how sessions that are open wait", arguments: [true, false])
+    func keepsSynchronousCommit(isLane: Bool) throws {
+        let database = try PostgreSQLDatabase(url: url)
+        // The server's configuration counts for what a session hasn't set itself.
+        let read: (any Transaction) throws -> String? = {
+            try $0.first("SELECT source FROM pg_settings WHERE name = 'synchronous_commit'") { $0.string() }
+        }
+        #expect(try (isLane ? database.write(lane: 0, read) : database.read(read)) == "session")
+    }
+
     @Test("I1 every session has limits, and those of the URL stay")
     func limits() throws {
         let names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "application_name"]
