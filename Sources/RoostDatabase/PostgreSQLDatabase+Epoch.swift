@@ -4,8 +4,10 @@ import RoostCore
 extension PostgreSQLDatabase {
     /// Gives the database a new epoch, after it lost commits: a backup was restored, or a standby took over that was behind.
     ///
+    /// The tables stay as they are: nodes of their version may be running.
+    ///
     /// - Throws: ``DatabaseFailure`` while nodes are connected, which would continue with the old epoch and with positions that no longer
-    ///   exist.
+    ///   exist, and for a database that has no epoch; `Migrations.NewerDatabase`.
     public func renewEpoch(to new: String) throws {
         try write(lane: 0) { transaction in
             let connected =
@@ -22,7 +24,13 @@ extension PostgreSQLDatabase {
                         "\(connected) connections of nodes are open. Stop all nodes first: they hold positions of the old epoch.",
                     kind: .fatal)
             }
-            try transaction.renewEpoch(to: new)
+            let hasTables = try transaction.first("SELECT count(to_regclass('migrations'))") { $0.int() } == 1
+            if hasTables { try Migrations.made(in: transaction) }
+            guard hasTables, try transaction.renewEpoch(to: new) == 1 else {
+                throw DatabaseFailure(
+                    message: "The database has no epoch: no server has started on it. Is it the one that was restored?",
+                    kind: .fatal)
+            }
         }
     }
 }

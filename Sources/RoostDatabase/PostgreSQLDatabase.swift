@@ -40,9 +40,13 @@ public final class PostgreSQLDatabase: Database {
     ///     it.
     ///   - laneCount: Transactions that write at the same time, at least one.
     ///   - readerCount: Transactions that read at the same time, at least one.
+    ///   - migrates: Whether the tables are brought up to date.
+    ///   - waiting: Is told again and again why that waits.
     /// - Throws: ``DatabaseFailure``: fatal for a URL or a database that Roost can't use, and of the transaction for a server that can't be
     ///   reached now.
-    public init(url: String, laneCount: Int = 4, readerCount: Int = 2) throws {
+    public init(
+        url: String, laneCount: Int = 4, readerCount: Int = 2, migrates: Bool = true, waiting: (String) -> Void = { _ in }
+    ) throws {
         let address = try PostgreSQLAddress(url: url)
         self.laneCount = max(1, laneCount)
         self.readerCount = max(1, readerCount)
@@ -50,22 +54,33 @@ public final class PostgreSQLDatabase: Database {
         readers = (0..<self.readerCount).map { _ in PostgreSQLSlot(address, isLane: false) }
         for reader in readers { readerPool.add(reader) }
         try lanes[0].open()
-        try migrate()
+        if migrates { try migrate(waiting) }
     }
 
-    private func migrate() throws {
+    /// Brings the tables up to date. A table that is in use, as by `pg_dump`, is waited for without a place in its line: everybody else would wait behind that.
+    private func migrate(_ waiting: (String) -> Void) throws {
         let connection = try lanes[0].take()
         connection.setUnlimitedWaiting(true)
         lanes[0].giveBack(connection)
         defer { connection.setUnlimitedWaiting(false) }
-        try write(lane: 0) { transaction in
-            // Building an index on many rows takes long, and so does waiting for the node that builds it.
-            for name in ["statement_timeout", "lock_timeout"] {
-                try transaction.perform("SELECT set_config(\(name), '0', true)")
+        while true {
+            do {
+                return try write(lane: 0) { transaction in
+                    // Building an index on many rows takes long, and so does waiting for the node that builds it.
+                    for name in ["statement_timeout", "lock_timeout"] {
+                        try transaction.perform("SELECT set_config(\(name), '0', true)")
+                    }
+                    try transaction.perform("SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.migration))")
+                    try transaction.perform("SELECT set_config('lock_timeout', '2s', true)")
+                    try transaction.migrate()
+                    _ = try transaction.now()
+                }
+            } catch let failure as DatabaseFailure where failure.kind == .locked {
+                waiting(
+                    "The tables are to be brought up to date, and one of them is in use, as by pg_dump or a long query. It is tried again. \(failure.message)"
+                )
+                Thread.sleep(forTimeInterval: 1)
             }
-            try transaction.perform("SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.migration))")
-            try transaction.migrate()
-            _ = try transaction.now()
         }
     }
 

@@ -65,6 +65,15 @@ extension RealClusterTests {
             postgres.giveBack(database)
         }
 
+        @Test("I20 a database on which no server has started gets no epoch, and stays as it is")
+        func refused() async throws {
+            let postgres = try PostgreSQLServer.shared
+            let empty = try postgres.makeEmptyDatabase()
+            let run = try await CommandRun.roost(arguments: ["epoch", "renew", "--database", empty])
+            #expect(run.status == 1 && run.errors.contains("no server has started on it"))
+            #expect(try postgres.run(sql: ["SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"], in: empty) == ["0"])
+        }
+
         @Test("I20 a node that the change of the epoch has missed ends with status 74 within seconds, without a call")
         func missed() async throws {
             let postgres = try PostgreSQLServer.shared

@@ -199,7 +199,10 @@ extension Transaction {
     }
 
     /// Changes the name of this state of the database, if it has one: clients that are ahead of it resync.
-    public func renewEpoch(to new: String) throws {
+    ///
+    /// - Returns: How many names were changed: 0 or 1.
+    @discardableResult
+    public func renewEpoch(to new: String) throws -> Int {
         try execute("UPDATE settings SET value = \(new) WHERE name = 'epoch'")
     }
 

@@ -8,7 +8,7 @@ public enum EpochRenewal {
     public static func run(url: String) throws -> String {
         #if Cluster
         let epoch = UUID().uuidString.lowercased()
-        try PostgreSQLDatabase(url: url, laneCount: 1).renewEpoch(to: epoch)
+        try PostgreSQLDatabase(url: url, laneCount: 1, migrates: false).renewEpoch(to: epoch)
         return epoch
         #else
         throw RoostServer.Unsupported.withoutCluster

@@ -57,7 +57,7 @@ struct Storage {
         _ address: String, _ configuration: RoostServer.Configuration, logger: Logger
     ) throws -> any Database {
         #if Cluster
-        let database = try PostgreSQLDatabase(url: address, laneCount: configuration.laneCount)
+        let database = try PostgreSQLDatabase(url: address, laneCount: configuration.laneCount) { logger.warning("\($0)") }
         let durability = try database.durability()
         if durability.fsync != "on" {
             logger.warning("The database server runs with fsync off: what is acknowledged is lost when its machine fails.")

@@ -257,6 +257,34 @@ struct FormerVersionTests {
                 == [#"{"role":"clerk","rank":3,"permissions":["channel.setRateLimit","invitation.send"]}"#])
     }
 
+    @Test("I24 a migration waits for a table that is being dumped, and nobody waits behind it")
+    func besideDump() async throws {
+        let server = try PostgreSQLServer.shared
+        let dump = try String(contentsOf: Self.fixtures.appending(path: "2026-11/postgresql.sql"), encoding: .utf8)
+        let url = try server.makeDatabase(from: dump)
+        let address = try PostgreSQLAddress(url: url)
+        let dumping = try PostgreSQLConnection(address, isLane: false)
+        try dumping.send("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        let reads: [SQL] = [
+            "SELECT 1 FROM members LIMIT 1", "SELECT 1 FROM messages LIMIT 1", "SELECT 1 FROM channel_heads LIMIT 1",
+            "SELECT 1 FROM users LIMIT 1",
+        ]
+        for read in reads { _ = try dumping.ask(read) }
+
+        let (told, telling) = AsyncStream.makeStream(of: String.self)
+        let migrating = Task.detached { try PostgreSQLDatabase(url: url) { telling.yield($0) } }
+        var words: [String] = []
+        for await word in told.prefix(2) { words.append(word) }
+        #expect(words.allSatisfy { $0.contains("pg_dump") })
+        // A limit of five seconds: behind a migration that stands in line, this would wait for the dump.
+        let other = try PostgreSQLConnection(address, isLane: false)
+        try other.send("SET lock_timeout = '5s'")
+        for read in reads { _ = try other.ask(read) }
+        _ = try dumping.ask("COMMIT")
+        _ = try await migrating.value
+        #expect(try server.run(sql: ["SELECT count(*) FROM migrations"], in: url) == ["\(Migrations.steps.count)"])
+    }
+
     @Test("I24 a migration waits for what a node of the former version has begun, and that node writes nothing after it")
     func formerNode() async throws {
         let server = try PostgreSQLServer.shared
