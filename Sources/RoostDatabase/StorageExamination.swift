@@ -148,19 +148,28 @@ struct StorageExamination {
                 try refuse("\(files.log) is missing, and the server was killed: what stood in it isn't in \(files.database) yet.")
                 return
             }
-            // The log only restarts after a checkpoint, which the database records.
-            guard header.generation == state.generation else { return }
+            // The log only restarts after a checkpoint, which the database records. A number that is higher than the state's may also be of a try that
+            // wasn't completed: a log that hasn't restarted has its frames all the same.
+            guard header.generation == state.generation else {
+                if let known = state.logSalts, log.state == 3, Self.salts(of: log) == known { try examineFrames(log) }
+                return
+            }
             guard let known = state.logSalts else { return try examinePast(log) }
             guard log.state == 3, Self.salts(of: log) == known else {
                 try refuse("\(files.log) isn't the one that the server wrote last, or its header is damaged.")
                 setsLogAside = log.state == 3
                 return
             }
-            guard log.committed_frames >= state.logFrames else {
-                return try refuse(
-                    "\(files.log) ends after frame \(log.committed_frames), and \(state.logFrames) were on disk: what is missing was acknowledged."
-                )
-            }
+            try examineFrames(log)
+        }
+    }
+
+    /// What was on disk when the state was written still is.
+    private mutating func examineFrames(_ log: roost_log_report) throws {
+        guard log.committed_frames >= state.logFrames else {
+            return try refuse(
+                "\(files.log) ends after frame \(log.committed_frames), and \(state.logFrames) were on disk: what is missing was acknowledged."
+            )
         }
     }
 

@@ -1,8 +1,9 @@
 import Foundation
 import RoostCore
-import RoostDatabase
 import RoostTestSupport
 import Testing
+
+@testable import RoostDatabase
 
 /// Damages the files of a stopped server, one thing at a time, and then starts it.
 ///
@@ -89,6 +90,24 @@ struct DamageTests {
         try FileManager.default.copyItem(
             at: scene.closed.appending(path: "roost.sqlite"), to: directory.appending(path: "roost.sqlite"))
         #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
+    }
+
+    @Test("I1 I24 a log that was cut off is refused also if a checkpoint that wasn't completed has left its number in the database")
+    func cutAfterIncompleteCheckpoint() throws {
+        let scene = try Scene()
+        defer { scene.remove() }
+        for isCut in [false, true] {
+            let directory = try scene.copy(of: scene.killed)
+            let path = directory.appending(path: "roost.state").path
+            guard case .state(var state) = StateFile.read(path: path) else { throw Missed("a state") }
+            try #require(state.generation > 0 && state.logFrames > 1 && state.logSalts != nil)
+            // As if that one number less had been completed.
+            (state.generation, state.sequence) = (state.generation - 1, state.sequence + 1)
+            try StateFile(path: path).write(state)
+            let log = directory.appending(path: "roost.sqlite-wal")
+            if isCut { try Data(contentsOf: log).prefix(32 + 24 + 4096).write(to: log) }
+            #expect(scene.look(at: directory).kind == (isCut ? "refused at the start" : "harmless"))
+        }
     }
 
     @Test("I1 a refused start changes nothing: the right file put back, the server starts")
