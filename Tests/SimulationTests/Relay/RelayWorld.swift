@@ -313,7 +313,8 @@ final class RelayWorld {
         case .findUnused(let streams):
             let used = Set(node.subscriptions.used(among: streams))
             let unused = streams.filter { !used.contains($0) }
-            after(random(0...3)) { [self] in handle(.unused(unused), node) }
+            // An event loop that has much to do answers late, also later than a feed is kept that nobody needs.
+            after(random(1...10) == 1 ? random(0...12_000) : random(0...3)) { [self] in handle(.unused(unused), node) }
         }
     }
 

@@ -44,6 +44,7 @@ extension Relay {
         }
         guard !due.isEmpty else { return }
         possiblyUnused.subtract(due)
+        for stream in due { feeds[stream]?.askedAt = now }
         request(.findUnused(due.filter { feeds[$0] != nil }))
     }
 
@@ -51,7 +52,9 @@ extension Relay {
         var closed: [StreamID] = []
         for stream in streams {
             guard let feed = feeds[stream] else { continue }
-            guard feed.isIdle, now - feed.touchedAt >= settings.idleTime else {
+            // An answer tells how it was when it was asked. A socket may need the feed since, however long an event loop took to answer.
+            guard feed.isIdle, let askedAt = feed.askedAt, feed.touchedAt < askedAt, now - feed.touchedAt >= settings.idleTime
+            else {
                 possiblyUnused.insert(stream)
                 continue
             }
