@@ -20,14 +20,16 @@ import Testing
         func now() -> Timestamp { Timestamp(milliseconds: Timestamp.now.milliseconds + offsetMilliseconds) }
     }
 
-    @Test("revoked tokens are forgotten at their end by the database's clock, whatever the node's says", arguments: [-2, 0, 2])
+    @Test(
+        "revoked tokens are forgotten a minute after their end by the database's clock, whatever the node's says",
+        arguments: [-2, 0, 2])
     func prunes(_ hours: Int64) throws {
         let own = try TestDatabase()
         let database = Shared(own: try own.open(), offsetMilliseconds: hours * 3_600_000)
         let gate = try AccessGate(database, tokensKeptMin: 2)
         func end(inMinutes minutes: Int64) -> Timestamp { Timestamp(milliseconds: database.now().milliseconds + minutes * 60_000) }
         gate.learn([
-            .revoked(token: "over", until: end(inMinutes: -1)), .revoked(token: "valid", until: end(inMinutes: 1)),
+            .revoked(token: "over", until: end(inMinutes: -2)), .revoked(token: "valid", until: end(inMinutes: 1)),
             .revoked(token: "newest", until: end(inMinutes: 60)),
         ])
         #expect(["over", "valid", "newest"].map { gate.isConcerned(token: $0) } == [false, true, true])

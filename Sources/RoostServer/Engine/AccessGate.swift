@@ -115,8 +115,8 @@ extension AccessGate.State {
         case .token, .device:
             tokens[Self.key(of: subject)] = until
             guard tokens.count > tokensPrunedAbove else { return }
-            let now = now()
-            tokens = tokens.filter { $0.value > now }
+            let past = now().beforeClocksDiffer
+            tokens = tokens.filter { $0.value > past }
             tokensPrunedAbove = max(tokensKeptMin, tokens.count * 2)
         }
     }
