@@ -30,9 +30,12 @@ public final class DirectoryLock: Sendable {
             throw failure
         }
         guard flock(directoryDescriptor, LOCK_EX | LOCK_NB) == 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            // A network's file system may have no such locks at all.
+            let failure = errno == EWOULDBLOCK ? nil : DatabaseFailure.system("Can't lock \(directory.path)")
             let text = (try? String(contentsOfFile: path, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
             close(descriptor)
             close(directoryDescriptor)
+            if let failure { throw failure }
             throw Held(directory: directory.path, process: text.isEmpty ? "unknown" : text)
         }
         descriptors = Mutex([directoryDescriptor, descriptor])
