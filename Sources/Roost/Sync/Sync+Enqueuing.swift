@@ -171,23 +171,31 @@ extension Sync {
     private mutating func enqueue(_ item: OutboxItem, _ read: MarkRead, told: Seq, for token: CallToken) {
         var (item, read) = (item, read)
         // All of it is what this device has of it: a message that comes later wasn't seen.
-        read.seq = read.seq ?? saved.channels[read.channel]?.cursor
+        guard let seq = read.seq ?? saved.channels[read.channel]?.cursor else { return markUnfollowed(read, for: token) }
+        read.seq = seq
         item.operation = .read(read)
         var superseded: [OutboxItem] = []
         // What was marked as unread since a mark is read by this one alone.
         let unmarked =
             pending(in: read.channel) { if case .unread = $0.operation { true } else { false } }.map(\.number).max() ?? -1
         // What the server has said to be read isn't marked once more: another device may have marked it as unread since, and this one not learned of it.
-        guard unmarked >= 0 || read.seq ?? .max > told else {
+        guard unmarked >= 0 || seq > told else {
             showOverlay(of: read.channel)
             return reply(token)
         }
         for earlier in pending(in: read.channel, where: { $0.number > unmarked }) {
             guard case .read(let before) = earlier.operation else { continue }
-            if !earlier.isRefused, let seq = read.seq, before.seq ?? -1 >= seq { return join(earlier, for: token) }
+            if !earlier.isRefused, before.seq ?? -1 >= seq { return join(earlier, for: token) }
             if earlier.isUnsent, !isInFlight(earlier) { superseded.append(earlier) }
         }
         keep(item, removing: superseded, for: token)
+    }
+
+    /// Marks all of a channel of which this device has nothing. It isn't kept: carried out later, it would mark what has come by then, and nobody has seen.
+    /// A server that can be told now is told once, since it may know the channel by this name.
+    private mutating func markUnfollowed(_ read: MarkRead, for token: CallToken) {
+        reply(token)
+        if phase == .online { call(read, for: Self.nobody) }
     }
 
     /// All that can't have left is one change. A refused one stays beside it, unless this one decides all of it anew.

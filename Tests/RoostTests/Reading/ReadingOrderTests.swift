@@ -140,6 +140,34 @@ struct ReadingOrderTests {
         #expect(try await client.outbox.items().map(\.operation) == [.read(MarkRead(channel: Self.channel, seq: 4))])
     }
 
+    @Test(
+        "AM-45 marking all of a channel of which this device has nothing is sent at once or not at all: later it would mark what is unseen"
+    )
+    func marksNothingLater() async throws {
+        func marksAll(of channel: ChannelID, _ client: inout Harness) async throws {
+            try await client.feed(.enqueue(70, .read(MarkRead(channel: channel)), id: 70, at: Timestamp(milliseconds: 0)))
+            let (answers, kept) = (replies(to: 70, &client), try await client.outbox.items())
+            #expect(answers == [.success([])] && kept == [])
+        }
+        // The cache is gone, and there is no connection yet.
+        var empty = try await Harness()
+        try await marksAll(of: Self.channel, &empty)
+        try await empty.connect()
+        try await marksAll(of: Self.channel, &empty)
+        try await empty.answer(
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        #expect(empty.calls.isEmpty)
+        #expect(try await empty.unread() == 2)
+
+        // By this name the server knows the channel, and this device doesn't.
+        var client = try await client()
+        try await marksAll(of: "community:general", &client)
+        #expect(client.calls.values.sorted() == ["reading.mark"])
+        try await disconnect(&client)
+        try await reconnect(&client)
+        #expect(client.calls.isEmpty)
+    }
+
     @Test("AM-45 what the server has told to be read is marked again only where messages are marked as unread on the way")
     func marksWhatIsNew() async throws {
         var client = try await client()
