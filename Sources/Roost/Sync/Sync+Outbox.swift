@@ -124,7 +124,11 @@ extension Sync {
     }
 
     /// A user who joins takes back that they leave, which is still on its way.
-    mutating func giveUpLeaving(_ channel: ChannelID) {
+    ///
+    /// - Parameter name: The channel's id, or `type:id`. A channel whose own id has that form is found first.
+    mutating func giveUpLeaving(_ name: ChannelID) {
+        let isLeft = queues[name]?.others.contains { if case .leave = $0.operation { true } else { false } } ?? false
+        let channel = isLeft || saved.channels[name] != nil ? name : withoutType(name)
         for item in queues[channel]?.others ?? [] {
             if case .leave = item.operation, queues[channel]?.inFlight != item.id { remove(item) }
         }

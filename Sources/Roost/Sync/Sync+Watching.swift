@@ -159,7 +159,8 @@ extension Sync {
         }
     }
 
-    private func withoutType(_ channel: ChannelID) -> ChannelID {
+    /// The id that a name means if it is `type:id` (ST-03).
+    func withoutType(_ channel: ChannelID) -> ChannelID {
         guard let colon = channel.rawValue.firstIndex(of: ":") else { return channel }
         return ChannelID(String(channel.rawValue[channel.rawValue.index(after: colon)...]))
     }

@@ -372,15 +372,29 @@ struct OutboxOperationTests {
         #expect(try await client.texts() == ["one", "two", "mine", "left…"])
     }
 
-    @Test("Joining takes back that the user leaves, unless that is under way")
-    func joining() async throws {
+    @Test(
+        "ST-03 joining takes back that the user leaves, unless that is under way, by the channel's id and as `type:id`",
+        arguments: ["general", "community:general"] as [ChannelID])
+    func joining(name: ChannelID) async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await client.send("a", clientId: "c1")
         try await client.enqueue(.leave(LeaveChannel(channel: Self.channel)))
-        try await client.feed(.call(1, JoinChannel(channel: Self.channel)))
+        try await client.feed(.call(1, JoinChannel(channel: name)))
         #expect(try await client.outbox.items().map(\.operation.sent?.clientId) == ["c1"])
         #expect(try await client.listed() == [Self.channel])
+    }
+
+    @Test("ST-03 joining a channel whose own id looks like `type:id` doesn't take back that the user leaves another one")
+    func joiningOther() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        client.sync.saved.channels["community:general"] = Position(cursor: 1, windowStart: 0, messageCount: 0)
+        let leave = OutboxOperation.leave(LeaveChannel(channel: Self.channel))
+        try await client.send("a", clientId: "c1")
+        try await client.enqueue(leave)
+        try await client.feed(.call(1, JoinChannel(channel: "community:general")))
+        #expect(try await client.outbox.items().map(\.operation).last == leave)
     }
 
     @Test("A device's clock that jumps orders nothing, and keys have the server's time")
