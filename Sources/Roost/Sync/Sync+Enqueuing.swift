@@ -386,7 +386,10 @@ extension Sync {
             }
             // What was missed is still to come, and ends what these are about.
             heldAnswers = answers.filter { queues[$0.channel]?.inFlight == $0.id }
-            for channel in Set(before.keys).union(queues.keys).sorted(by: { $0?.rawValue ?? "" < $1?.rawValue ?? "" }) {
+            // What is read at this moment is shown so without an operation.
+            let shown = Set(before.keys).union(queues.keys).union(reading.keys.map(Optional.some))
+            for channel in shown.sorted(by: { $0?.rawValue ?? "" < $1?.rawValue ?? "" }) {
+                _ = overlayWrite(of: channel)
                 emit(.store([.overlay(channel, overlays[channel])]))
             }
         }

@@ -81,6 +81,23 @@ struct OutboxFailureTests {
         #expect(sync.server == "other")
     }
 
+    @Test(
+        "AM-45 a channel that is read is shown as read after a write that failed, and as the server has it when nobody reads it any more",
+        arguments: ["general", "other"] as [ChannelID])
+    func reading(failing: ChannelID) async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.startReading(7, Self.channel))
+        #expect(try await client.unread() == 0)
+        let saved = try await client.outbox.saved()
+        let mute = OutboxOperation.mute(MuteNotifications(channel: failing))
+        _ = client.sync.handle(.enqueue(.max, mute, id: .max, at: Timestamp(milliseconds: 0)))
+        try await client.feed(.outboxFailed(saved, "It is full."))
+        #expect(try await client.unread() == 0)
+        try await client.receive(ReadingEndedFrame(readingEnded: .init(channel: Self.channel)))
+        #expect(try await client.unread() == 2)
+    }
+
     @Test("R08 what couldn't be written, where nobody knows what is in the file, doesn't hold up what comes after it")
     func unreadable() async throws {
         var client = try await Harness()
