@@ -119,6 +119,12 @@ final class ChannelRow: Hashable, Sendable {
             inviter: invitation.map { inviter ?? UserSummary(userId: $0.inviter) }, source)
     }
 
+    /// Whether the user has marked messages as unread on this device, which the server isn't known to have taken in.
+    var isMarkedUnread: Bool {
+        guard let overlay = source?.overlay else { return false }
+        return (try? StoredJSON.decode(Overlay.self, from: overlay).unreadAfterSeq) != nil
+    }
+
     /// Whether the row shows one of some users.
     func shows(_ users: Set<UserID>) -> Bool {
         (sender.map { users.contains($0.userId) } ?? false) || (inviter.map { users.contains($0.userId) } ?? false)

@@ -75,6 +75,9 @@ public final class LiveChannel: Identifiable {
         }
     }
 
+    /// Whether the user has marked messages as unread on this device, which the server isn't known to have taken in.
+    var isMarkedUnread: Bool { row?.isMarkedUnread ?? false }
+
     /// The user's role in the channel; nil for non-members (SB-22).
     public var myRole: ChannelRole? { currentUserMembership == .member ? membership?.role : nil }
 

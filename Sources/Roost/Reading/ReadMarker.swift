@@ -52,7 +52,8 @@ private final class ReadMarker {
         // user's own stream, which goes back with them.
         let isOfChannel = channel.channel.map { $0.counters.seq < marked } ?? false
         if isOfChannel || membership.userSeq < userSeq { (marked, sent, readSeq, isLeftUnread) = (0, 0, 0, false) }
-        if membership.readSeq < readSeq { isLeftUnread = true }
+        // A concealment that is refused or given up moves the position back too: without anything new in the user's own stream or a mark of this device.
+        if membership.readSeq < readSeq, membership.userSeq > userSeq || channel.isMarkedUnread { isLeftUnread = true }
         (readSeq, userSeq) = (membership.readSeq, membership.userSeq)
         guard !isLeftUnread else { return nil }
         guard channel.unreadCount > 0 else {

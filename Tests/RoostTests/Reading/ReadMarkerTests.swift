@@ -1,0 +1,43 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// What ends marking a channel as read while it is shown, and what doesn't.
+@MainActor @Suite("Reading: marking what is shown", .timeLimit(.minutes(5)))
+struct ReadMarkerTests {
+    @Test("AM-45 a concealment that is given up isn't taken for a mark as unread: what comes later is marked on the screen")
+    func concealmentGivenUp() async throws {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let (store, outbox) = (try await chat.driver.prepare().store, try await chat.driver.files().outbox)
+        // The newest change is no message, so that concealing moves the position where nothing is unread.
+        try await store.write([
+            .erase(epoch: "first"), .messages([message(2, "one"), message(3, "two")], of: Harness.channel),
+            .channel(channel(counters(4, messages: 2))),
+            .membership(membership(readSeq: 3, readCount: 2, channelSeq: 4, userSeq: 1)),
+            .position(Harness.channel, Position(cursor: 4, windowStart: 0, messageCount: 2)),
+        ])
+        let (saved, kept) = (try await store.savedState(), try await outbox.saved())
+        await chat.driver.request(.reopened(saved, kept))
+        let shown = chat.channel(Harness.channel)
+        try await shown.loaded()
+        let token = shown.markReadWhileVisible()
+        try await shown.resetHistory()
+        try await until { shown.membership?.readSeq == 4 }
+        for item in try await outbox.items() { await chat.driver.request(.discard(.operation(item.id, of: item.channel))) }
+        try await until { shown.membership?.readSeq == 3 }
+
+        try await store.write([
+            .messages([message(5, "three")], of: Harness.channel), .counters(Harness.channel, counters(5, messages: 3)),
+            .position(Harness.channel, Position(cursor: 5, windowStart: 0, messageCount: 3)),
+        ])
+        let mark = OutboxOperation.read(MarkRead(channel: Harness.channel, seq: 5))
+        try await until { try await outbox.items().map(\.operation) == [mark] }
+        token.invalidate()
+    }
+}
