@@ -75,6 +75,7 @@ struct MemoryStore {
             self = MemoryStore(user: user, kinds: kinds)
             saved.epoch = epoch
         case .userPosition(let seq): saved.userCursor = seq
+        case .appRole(let role): saved.role = role
         case .position(let channel, let position): saved.channels[channel] = position
         case .advance(let channel, let position):
             saved.channels[channel]?.cursor = position.cursor

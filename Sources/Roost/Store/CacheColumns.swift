@@ -104,6 +104,7 @@ extension HiddenState: CacheColumn {}
 extension InvitationState: CacheColumn {}
 extension MessageKind: CacheColumn {}
 extension PushOption: CacheColumn {}
+extension AppRole: CacheColumn {}
 
 /// A value that stays JSON.
 protocol JSONCacheColumn: CacheColumn, Codable {}

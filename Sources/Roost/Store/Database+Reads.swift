@@ -5,8 +5,8 @@ import RoostAPI
 extension Database {
     func savedState() throws -> SavedState {
         var saved = SavedState()
-        try each("SELECT epoch, user_cursor FROM state") { row in
-            (saved.epoch, saved.userCursor) = (try row.value(), try row.value())
+        try each("SELECT epoch, role, user_cursor FROM state") { row in
+            (saved.epoch, saved.role, saved.userCursor) = (try row.value(), try row.value(), try row.value())
         }
         try each("SELECT channel_id, \(Position.columns) FROM positions") { row in
             let channel: ChannelID = try row.value()

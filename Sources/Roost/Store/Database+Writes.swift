@@ -11,6 +11,7 @@ extension Database {
         switch write {
         case .erase(let epoch): try erase(epoch: epoch, kinds)
         case .userPosition(let seq): try run("UPDATE state SET user_cursor = ?", [seq])
+        case .appRole(let role): try run("UPDATE state SET role = ?", [role])
         case .position(let channel, let position):
             try run(
                 """

@@ -51,7 +51,7 @@ extension Store {
 
     /// The generation of a position is another one after the channel began afresh, so that nobody reads on from rows of before.
     private static let streams = """
-        CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch TEXT, user_cursor INTEGER NOT NULL);
+        CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch TEXT, role TEXT, user_cursor INTEGER NOT NULL);
         INSERT INTO state (id, user_cursor) VALUES (1, 0);
         CREATE TABLE positions (
             channel_id TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL, window_start INTEGER NOT NULL,

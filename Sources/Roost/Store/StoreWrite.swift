@@ -5,6 +5,8 @@ enum StoreWrite: Hashable, Sendable {
     /// Deletes everything: later writes belong to another history.
     case erase(epoch: String)
     case userPosition(Seq)
+    /// The user's role in the app that everything is fetched with.
+    case appRole(AppRole?)
     /// A channel's position where it begins, with what is cached of its messages.
     case position(ChannelID, Position)
     /// Moves the position on. What is cached stays: another chat of the same files may have added to it.
@@ -43,7 +45,7 @@ enum StoreWrite: Hashable, Sendable {
     /// The channel that live objects must read again.
     var channel: ChannelID? {
         switch self {
-        case .erase, .userPosition, .users, .rows(_, of: .user), .keepOverlays: nil
+        case .erase, .userPosition, .appRole, .users, .rows(_, of: .user), .keepOverlays: nil
         case .overlay(let channel, _): channel
         case .position(let channel, _), .advance(let channel, _), .page(let channel, _), .forget(let channel), .leave(let channel),
             .forgetMessages(let channel, _), .counters(let channel, _), .rowsOfCached(_, let channel),

@@ -31,6 +31,7 @@ extension Sync {
         case send(Int64, of: ChannelID?, isMessage: Bool)
         case history(HistoryPlace)
         case users
+        case permissions(ChannelID)
     }
 
     /// A reply's effect on the cache.
@@ -176,6 +177,7 @@ extension Sync {
         case (.send(let id, let channel, _), _): sendFinished(id, of: channel, result)
         case (.history(let place), _): pageArrived(at: place, result)
         case (.users, _): usersArrived(result)
+        case (.permissions(let channel), _): permissionsArrived(of: channel, result)
         }
     }
 
@@ -212,7 +214,7 @@ extension Sync {
 
     // MARK: What answers bring
 
-    private mutating func arrived(_ effect: CacheEffect, _ answer: CachedAnswer) {
+    mutating func arrived(_ effect: CacheEffect, _ answer: CachedAnswer) {
         switch answer {
         case .nothing: break
         case .channel(let view, let mayHaveJoined):
@@ -308,6 +310,7 @@ extension Sync {
             case .app(let token, _, _): emit(.reply(token, .failure(error)))
             // It begins again with the next connection.
             case .startReading(_, let token?): emit(.reply(token, .success([])))
+            case .permissions(let channel): owedPermissions.insert(channel)
             default: break
             }
         }

@@ -149,6 +149,8 @@ extension Sync {
         serverTime = welcome.now ?? deviceTime ?? serverTime
         met(welcome.server)
         if saved.epoch != welcome.epoch { startAfresh(epoch: welcome.epoch) }
+        // What the user may do, and read, in each channel depends on the role too, and no stream tells that it is another one.
+        if let former = saved.role, former != role { refreshing.formUnion(saved.channels.filter { !$0.value.hasEnded }.keys) }
         if mustShowOverlays { showOverlays() }
         catchUpsInARow = 0
         catchUp()

@@ -62,7 +62,7 @@ extension Sync.Purpose {
         case .send(_, _, let isMessage): !isMessage
         // The server marks a channel as read when it takes the first, and what it gives this connection until it takes the second.
         case .startReading, .stopReading: true
-        case .resume, .watch, .unwatch, .watchGivenUp, .history, .users: false
+        case .resume, .watch, .unwatch, .watchGivenUp, .history, .users, .permissions: false
         }
     }
 }

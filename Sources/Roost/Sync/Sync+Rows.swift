@@ -18,6 +18,8 @@ extension Sync {
             saved.channels[channel] = Position(
                 cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
             refreshing.remove(channel)
+            // It comes with the user's own.
+            owedPermissions.remove(channel)
             outdateLoads(in: channel)
             writes.append(.forget(channel))
         } else {
@@ -30,6 +32,7 @@ extension Sync {
             saved.channels[channel]?.advance(to: changes.seq, rows.counters ?? rows.channel?.counters, rows)
         }
         writes += channelWrites(rows, of: channel)
+        noteReading(rows, in: channel)
         writes += begins ? positionWrite(of: channel) : otherChatsWrites(rows, of: channel) + advanceWrite(of: channel)
         for membership in rows.memberships ?? [] { writes += membershipWrites(membership) }
         return writes + capabilityWrites(rows)
@@ -108,8 +111,13 @@ extension Sync {
     }
 
     private mutating func membershipWrites(_ membership: Membership) -> [StoreWrite] {
-        guard membership.state != .member else { return readingWrites(for: membership) + [.membership(membership)] }
+        guard membership.state != .member else {
+            channelRoles[membership.channelId] = membership.role
+            return readingWrites(for: membership) + [.membership(membership)]
+        }
         saved.channels[membership.channelId] = nil
+        channelRoles[membership.channelId] = nil
+        owedPermissions.remove(membership.channelId)
         endWatch(of: membership.channelId)
         forgetReading(membership.channelId)
         return overlayWrite(of: membership.channelId) + [.membership(membership), .leave(membership.channelId)]

@@ -38,7 +38,11 @@ extension Sync {
         case .user:
             let news = news(of: event, after: position)
             saved.userCursor = event.seq
-            store([.userPosition(event.seq)] + userWrites(rows))
+            noteForeignPermissions(of: event)
+            var writes: [StoreWrite] = [.userPosition(event.seq)] + userWrites(rows)
+            // Others learn with the answer to their question what they may.
+            if role == .user { writes += holeWrites(rows) }
+            store(writes)
             news.map { emit($0) }
             let regained = saved.channels.keys.filter { regainsReading(rows, in: $0) }
             guard regained.isEmpty else {
@@ -55,8 +59,10 @@ extension Sync {
                 return catchUp()
             }
             let news = news(of: event, after: position)
+            noteForeignPermissions(of: event)
             saved.channels[channel]?.advance(to: event.seq, rows.counters ?? rows.channel?.counters, rows)
             var writes = channelWrites(rows, of: channel)
+            noteReading(rows, in: channel)
             if event.isMessageAlone { writes.append(.add(rows, to: channel)) }
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
             writes += rows.countWrite(in: channel, as: user, after: position)
@@ -64,23 +70,8 @@ extension Sync {
             store(writes, bringing: [rows])
             news.map { emit($0) }
         }
+        if rows.capabilities != nil || rows.ownCapabilities != nil { askForPermissions() }
         if phase == .online { tellMissed() }
-    }
-
-    // MARK: Holes
-
-    /// Whether a channel's rows can't be applied behind a hole: they bring the messages that come after it, or the right to read them.
-    func mustRefresh(_ channel: ChannelID, _ rows: Rows, born: Int) -> Bool {
-        saved.channels[channel]?.hasHole == true && (born > 0 || regainsReading(rows, in: channel))
-    }
-
-    /// Returns whether the user may again read a channel that has a hole. A change of the type or of a role has no event here: then it
-    /// shows with the next message.
-    private func regainsReading(_ rows: Rows, in channel: ChannelID) -> Bool {
-        guard saved.channels[channel]?.hasHole == true else { return false }
-        if let own = rows.ownCapabilities?[channel.rawValue] { return own.contains(.historyRead) }
-        // The permissions of every member.
-        return role == .user && rows.capabilities?[ChannelRole.member.rawValue]?.contains(.historyRead) == true
     }
 
     private func cursor(of stream: StreamID) -> Seq? {
@@ -163,7 +154,7 @@ extension Sync {
         for changes in page.channels {
             miss(changes.stream.channel, after: changes.stream.channel.flatMap { saved.channels[$0]?.cursor } ?? 0)
         }
-        var writes = userWrites(page.user.rows.rows)
+        var writes = userWrites(page.user.rows.rows) + holeWrites(page.user.rows.rows)
         saved.userCursor = max(saved.userCursor, page.user.seq)
         writes.append(.userPosition(saved.userCursor))
         for channel in saved.channels.keys where regainsReading(page.user.rows.rows, in: channel) { refreshing.insert(channel) }
@@ -214,6 +205,11 @@ extension Sync {
     private mutating func caughtUp() {
         phase = .online
         slowResumes = 0
+        // Only now is everything there that another role brings.
+        if saved.role != role {
+            saved.role = role
+            emit(.store([.appRole(role)]))
+        }
         tellMissed()
         let events = held
         held = []
@@ -233,6 +229,7 @@ extension Sync {
         finishHeldAnswers()
         sendAll()
         renewWatches()
+        askForPermissions()
         askForUsersSoon()
         // What arrived while there was no connection to tell it by.
         note([:])
@@ -246,11 +243,12 @@ extension Sync {
             sendAcknowledgedAnew()
             dropHeldAnswers()
         }
-        saved = SavedState(epoch: epoch)
+        saved = SavedState(epoch: epoch, role: role)
+        (channelRoles, owedPermissions) = ([:], [])
         userQuestions.forget()
         // How far something was read in another history says nothing.
         reading = reading.mapValues { _ in 0 }
-        emit(.store([.erase(epoch: epoch)] + overlayWrites))
+        emit(.store([.erase(epoch: epoch), .appRole(role)] + overlayWrites))
     }
 
     /// Requests writes, and then removes messages from the outbox that the rows of channels bring: never before those are stored.

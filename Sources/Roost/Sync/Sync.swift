@@ -10,6 +10,7 @@ import RoostAPI
 /// - `Sync+Connection`: tokens, connecting, backoff, liveness.
 /// - `Sync+Streams`: events, positions, catching up after a gap or a reconnect.
 /// - `Sync+Rows`: the writes for rows.
+/// - `Sync+Permissions`: what follows from what the user may read, and asking for permissions.
 /// - `Sync+Calls`: calls and their replies.
 /// - `Sync+History`: pages of messages that the stream doesn't bring.
 /// - `Sync+Enqueuing`: taking operations into the outbox.
@@ -102,6 +103,12 @@ struct Sync: Sendable {
     var refreshing: Set<ChannelID> = []
     /// Those that the resume under way fetches afresh. They still are to be fetched if the connection ends before its answer.
     var fetchedAfresh: Set<ChannelID> = []
+
+    // Permissions.
+    /// The user's roles in channels, as far as rows have brought them since the start.
+    var channelRoles: [ChannelID: ChannelRole] = [:]
+    /// The channels whose permissions are to be asked for, since events had only those of others.
+    var owedPermissions: Set<ChannelID> = []
 
     // Events.
     /// Where the streams were before what was missed: by channel, empty for the user's own alone. Nil for nothing.

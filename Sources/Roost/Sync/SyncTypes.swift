@@ -10,8 +10,8 @@ struct Position: Hashable, Sendable {
     /// The number of messages that the channel had at the cursor, received by this client or not. Nil if that isn't followed, as in an
     /// ephemeral channel.
     var messageCount: Int?
-    /// Whether messages were sent that this client wasn't given, since the user might not read. The window ends before them: as soon as the
-    /// user reads again, the channel is fetched afresh.
+    /// Whether messages were sent that this client wasn't given, since the user might not read, or older ones may have been changed meanwhile. The window
+    /// ends before them: as soon as the user reads again, the channel is fetched afresh.
     var hasHole = false
     /// Whether the channel's deletion is applied, which is the end of its stream: the server isn't asked for it any more. What is cached of it stays.
     var hasEnded = false
@@ -54,6 +54,8 @@ struct Position: Hashable, Sendable {
 /// The machine's initial state: the positions in the store.
 struct SavedState: Hashable, Sendable {
     var epoch: String?
+    /// The user's role in the app when all of this was fetched; nil if it isn't known.
+    var role: AppRole?
     var userCursor: Seq = 0
     var channels: [ChannelID: Position] = [:]
 }

@@ -28,6 +28,8 @@ actor ScriptedServer: Transport {
     private let welcome: WelcomeFrame
     private let answer: @Sendable (Call) -> Answer
     private(set) var calls: [Call] = []
+    /// What `stream.resume` answers.
+    private var resumption = ScriptedServer.nothingMissed
     private var receive: (@Sendable (TransportEvent) async -> Void)?
     private var connectionCount = 0
 
@@ -43,6 +45,9 @@ actor ScriptedServer: Transport {
                 now: Timestamp(milliseconds: 0), tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30))
         self.answer = answer
     }
+
+    /// Has channels come with each resume from now on.
+    func resume(with channels: [Changes]) { resumption.channels = channels }
 
     func operations() -> [String] { calls.map(\.operation) }
 
@@ -71,7 +76,7 @@ actor ScriptedServer: Transport {
                 continue
             }
             calls.append(call)
-            var outcome: Answer = call.operation == "stream.resume" ? .result(Self.nothingMissed) : answer(call)
+            var outcome: Answer = call.operation == "stream.resume" ? .result(resumption) : answer(call)
             if case .held(let gate, let held) = outcome {
                 for await _ in gate {}
                 outcome = held

@@ -169,6 +169,9 @@ struct ChannelAnswerTests {
         try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
         try await until { screen.presence.phase == .refused(Self.refusal) }
         people.set(["ann", "dan"])
+        // Whoever may read again fetches the channel afresh.
+        let rows = Rows(channel: channel(counters(5, messages: 0)), [membership(.member, since: 3, userSeq: 1)])
+        await server.resume(with: [Changes(stream: .channel("general"), rows: rows, seq: 5, hasMore: false, isFresh: true)])
         try await permit([.channelRead, .historyRead, .channelWatch], at: 5)
         try await until { screen.shows(["ann", "dan"]) }
         await chat.disconnect()

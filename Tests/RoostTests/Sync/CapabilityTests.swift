@@ -46,12 +46,12 @@ struct CapabilityTests {
 
     @Test("AM-48 Of what is told to the user and what is told by role, the later change of the channel holds, in either order")
     func later() async throws {
-        let frozen = ["member": [Permission.channelRead], "operator": all]
+        let frozen = ["member": [Permission.channelRead, .historyRead], "operator": all]
         let promoted = membership(readSeq: 1, readCount: 0, role: .operator, channelSeq: 4, userSeq: 2)
         for isOwnFirst in [true, false] {
             var client = try await Harness()
             try await client.connectWithChannel()
-            let role = mine(2, promoted, may: [.channelUpdate])
+            let role = mine(2, promoted, may: [.channelUpdate, .historyRead])
             let counted = Event(
                 kind: .memberRoleChanged, stream: .channel(Harness.channel), seq: 4, actor: "bob",
                 rows: Rows(counters: counters(4, messages: 2)))
@@ -84,6 +84,40 @@ struct CapabilityTests {
             // The rest of it is older than what the stream has brought.
             #expect(try await client.view()?.channel.counters.seq == 4)
         }
+    }
+
+    @Test(
+        "AM-48 Whoever isn't an ordinary user asks for their own permissions when an event has others', one question at a time"
+    )
+    func asked() async throws {
+        let frozen = ["member": [Permission.channelRead], "operator": all]
+        let own = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
+        for role in AppRole.allCases {
+            var client = try await Harness()
+            try await client.connectWithChannel(role: role)
+            try await client.receive(mine(2, own, may: [.channelRead, .historyRead]))
+            for seq: Seq in [4, 5] { try await client.receive(change(seq, frozen, counters(seq, messages: 2))) }
+            guard role != .user else {
+                #expect(client.calls.isEmpty)
+                continue
+            }
+            #expect(Array(client.calls.values) == ["channel.get"], "\(role)")
+            // The events came after the question.
+            try await client.answer("channel.get", with: view(3, own, may: [.channelRead, .historyRead]))
+            #expect(Array(client.calls.values) == ["channel.get"], "\(role)")
+            try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+            client.forgetCalls()
+            try await client.connect(role: role)
+            try await client.answer(
+                "stream.resume", with: Resumption(user: changes(user: 2), channels: [], hasMore: false))
+            try await client.answer("channel.get", with: view(5, own, may: all))
+            #expect(try await granted(client) == all, "\(role)")
+            #expect(client.calls.isEmpty, "\(role)")
+        }
+    }
+
+    private func view(_ seq: Seq, _ own: Membership, may permissions: [Permission]) -> ChannelView {
+        ChannelView(channel: channel(counters(seq, messages: 2)), membership: own, ownCapabilities: permissions)
     }
 
     @Test("AM-48 R13 What the user may do is forgotten when the membership ends, and is there again after rejoining")

@@ -32,6 +32,26 @@ struct ConnectionTests {
         #expect(seconds == [0.5, 1, 2, 4, 8, 16, 30, 30])
     }
 
+    @Test("AM-48 A token with another role has the channels fetched afresh, again if the connection ends before they are there")
+    func otherRole() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        for _ in 1...2 {
+            client = try await client.restarted()
+            try await client.connect(role: .moderator)
+            #expect(client.resumes == [[:]])
+        }
+        var channel = fresh()
+        channel.rows.ownCapabilities = ["general": [.channelRead, .historyRead]]
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [channel], hasMore: false))
+        #expect(try await client.view()?.ownCapabilities == [.channelRead, .historyRead])
+        #expect(client.sync.status == .online && client.sync.saved.role == .moderator)
+        #expect(try await client.store.savedState() == client.sync.saved)
+        client = try await client.restarted()
+        try await client.connect(role: .moderator)
+        #expect(client.resumes == [["general": 3]])
+    }
+
     @Test("A server that stops says when to come back")
     func closing() async throws {
         var client = try await Harness()

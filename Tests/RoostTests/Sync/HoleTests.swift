@@ -75,6 +75,98 @@ struct HoleTests {
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5"] && client.calls.isEmpty)
     }
 
+    /// A change of the channel's policy, with the permissions of each role.
+    private func policy(_ seq: Seq, _ capabilities: [String: [Permission]]) -> Event {
+        Event(
+            kind: .channelUpdated, stream: .channel(Harness.channel), seq: seq, actor: "bob",
+            rows: Rows(channel: channel(counters(seq, messages: 2)), capabilities: capabilities))
+    }
+
+    @Test(
+        "R12 what was changed while the user might not read is there as soon as they may again, though no message is missing",
+        arguments: [false, true])
+    func changedMeanwhile(isRestarted: Bool) async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(policy(4, ["member": [.channelRead], "operator": [.channelRead, .historyRead]]))
+        try await client.receive(edited(message(3, "edited", changedAt: 5), messages: 2).concealing(messagesUpTo: .max))
+        // Another change that doesn't give the right back.
+        try await client.receive(policy(6, ["member": [.channelRead], "operator": [.channelRead, .historyRead]]))
+        #expect(try await client.texts() == ["one", "two"] && client.calls.isEmpty)
+        #expect(try await client.store.savedState() == client.sync.saved)
+        if isRestarted {
+            client = try await client.restarted()
+            try await client.connect()
+            try await client.answer("stream.resume", with: resumption())
+        }
+        _ = client.take()
+        try await client.receive(policy(7, ["member": [.channelRead, .historyRead]]))
+        #expect(client.resumes == [[:]])
+        let messages = [message(2, "one"), message(3, "edited", changedAt: 5)]
+        try await client.answer(
+            "stream.resume", with: resumption([fresh(messages: messages, counters: counters(7, messages: 2))]))
+        #expect(try await client.texts() == ["one", "edited"] && client.calls.isEmpty)
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 7, windowStart: 0, messageCount: 2)])
+    }
+
+    @Test(
+        "R12 the right counts that comes back to the user's own role, which is asked for after a restart", arguments: [false, true])
+    func ofOwnRole(isRestarted: Bool) async throws {
+        let own = membership(readSeq: 1, readCount: 0, role: .operator)
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("stream.resume", with: resumption([fresh(membership: own)]))
+        try await client.receive(policy(4, ["member": [.channelRead], "operator": [.channelRead]]))
+        if isRestarted {
+            client = try await client.restarted()
+            try await client.connect()
+            try await client.answer("stream.resume", with: resumption())
+        }
+        _ = client.take()
+        try await client.receive(policy(5, ["member": [.channelRead], "operator": [.channelRead, .historyRead]]))
+        if isRestarted {
+            #expect(client.resumes.isEmpty)
+            let view = ChannelView(
+                channel: channel(counters(5, messages: 2)), membership: own, ownCapabilities: [.channelRead, .historyRead])
+            try await client.answer("channel.get", with: view)
+        }
+        #expect(client.resumes == [[:]])
+        try await client.answer(
+            "stream.resume", with: resumption([fresh(counters: counters(5, messages: 2), membership: own)]))
+        #expect(client.sync.status == .online && client.calls.isEmpty)
+        #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 5, windowStart: 0, messageCount: 2)])
+    }
+
+    @Test(
+        "R12 a right to read that the user alone has lost, or never had, brings what was missed when it comes",
+        arguments: [false, true])
+    func ownRight(isFresh: Bool) async throws {
+        var client = try await Harness()
+        if isFresh {
+            try await client.connect()
+            var unreadable = fresh(messages: [])
+            unreadable.rows.ownCapabilities = ["general": [.channelRead]]
+            try await client.answer("stream.resume", with: resumption([unreadable]))
+        } else {
+            try await client.connectWithChannel()
+            var demoted = mine(2, .memberRoleChanged, membership(readSeq: 1, readCount: 0, userSeq: 2))
+            demoted.rows.ownCapabilities = ["general": [.channelRead]]
+            try await client.receive(demoted)
+        }
+        #expect(client.calls.isEmpty)
+        #expect(try await client.store.savedState() == client.sync.saved)
+        _ = client.take()
+        var promoted = mine(3, .memberRoleChanged, membership(readSeq: 1, readCount: 0, role: .operator, userSeq: 3))
+        promoted.rows.ownCapabilities = ["general": [.channelRead, .historyRead]]
+        // Between the two the user's stream tells of nothing else.
+        if isFresh { promoted.seq = 2 }
+        try await client.receive(promoted)
+        #expect(client.resumes == [[:]])
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: 3), channels: [fresh()], hasMore: false))
+        #expect(try await client.texts() == ["one", "two"] && client.calls.isEmpty)
+    }
+
     @Test(
         "R12 whoever scrolls into a hole that stays isn't disconnected, however often: each time it was caught up with everything")
     func scrolling() async throws {

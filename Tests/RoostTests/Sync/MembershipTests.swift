@@ -169,7 +169,7 @@ struct MembershipTests {
             "member.join", with: ChannelView(channel: whole, membership: joined, ownCapabilities: [.messageSend]))
         if isCatchingUp { try await client.answer("stream.resume", with: nothing) }
         #expect(client.replied == [1])
-        #expect(client.sync.saved == SavedState(epoch: "first", userCursor: 2))
+        #expect(client.sync.saved == SavedState(epoch: "first", role: .user, userCursor: 2))
         #expect(try await client.store.savedState() == client.sync.saved)
         #expect(try await client.listed() == [])
         let view = try #require(try await client.view())

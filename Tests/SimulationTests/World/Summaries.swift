@@ -9,6 +9,7 @@ extension StoreWrite {
         switch self {
         case .erase(let epoch): "erase(\(epoch))"
         case .userPosition(let seq): "me:\(seq)"
+        case .appRole(let role): "role(\(role?.rawValue ?? "unknown"))"
         case .position(let channel, let position):
             "\(channel):\(position.windowStart)...\(position.cursor)" + (position.stretches.isEmpty ? "" : " \(position.stretches)")
         case .advance(let channel, let position): "\(channel):...\(position.cursor)"
