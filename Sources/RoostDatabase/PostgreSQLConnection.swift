@@ -139,6 +139,9 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     /// Round trips so far.
     var roundTripCount: Int { pipeline.roundTripCount }
 
+    /// Whether the connection was given up since no answer came.
+    var wasSilent: Bool { pipeline.wasSilent }
+
     /// Whether the server has ended the connection while nobody used it.
     func isEnded() -> Bool { pipeline.isEnded() }
 

@@ -24,6 +24,8 @@ final class PostgreSQLPipeline {
     /// How long the server may be silent while an answer is awaited; longer than any statement may take. Nil for no limit.
     var silenceMilliseconds: Int32? = PostgreSQLPipeline.silenceMilliseconds
     static let silenceMilliseconds: Int32 = 40_000
+    /// Whether the connection was given up since no answer came. Its session may still be there.
+    private(set) var wasSilent = false
     /// How often answers were waited for: each time is a round trip.
     private(set) var roundTripCount = 0
 
@@ -194,6 +196,7 @@ final class PostgreSQLPipeline {
             case 0:
                 silentMilliseconds += Self.pollMilliseconds
                 if let silenceMilliseconds, silentMilliseconds >= silenceMilliseconds {
+                    wasSilent = true
                     throw lost("the server didn't answer within \(silenceMilliseconds / 1000) seconds")
                 }
             case 1...:

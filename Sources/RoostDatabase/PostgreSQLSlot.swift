@@ -9,6 +9,7 @@ final class PostgreSQLSlot: Sendable {
         /// The connection while nobody uses it.
         var free: PostgreSQLConnection?
         var isClosed = false
+        var silence = SilencePauses()
     }
     private let state = Mutex(State())
 
@@ -20,9 +21,15 @@ final class PostgreSQLSlot: Sendable {
     /// Takes the connection, or makes one. The caller must return it, so that only one thread uses it at a time.
     func take() throws -> PostgreSQLConnection {
         // One that the server has ended meanwhile had nothing under way, so that nothing is lost with it.
-        let (free, isClosed) = state.withLock { ($0.free.take(), $0.isClosed) }
+        let (free, isClosed, pause) = state.withLock { ($0.free.take(), $0.isClosed, $0.silence.remaining(at: .now)) }
         guard !isClosed else { throw DatabaseFailure(message: "The server is shutting down.", kind: .transaction) }
         if let free, !free.isEnded() { return free }
+        if let pause {
+            let seconds = pause.components.seconds + 1
+            throw DatabaseFailure(
+                message: "PostgreSQL didn't answer, several times in a row. It is asked again in \(seconds) seconds.",
+                kind: .transaction)
+        }
         return try make()
     }
 
@@ -41,8 +48,14 @@ final class PostgreSQLSlot: Sendable {
 
     /// Keeps the connection for the next use; one that is lost is closed.
     func giveBack(_ connection: PostgreSQLConnection) {
-        guard !connection.isLost else { return }
-        state.withLock { if !$0.isClosed { $0.free = connection } }
+        guard !connection.isLost else {
+            if connection.wasSilent { state.withLock { $0.silence.noteSilence(at: .now) } }
+            return
+        }
+        state.withLock {
+            $0.silence.noteAnswer()
+            if !$0.isClosed { $0.free = connection }
+        }
     }
 
     /// Ends the connection: now, or when its user returns it.

@@ -131,6 +131,14 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether it says how far the user has read.
+    var isMark: Bool {
+        switch self {
+        case .read, .unread: true
+        default: false
+        }
+    }
+
     /// Whether it mutes the channel for the user, or ends that.
     var isMuting: Bool {
         switch self {

@@ -136,6 +136,13 @@ extension Sync {
         sendNext(in: channel)
     }
 
+    /// Gives up what says how far the user has read: in another history the messages up to there are others, which the user may not have seen.
+    mutating func giveUpMarks() {
+        for channel in queuedChannels {
+            for item in queues[channel]?.others ?? [] where item.operation.isMark && isForThisServer(item) { remove(item) }
+        }
+    }
+
     // MARK: Sending
 
     /// The connection is one to this server. What is meant for another one waits until the app decides.

@@ -243,6 +243,8 @@ extension Sync {
             sendAcknowledgedAnew()
             dropHeldAnswers()
         }
+        // Without a former epoch the cache is new, and the history may be the same.
+        if let former = saved.epoch, former != epoch { giveUpMarks() }
         saved = SavedState(epoch: epoch, role: role)
         (channelRoles, owedPermissions) = ([:], [])
         userQuestions.forget()

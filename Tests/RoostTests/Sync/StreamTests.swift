@@ -179,6 +179,20 @@ struct StreamTests {
         #expect(try await client.store.savedState() == SavedState(epoch: "second", role: .user))
     }
 
+    @Test("I20 how far something was read isn't told in another history, and is in the same one", arguments: ["first", "second"])
+    func marksOfAnotherHistory(epoch: String) async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.enqueue(.unread(MarkUnread(channel: Harness.channel, seq: 2)))
+        try await client.enqueue(.hide(HideChannel(channel: Harness.channel)))
+        client.forgetCalls()
+        try await client.connect(epoch: epoch)
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        #expect(client.calls.values.contains("channel.hide") || client.calls.values.contains("reading.markUnread"))
+        #expect(try await client.outbox.items().map(\.operation.isMark).contains(true) == (epoch == "first"))
+    }
+
     @Test("A channel joined on another device begins where it was joined, and leaving it takes it away (AM-41)")
     func joinedElsewhere() async throws {
         var client = try await Harness()

@@ -1,0 +1,27 @@
+#if Cluster
+/// The pauses between connections that got no answer.
+///
+/// A session that waits for a synchronous standby, or for a disk, doesn't notice that its client is gone, and keeps its place among the server's connections.
+/// Without a pause each lane would leave one behind every 40 seconds, until nobody could connect any more. The first new connection is made at once: another
+/// server may have taken over.
+struct SilencePauses {
+    private var count = 0
+    private var end: ContinuousClock.Instant?
+
+    static let first = Duration.seconds(40)
+    static let longest = Duration.seconds(600)
+
+    /// A connection was given up without an answer.
+    mutating func noteSilence(at now: ContinuousClock.Instant) {
+        count += 1
+        guard count > 1 else { return }
+        end = now + min(Self.first * (1 << min(count - 2, 10)), Self.longest)
+    }
+
+    /// The server has answered.
+    mutating func noteAnswer() { (count, end) = (0, nil) }
+
+    /// How long no connection is to be made; nil if one may be.
+    func remaining(at now: ContinuousClock.Instant) -> Duration? { end.flatMap { now < $0 ? $0 - now : nil } }
+}
+#endif
