@@ -50,36 +50,46 @@ public final class PostgreSQLDatabase: Database {
         let address = try PostgreSQLAddress(url: url)
         self.laneCount = max(1, laneCount)
         self.readerCount = max(1, readerCount)
-        lanes = (0..<self.laneCount).map { _ in PostgreSQLSlot(address, isLane: true) }
+        let silence = SharedSilence()
+        lanes = (0..<self.laneCount).map { _ in PostgreSQLSlot(address, isLane: true, silence: silence) }
         readers = (0..<self.readerCount).map { _ in PostgreSQLSlot(address, isLane: false) }
         for reader in readers { readerPool.add(reader) }
         try lanes[0].open()
         if migrates { try migrate(waiting) }
     }
 
-    /// Brings the tables up to date. A table that is in use, as by `pg_dump`, is waited for without a place in its line: everybody else would wait behind that.
+    /// Brings the tables up to date. A table that is in use, as by `pg_dump`, is waited for a moment at a time: everybody else stands in line behind that.
     private func migrate(_ waiting: (String) -> Void) throws {
         let connection = try lanes[0].take()
         connection.setUnlimitedWaiting(true)
         lanes[0].giveBack(connection)
         defer { connection.setUnlimitedWaiting(false) }
+        var patience = Duration.milliseconds(200)
         while true {
+            var start = ContinuousClock.now
             do {
                 return try write(lane: 0) { transaction in
                     // Building an index on many rows takes long, and so does waiting for the node that builds it.
                     for name in ["statement_timeout", "lock_timeout"] {
                         try transaction.perform("SELECT set_config(\(name), '0', true)")
                     }
-                    try transaction.perform("SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.migration))")
-                    try transaction.perform("SELECT set_config('lock_timeout', '2s', true)")
+                    _ = try transaction.first(
+                        "SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.migration))"
+                    ) { _ in }
+                    start = .now
+                    try transaction.perform("SELECT set_config('lock_timeout', \("\(Int(patience / .milliseconds(1)))ms"), true)")
                     try transaction.migrate()
                     _ = try transaction.now()
                 }
             } catch let failure as DatabaseFailure where failure.kind == .locked {
                 waiting(
-                    "The tables are to be brought up to date, and one of them is in use, as by pg_dump or a long query. It is tried again. \(failure.message)"
-                )
-                Thread.sleep(forTimeInterval: 1)
+                    """
+                    The tables are to be brought up to date, and one of them is in use, as by pg_dump or a long query. It is tried again. \
+                    \(failure.message)
+                    """)
+                // Not so impatient that what was done up to there is done again and again.
+                patience = max(patience, ContinuousClock.now - start - patience)
+                Thread.sleep(forTimeInterval: 2)
             }
         }
     }

@@ -9,22 +9,24 @@ final class PostgreSQLSlot: Sendable {
         /// The connection while nobody uses it.
         var free: PostgreSQLConnection?
         var isClosed = false
-        var silence = SilencePauses()
     }
     private let state = Mutex(State())
+    private let silence: SharedSilence?
 
-    init(_ address: PostgreSQLAddress, isLane: Bool) {
+    /// - Parameter silence: The silence that the lanes of a database have met; nil for a reader, whose answers say nothing of commits.
+    init(_ address: PostgreSQLAddress, isLane: Bool, silence: SharedSilence? = nil) {
         self.address = address
         self.isLane = isLane
+        self.silence = silence
     }
 
     /// Takes the connection, or makes one. The caller must return it, so that only one thread uses it at a time.
     func take() throws -> PostgreSQLConnection {
         // One that the server has ended meanwhile had nothing under way, so that nothing is lost with it.
-        let (free, isClosed, pause) = state.withLock { ($0.free.take(), $0.isClosed, $0.silence.remaining(at: .now)) }
+        let (free, isClosed) = state.withLock { ($0.free.take(), $0.isClosed) }
         guard !isClosed else { throw DatabaseFailure(message: "The server is shutting down.", kind: .transaction) }
         if let free, !free.isEnded() { return free }
-        if let pause {
+        if let pause = silence?.remaining {
             let seconds = pause.components.seconds + 1
             throw DatabaseFailure(
                 message: "PostgreSQL didn't answer, several times in a row. It is asked again in \(seconds) seconds.",
@@ -49,13 +51,11 @@ final class PostgreSQLSlot: Sendable {
     /// Keeps the connection for the next use; one that is lost is closed.
     func giveBack(_ connection: PostgreSQLConnection) {
         guard !connection.isLost else {
-            if connection.wasSilent { state.withLock { $0.silence.noteSilence(at: .now) } }
+            if connection.wasSilent { silence?.noteSilence() }
             return
         }
-        state.withLock {
-            $0.silence.noteAnswer()
-            if !$0.isClosed { $0.free = connection }
-        }
+        silence?.noteAnswer()
+        state.withLock { if !$0.isClosed { $0.free = connection } }
     }
 
     /// Ends the connection: now, or when its user returns it.

@@ -1,4 +1,6 @@
 #if Cluster
+import Synchronization
+
 /// The pauses between connections that got no answer.
 ///
 /// A session that waits for a synchronous standby, or for a disk, doesn't notice that its client is gone, and keeps its place among the server's connections.
@@ -9,10 +11,11 @@ struct SilencePauses {
     private var end: ContinuousClock.Instant?
 
     static let first = Duration.seconds(40)
-    static let longest = Duration.seconds(600)
+    static let longest = Duration.seconds(120)
 
-    /// A connection was given up without an answer.
+    /// A connection was given up without an answer. What else was waiting by then ends with it, and counts once.
     mutating func noteSilence(at now: ContinuousClock.Instant) {
+        guard remaining(at: now) == nil else { return }
         count += 1
         guard count > 1 else { return }
         end = now + min(Self.first * (1 << min(count - 2, 10)), Self.longest)
@@ -23,5 +26,14 @@ struct SilencePauses {
 
     /// How long no connection is to be made; nil if one may be.
     func remaining(at now: ContinuousClock.Instant) -> Duration? { end.flatMap { now < $0 ? $0 - now : nil } }
+}
+
+/// The pauses of all lanes of a database: an answer to one ends them for all.
+final class SharedSilence: Sendable {
+    private let pauses = Mutex(SilencePauses())
+
+    var remaining: Duration? { pauses.withLock { $0.remaining(at: .now) } }
+    func noteSilence() { pauses.withLock { $0.noteSilence(at: .now) } }
+    func noteAnswer() { pauses.withLock { $0.noteAnswer() } }
 }
 #endif

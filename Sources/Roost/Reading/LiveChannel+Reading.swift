@@ -4,8 +4,8 @@ extension LiveChannel {
     /// Marks the channel as read, on all of the user's devices (AM-45). The position only moves forward.
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as possible; of several, only the highest.
-    /// - Parameter seq: The seq of the newest message that the user has seen. If nil, everything that this device has of the channel is marked: nothing while
-    ///   offline if it has never followed the channel, or has lost what it had, as after some updates of the app.
+    /// - Parameter seq: The seq of the newest message that the user has seen. If nil, everything that this device has of the channel is marked: nothing as long as
+    ///   it isn't online, or still catches up, if it has never followed the channel or has lost what it had, as after some updates of the app.
     /// - Throws: `RoostError` with `invalid_argument` for a seq that can't be one, `unavailable` when this device can't store it.
     public func markRead(upTo seq: Seq? = nil) async throws {
         let operation = MarkRead(channel: id, seq: seq)

@@ -141,6 +141,8 @@ extension Sync {
         for channel in queuedChannels {
             for item in queues[channel]?.others ?? [] where item.operation.isMark && isForThisServer(item) { remove(item) }
         }
+        // What they showed goes with them.
+        for channel in overlays.keys { _ = overlayWrite(of: channel) }
     }
 
     // MARK: Sending

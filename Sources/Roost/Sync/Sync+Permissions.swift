@@ -76,6 +76,7 @@ extension Sync {
         for channel in owedPermissions.sorted() where !calls.values.contains(.permissions(channel)) {
             owedPermissions.remove(channel)
             guard saved.channels[channel]?.hasEnded == false else { continue }
+            askedPermissions[channel] = saved.channels[channel]?.cursor
             send(GetChannel(channel: channel), for: .permissions(channel))
         }
     }
@@ -96,9 +97,9 @@ extension Sync {
 
     private mutating func applyReading(of view: ChannelView) {
         let channel = view.channel.channelId
-        // An answer of before the latest event says nothing of what holds now.
+        // An answer of before the event that was asked for says nothing of what holds now.
         guard let membership = view.membership, membership.state == .member, let position = saved.channels[channel],
-            view.channel.counters.seq >= position.cursor
+            view.channel.counters.seq >= askedPermissions[channel] ?? 0
         else {
             return
         }

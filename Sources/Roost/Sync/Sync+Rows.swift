@@ -118,6 +118,7 @@ extension Sync {
         saved.channels[membership.channelId] = nil
         channelRoles[membership.channelId] = nil
         owedPermissions.remove(membership.channelId)
+        askedPermissions[membership.channelId] = nil
         endWatch(of: membership.channelId)
         forgetReading(membership.channelId)
         return overlayWrite(of: membership.channelId) + [.membership(membership), .leave(membership.channelId)]

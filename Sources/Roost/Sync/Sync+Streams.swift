@@ -44,7 +44,8 @@ extension Sync {
             if role == .user { writes += holeWrites(rows) }
             store(writes)
             news.map { emit($0) }
-            let regained = saved.channels.keys.filter { regainsReading(rows, in: $0) }
+            // The permissions of others say nothing of whoever isn't an ordinary user.
+            let regained = role == .user ? saved.channels.keys.filter { regainsReading(rows, in: $0) } : []
             guard regained.isEmpty else {
                 refreshing.formUnion(regained)
                 return catchUp()
@@ -244,12 +245,13 @@ extension Sync {
             dropHeldAnswers()
         }
         // Without a former epoch the cache is new, and the history may be the same.
-        if let former = saved.epoch, former != epoch { giveUpMarks() }
+        let isOther = saved.epoch.map { $0 != epoch } ?? false
         saved = SavedState(epoch: epoch, role: role)
-        (channelRoles, owedPermissions) = ([:], [])
+        (channelRoles, owedPermissions, askedPermissions) = ([:], [], [:])
         userQuestions.forget()
         // How far something was read in another history says nothing.
         reading = reading.mapValues { _ in 0 }
+        if isOther { giveUpMarks() }
         emit(.store([.erase(epoch: epoch), .appRole(role)] + overlayWrites))
     }
 

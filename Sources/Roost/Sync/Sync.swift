@@ -109,6 +109,8 @@ struct Sync: Sendable {
     var channelRoles: [ChannelID: ChannelRole] = [:]
     /// The channels whose permissions are to be asked for, since events had only those of others.
     var owedPermissions: Set<ChannelID> = []
+    /// Where those channels were when they were last asked for.
+    var askedPermissions: [ChannelID: Seq] = [:]
 
     // Events.
     /// Where the streams were before what was missed: by channel, empty for the user's own alone. Nil for nothing.

@@ -133,14 +133,14 @@ extension Context {
         guard message.kind != .system else {
             throw RoostError(.notPermitted, "Nobody edits the server's own messages.", field: "message")
         }
-        try requireWordOfTheApp(message, in: access, "edit")
+        try requireMayChangeAdminMessage(message, in: access, "edit")
         return (access, message)
     }
 
     /// Throws if a message is the app's, and the caller may not send such ones: otherwise whoever may change others' messages could speak as the app (SB-33).
     ///
     /// - Parameter deed: What the caller is about to do with it.
-    func requireWordOfTheApp(_ message: Message, in access: ChannelAccess, _ deed: String) throws {
+    func requireMayChangeAdminMessage(_ message: Message, in access: ChannelAccess, _ deed: String) throws {
         guard message.kind == .admin, var refusal = refusal(of: .messageSendAdmin, in: access) else { return }
         // The permission's own words are about sending one. Those about the channel stay.
         if refusal.code == .notPermitted, access.deletedAt == nil { refusal.message = "Only admins \(deed) admin messages." }

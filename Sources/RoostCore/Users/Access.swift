@@ -197,9 +197,9 @@ extension Scope {
 }
 
 extension Timestamp {
-    /// What ended before this moment has ended for every node: a clock may be a minute behind, and its node takes a token for valid as long. Of half a minute a
-    /// start warns.
-    public var beforeClocksDiffer: Timestamp { Timestamp(milliseconds: milliseconds - 60_000) }
+    /// What ended before this moment has ended for every node: a clock may be a minute behind, and its node takes a token for valid as long. A start
+    /// warns of a difference of half a minute.
+    public var minusClockSkew: Timestamp { Timestamp(milliseconds: milliseconds - 60_000) }
 }
 
 extension Context {
@@ -216,7 +216,7 @@ extension Context {
         token: String, until end: Timestamp, countMax: Int = Limits.revokedTokens
     ) throws -> (until: Timestamp, change: AccessChange?)? {
         if case .revoked(_, let until) = try transaction.access(of: .token(token)), until >= end { return (until, nil) }
-        try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(now.beforeClocksDiffer)")
+        try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(now.minusClockSkew)")
         let count = try transaction.first("SELECT COUNT(*) FROM revoked_tokens WHERE token_id <> \(token)", { $0.int() }) ?? 0
         guard count < countMax else { return nil }
         try transaction.perform(

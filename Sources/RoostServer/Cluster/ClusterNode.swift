@@ -246,9 +246,9 @@ final class ClusterNode: Delivery {
     private func carryOut(_ request: Relay.Request) {
         switch request {
         case .close(let streams): for stream in streams { bus.unsubscribe(from: .stream(stream)) }
-        case .findUnused(let streams):
+        case .findUnused(let streams, let time):
             let inbox = inbox
-            hub.findUnused(among: streams) { inbox.put(.unused($0)) }
+            hub.findUnused(among: streams) { inbox.put(.unused($0, asOf: time)) }
         case .open(let streams):
             for stream in streams { bus.subscribe(to: .stream(stream)) }
             questions.put(request)

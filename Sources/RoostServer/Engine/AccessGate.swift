@@ -115,7 +115,7 @@ extension AccessGate.State {
         case .token, .device:
             tokens[Self.key(of: subject)] = until
             guard tokens.count > tokensPrunedAbove else { return }
-            let past = now().beforeClocksDiffer
+            let past = now().minusClockSkew
             tokens = tokens.filter { $0.value > past }
             tokensPrunedAbove = max(tokensKeptMin, tokens.count * 2)
         }

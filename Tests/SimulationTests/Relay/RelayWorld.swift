@@ -310,11 +310,11 @@ final class RelayWorld {
             read(on: node, orElse: .headsFailed(streams)) { database in
                 .heads(Dictionary(uniqueKeysWithValues: streams.map { ($0, database.head($0)) }))
             }
-        case .findUnused(let streams):
+        case .findUnused(let streams, let time):
             let used = Set(node.subscriptions.used(among: streams))
             let unused = streams.filter { !used.contains($0) }
             // An event loop that has much to do answers late, also later than a feed is kept that nobody needs.
-            after(random(1...10) == 1 ? random(0...12_000) : random(0...3)) { [self] in handle(.unused(unused), node) }
+            after(random(1...10) == 1 ? random(0...12_000) : random(0...3)) { [self] in handle(.unused(unused, asOf: time), node) }
         }
     }
 

@@ -44,8 +44,6 @@ struct Feed {
     var lastRoleChange: Seq = 0
 
     var touchedAt: Relay.Time
-    /// When the event loops were last asked whether a socket needs it.
-    var askedAt: Relay.Time?
 
     init(at now: Relay.Time) { touchedAt = now }
 

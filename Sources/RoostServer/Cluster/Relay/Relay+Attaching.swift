@@ -44,17 +44,15 @@ extension Relay {
         }
         guard !due.isEmpty else { return }
         possiblyUnused.subtract(due)
-        for stream in due { feeds[stream]?.askedAt = now }
-        request(.findUnused(due.filter { feeds[$0] != nil }))
+        request(.findUnused(due.filter { feeds[$0] != nil }, asOf: now))
     }
 
-    mutating func close(_ streams: [StreamID]) {
+    /// - Parameter time: When it was asked whether a socket needs them. One may need them since, however long an event loop took to answer.
+    mutating func close(_ streams: [StreamID], asOf time: Time) {
         var closed: [StreamID] = []
         for stream in streams {
             guard let feed = feeds[stream] else { continue }
-            // An answer tells how it was when it was asked. A socket may need the feed since, however long an event loop took to answer.
-            guard feed.isIdle, let askedAt = feed.askedAt, feed.touchedAt < askedAt, now - feed.touchedAt >= settings.idleTime
-            else {
+            guard feed.isIdle, feed.touchedAt < time, now - feed.touchedAt >= settings.idleTime else {
                 possiblyUnused.insert(stream)
                 continue
             }

@@ -61,7 +61,7 @@ struct Relay {
         case headsFailed([StreamID])
         /// Streams whose last socket may be gone, and those whose last socket is.
         case emptied([StreamID])
-        case unused([StreamID])
+        case unused([StreamID], asOf: Time)
         /// A node or the bus was lost, or is back: every position has to be checked.
         case recheckAll
         case tick
@@ -125,7 +125,7 @@ struct Relay {
         case readStreams(UserID, ConnectToken)
         case readHeads([StreamID])
         /// Find the streams that no socket needs.
-        case findUnused([StreamID])
+        case findUnused([StreamID], asOf: Time)
     }
 
     let settings: Settings
@@ -179,7 +179,7 @@ struct Relay {
             headsUnderWay -= 1
             sweep.again(streams)
         case .emptied(let streams): possiblyUnused.formUnion(streams)
-        case .unused(let streams): close(streams)
+        case .unused(let streams, let time): close(streams, asOf: time)
         case .recheckAll: sweep.begin(feeds.keys)
         case .tick: tick()
         }
