@@ -31,7 +31,9 @@ struct PostgreSQLDatabaseTests {
         #expect(lane == "on")
     }
 
-    @Test("I1 sessions set for themselves how they wait, so that a configuration that is loaded again counts for none", arguments: [true, false])
+    @Test(
+        "I1 sessions set for themselves how they wait, so that a configuration that is loaded again counts for none",
+        arguments: [true, false])
     func keepsSynchronousCommit(isLane: Bool) throws {
         let database = try PostgreSQLDatabase(url: url)
         // The server's configuration counts for what a session hasn't set itself.

@@ -116,6 +116,18 @@ struct CapabilityTests {
         }
     }
 
+    @Test("AM-48 An answer about permissions counts though another event has overtaken it")
+    func overtaken() async throws {
+        let own = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
+        var client = try await Harness()
+        try await client.connectWithChannel(role: .guest)
+        try await client.receive(change(4, ["member": [Permission.channelRead]], counters(4, messages: 2)))
+        #expect(Array(client.calls.values) == ["channel.get"])
+        try await client.receive(sent(message(5, "meanwhile"), messages: 3))
+        try await client.answer("channel.get", with: view(4, own, may: [.channelRead]))
+        #expect(client.sync.saved.channels[Harness.channel]?.hasHole == true)
+    }
+
     private func view(_ seq: Seq, _ own: Membership, may permissions: [Permission]) -> ChannelView {
         ChannelView(channel: channel(counters(seq, messages: 2)), membership: own, ownCapabilities: permissions)
     }
