@@ -36,6 +36,7 @@ struct CallEnvelopeTests {
         #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"1","text":"x","metadata":{"a":[{"b":[]}],"c":1e3}}}"#,
         #"{"call":1,"operation":"channel.query","with":{ }}"#,
         #"{"call":1,"operation":"channel.hide","key":"0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f","with":{"channel":"a"}}"#,
+        #"{"call":1,"operation":"us\u0065r.me"}"#, #"{"c\u0061ll":1,"operation":"user.me"}"#,
         // Operations that read their own fields.
         #"{"call":1,"operation":"message.send","with":{"text":"é 🐦 \#u{7F}","clientId":"ü","channel":"a"}}"#,
         send(#""text":"\#(String(repeating: "é", count: 5000))""#),
@@ -77,7 +78,6 @@ struct CallEnvelopeTests {
         #"{"call":-1,"operation":"user.me"}"#, #"{"call":1.0,"operation":"user.me"}"#, #"{"call":1e1,"operation":"user.me"}"#,
         #"{"call":9223372036854775807,"operation":"user.me"}"#, #"{"call":1234567890123456789,"operation":"user.me"}"#,
         #"{"call":"1","operation":"user.me"}"#, #"{"call":null,"operation":"user.me"}"#, #"{"call":1.5,"operation":"user.me"}"#,
-        #"{"call":1,"operation":"us\u0065r.me"}"#, #"{"c\u0061ll":1,"operation":"user.me"}"#,
         #"{"call":1,"operation":"user.me","with":null}"#, #"{"call":1,"operation":"user.me","with":[]}"#,
         #"{"call":1,"operation":"user.me","with":"{}"}"#, #"{"call":1,"operation":"user.me","more":{}}"#,
         // Nothing that can be carried out.
