@@ -20,7 +20,7 @@ extension Context {
 
     /// Throws if the caller can't answer a message: one that they can't see, or that was deleted, by anybody or for themselves.
     func requireParent(_ id: MessageID, in access: ChannelAccess) throws {
-        // Not what it says: half a megabyte for each of many short answers would hold up all others who write.
+        // What it says isn't read: half a megabyte for each of many short answers would hold up everybody else who writes.
         let sql: SQL = "SELECT seq, deleted_at FROM messages WHERE channel_id = \(access.channelId) AND message_id = \(id)"
         let transaction = transaction
         let parent = try transaction.besideBatchMemory {

@@ -37,7 +37,7 @@ extension Message: BoundRow {
         message_id, seq, change_seq, sender_id, client_id, \(MessageContent.columns), created_at, edited_at, deleted_at
         """
 
-    /// The same with constants in place of what nobody needs who conceals the message. A page of these can't be half a megabyte for each.
+    /// The same columns, with constants in place of the content that concealing a message doesn't need: that can be half a megabyte.
     static let columnsToConceal: SQL = """
         message_id, seq, change_seq, sender_id, client_id, '', kind, NULL, NULL, NULL, NULL, parent_id, mentionees, NULL, 'default', NULL,
         is_silent, created_at, edited_at, deleted_at
