@@ -119,7 +119,10 @@ extension Messages {
             while hasMore, left > 0 {
                 do {
                     let changes = try await chat.call(GetChannelChanges(channel: channel, after: position))
-                    let messages = (changes.rows.messages ?? []).map { Line(channelSeq: $0.changeSeq, message: $0) }
+                    // A page also has what was sent within it and changed beyond its end. That is told where it was changed: whoever went on after its line
+                    // here would miss what is between.
+                    let messages = (changes.rows.messages ?? []).filter { $0.changeSeq <= changes.seq }
+                        .map { Line(channelSeq: $0.changeSeq, message: $0) }
                     let purged = (changes.rows.purged ?? []).map { Line(channelSeq: $0.changeSeq, purged: $0.seq) }
                     for line in (messages + purged).sorted(by: { $0.channelSeq < $1.channelSeq }).prefix(left) {
                         try write(line, &left)

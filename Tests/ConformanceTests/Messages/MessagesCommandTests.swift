@@ -184,6 +184,37 @@ import Testing
         try await server.stop()
     }
 
+    @Test("I3 I9 R22 who follows a channel and goes on after any line misses nothing, also where a page can't hold what came")
+    func followPages() async throws {
+        struct Line: Decodable {
+            let channelSeq: Seq
+            let message: Message
+        }
+        let server = try await room()
+        let ann = try await server.socket("ann")
+        // A page of changes ends with the 27th of them.
+        var sent: [Message] = []
+        for number in 1...30 {
+            let text = String(repeating: "x", count: 19_000)
+            sent.append(try await ann.call(SendMessage(channel: "team", clientId: ClientID("\(number)"), text: text)))
+        }
+        let text = String(repeating: "y", count: 19_000)
+        let edited = try await ann.call(EditMessage(channel: "team", message: sent[0].messageId, text: text))
+        func lines(after seq: Seq, count: Int) async throws -> [Line] {
+            let following = try await run("follow team --after \(seq) --count \(count) --as bob", server)
+            #expect(following.status == 0, "\(following.errors)")
+            return try following.lines.map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+        }
+        let changes = Array(sent.dropFirst()) + [edited]
+        let all = try await lines(after: sent[0].seq - 1, count: 30)
+        #expect(all.map(\.message) == changes && all.map(\.channelSeq) == changes.map(\.changeSeq))
+        let first = try await lines(after: sent[0].seq - 1, count: 27)
+        let last = try #require(first.last)
+        let rest = try await lines(after: last.channelSeq, count: 3)
+        #expect((first + rest).map(\.message) == changes)
+        try await server.stop()
+    }
+
     @Test("I3 I9 R22 who follows a channel gets each message and change as a line of JSON, from the place where it was left")
     func follow() async throws {
         struct Line: Decodable {
