@@ -98,10 +98,17 @@ struct Messages: AsyncParsableCommand {
         }
 
         private func edit(through connection: CallConnection) async throws -> EditMessage {
-            // Whoever may not read it is told so by the answer to the edit, if they may not edit it either.
-            guard let content = try? await connection.call(GetMessage(channel: channel, message: message)).content,
-                content.mentionees != nil
-            else { return EditMessage(channel: channel, message: message, text: text) }
+            let content: MessageContent
+            do {
+                content = try await connection.call(GetMessage(channel: channel, message: message)).content
+            } catch let refusal as RoostError where !refusal.isRetryable {
+                // Whoever may not read it is told so by the answer to the edit: they may not edit it either.
+                return EditMessage(channel: channel, message: message, text: text)
+            }
+            // The metadata may have places of users whom the message doesn't mention.
+            guard content.mentionees != nil || content.metadata != nil else {
+                return EditMessage(channel: channel, message: message, text: text)
+            }
             let unknown = EditedMentions.usersToName(in: content).prefix(Limits.usersPerCall)
             let users = unknown.isEmpty ? [] : try await connection.call(GetUsers(users: Array(unknown))).map(\.summary)
             return EditedMentions(of: content, named: users)

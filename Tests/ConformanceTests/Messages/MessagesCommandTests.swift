@@ -1,4 +1,6 @@
 import Foundation
+import NIOCore
+import NIOPosix
 import RoostAPI
 import RoostServer
 import RoostTestSupport
@@ -182,6 +184,58 @@ import Testing
         #expect(try await run("undelete team \(id) --as ann", server).output.hasSuffix("second  (edited)\n"))
         #expect(try await run("undelete team \(id) --as bob", server).errors.hasSuffix("(not_message_owner)\n"))
         try await server.stop()
+    }
+
+    @Test(
+        "MN-06 MN-17 SB-58 R22 a script's edit ends the places of users whom the message doesn't mention, and keeps other metadata")
+    func editUnmentioned() async throws {
+        let server = try await room()
+        let ann = try await server.socket("ann")
+        let metadata: JSONValue = [
+            "mentioned": [["type": "user", "index": 3, "length": 3, "userId": "zed"]], "topic": "lunch",
+        ]
+        let sent = try await ann.call(
+            SendMessage(channel: "team", clientId: "1", text: "hi @zed", metadata: metadata, mentionees: [.users(["zed"])]))
+        #expect(sent.mentionees == nil && sent.metadata == metadata && sent.droppedMentions == ["zed"])
+        let run = try await self.run("edit team \(sent.messageId) oh,_hi_@zed --as ann", server)
+        #expect(run.status == 0, "\(run.errors)")
+        let edited = try await ann.call(GetMessage(channel: "team", message: sent.messageId))
+        #expect(edited.text == "oh, hi @zed" && edited.mentionees == nil && edited.metadata == ["topic": "lunch"])
+        // Whoever can't read the message is told by the edit itself.
+        let outside = try await self.run("edit team \(sent.messageId) x --as zoe", server)
+        #expect(outside.status == 1 && outside.errors.contains("(not_member)"), "\(outside.errors)")
+        try await server.stop()
+    }
+
+    /// Answers questions as a server that has too much to do, and changes as if there were nothing to change.
+    private final class Overloaded: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        typealias OutboundOut = ByteBuffer
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            let request = String(buffer: unwrapInboundIn(data))
+            guard request.hasPrefix("GET ") || request.hasPrefix("PATCH ") else { return }
+            let (status, code) = request.hasPrefix("GET ") ? (503, "overloaded") : (404, "not_found")
+            let body = #"{"type":"t","title":"T","status":\#(status),"code":"\#(code)","detail":"No."}"#
+            let head =
+                "HTTP/1.1 \(status) No\r\nContent-Type: application/problem+json\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+            context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: head + body)), promise: nil)
+        }
+    }
+
+    @Test("I18 MN-06 SB-58 an edit isn't made without a look at the message's mentions because the server has too much to do")
+    func editOverloaded() async throws {
+        let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Overloaded()) }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(server.localAddress?.port)
+        let run = try await CommandRun.roost(
+            arguments: ["messages", "edit", "team", "382489492373635072", "text", "--token", "t"],
+            environment: ["ROOST_URL": "http://127.0.0.1:\(port)"])
+        #expect([run.errors, "\(run.status)"] == ["Error: No. (overloaded)\n", "1"])
+        try await server.close()
     }
 
     @Test("I3 I9 R22 who follows a channel and goes on after any line misses nothing, also where a page can't hold what came")
