@@ -153,7 +153,7 @@ extension MessageVersions: Codable {
 }
 
 /// Reads what a message said before it was edited or deleted, for operators, as far as it is kept: ``AppOptions/versionSeconds`` and
-/// ``AppOptions/undeletionSeconds``.
+/// ``AppOptions/undeletionSeconds``. Of a deleted message that can't be brought back there is nothing.
 ///
 /// - Throws: `feature_disabled` where the app keeps neither.
 public struct ListMessageVersions: Operation {

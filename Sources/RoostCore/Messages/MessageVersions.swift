@@ -28,8 +28,11 @@ extension ListMessageVersions: Handled {
         guard context.options.versionSeconds > 0 || context.options.undeletionSeconds > 0 else {
             throw RoostError(.featureDisabled, "The app keeps no earlier versions of messages.")
         }
-        // What the caller has deleted for themselves is shown to them nowhere.
-        guard !message.isDeletedForMe else { return MessageVersions(versions: []) }
+        // What the caller has deleted for themselves is shown to them nowhere, and nothing of a deleted message that can't be brought back: something may
+        // still be kept of it if the option was turned off since.
+        guard !message.isDeletedForMe, message.deletedAt == nil || context.options.undeletionSeconds > 0 else {
+            return MessageVersions(versions: [])
+        }
         var versions = try context.versions(of: message, before: before)
         var sizeBytes = 0
         let fitting = versions.prefix { version in
@@ -95,9 +98,9 @@ extension Context {
         return try transaction.rows(sql) { try MessageVersion(reading: &$0) }
     }
 
-    /// Throws if somebody else deleted a message, and what it said is kept for those who may delete anybody's, of whom the caller is none.
+    /// Throws if somebody else deleted a message that those can bring back who may delete anybody's, of whom the caller is none.
     func requireDeleter(of message: Message, in access: ChannelAccess) throws {
-        guard message.deletedAt != nil, let refusal = refusal(of: .messageDeleteAny, in: access),
+        guard message.deletedAt != nil, options.undeletionSeconds > 0, let refusal = refusal(of: .messageDeleteAny, in: access),
             let deletion = try versions(of: message, limit: 1).first, deletion.isDeletion, deletion.replacedBy != caller.user
         else { return }
         throw RoostError(.notMessageOwner, "Someone else deleted the message.", rule: refusal.rule)

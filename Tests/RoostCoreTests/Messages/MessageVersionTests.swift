@@ -224,6 +224,24 @@ struct MessageVersionTests {
         try world.perform(purge(sent[0]), as: "ben")
     }
 
+    @Test(
+        "SB-59 R24 without the option, what was deleted before can't be brought back: it is shown to nobody, and its author purges it"
+    )
+    func purgingWithoutOption() throws {
+        let world = try Self.world(undeletion: 60)
+        let sent = try world.send("1", to: "room", as: "ben")
+        try edit(sent, "2", in: world)
+        let edited = try world.send("3", to: "room", as: "ben")
+        try edit(edited, "4", in: world)
+        try delete(sent, in: world, as: "ann")
+        #expect(try versions(sent, in: world).map(\.text) == ["2", "1"])
+        world.options.undeletionSeconds = 0
+        #expect(try versions(sent, in: world) == [])
+        #expect(try versions(edited, in: world).map(\.text) == ["3"])
+        try world.perform(PurgeMessage(channel: "room", message: sent.messageId), as: "ben")
+        #expect(try world.code(PurgeMessage(channel: "room", message: sent.messageId), as: "ben") == .notFound)
+    }
+
     @Test("R24 nothing is kept of deleted and edited messages unless the app says so, and an effect ends it")
     func effect() throws {
         let none = try Self.world(undeletion: 0, versions: 0)
