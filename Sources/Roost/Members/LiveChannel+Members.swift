@@ -59,7 +59,7 @@ extension LiveChannel {
     ///
     /// - Parameters:
     ///   - users: 1 to 100, each once.
-    ///   - hideHistory: Whether messages sent before are hidden from them, whatever the app's option says (D-11).
+    ///   - hideHistory: Whether messages sent before are hidden from them. Where the app hides these from all newcomers, they are hidden either way (D-11).
     /// - Throws: `RoostError` with `kind_forbids` for a conversation (AM-18), `not_permitted`, and as ``Chat/call(_:isolation:)`` does.
     @discardableResult
     public func addMembers(_ users: [UserID], hideHistory: Bool = false) async throws -> [MemberResult] {

@@ -54,7 +54,8 @@ public struct AddMembers: Operation {
     public var channel: ChannelID
     /// 1 to 100, each once.
     public var users: [UserID]
-    /// Whether messages sent before are hidden from them, whatever the app's option says (D-11).
+    /// Whether messages sent before are hidden from them. Where the app hides these from all newcomers, they are hidden either way:
+    /// ``AppOptions/showsHistoryToNewMembers`` (D-11).
     public var hideHistory: Bool?
 
     // derived: init

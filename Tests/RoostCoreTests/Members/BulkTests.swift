@@ -130,7 +130,7 @@ import Testing
         #expect(try world.code(DeleteChannel(channel: "general"), as: "bob") == nil)
     }
 
-    @Test("SB-14 D-11 R23 new members see what was written before, unless the app or whoever adds them says otherwise")
+    @Test("SB-14 D-11 R23 new members see what was written before, unless the app or whoever adds them hides it")
     func history() throws {
         let world = try world()
         let old = try world.send("old", to: "general", as: "ann")
@@ -144,8 +144,12 @@ import Testing
         try world.user("fay")
         let view = try world.perform(JoinChannel(channel: "general"), as: "fay")
         #expect(view.lastMessage == nil && view.unreadCount == 0)
+        // An addition can't show what the app hides.
+        try world.user("gus")
+        try world.perform(AddMembers(channel: "general", users: ["gus"], hideHistory: false), as: "ann")
+        #expect(try texts("gus") == [])
         let new = try world.send("new", to: "general", as: "ann")
-        #expect(try [texts("dan"), texts("eve"), texts("fay")] == [["new"], ["old", "new"], ["new"]])
+        #expect(try [texts("dan"), texts("eve"), texts("fay"), texts("gus")] == [["new"], ["old", "new"], ["new"], ["new"]])
         #expect(try world.perform(GetChannel(channel: "general"), as: "fay").lastMessage == new)
         #expect(old.seq < (view.membership?.historyFloor ?? 0) + 1)
     }
