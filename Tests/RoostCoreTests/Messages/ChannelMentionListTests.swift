@@ -103,6 +103,21 @@ struct ChannelMentionListTests {
         #expect(try world.code(ListMentions(cursor: cursor), as: "ben") == .invalidArgument)
     }
 
+    @Test("MN-12 MN-16 where everyone may read, the lists have nothing for those who aren't members, or not any more")
+    func nonMembers() throws {
+        let world = try CoreWorld()
+        try world.channel("general", type: .livestream, owner: "ann", members: ["ben"])
+        try world.user("eve")
+        try send("all", [.channel], in: world)
+        try send("name", [.users(["ben"])], in: world)
+        func byName() throws -> [String] { try world.perform(ListMentions(), as: "ben").items.map(\.text) }
+        #expect(try listed(world) == ["name", "all"] && byName() == ["name"])
+        #expect(try world.perform(ListMessages(channel: "general"), as: "eve").messages.map(\.text) == ["all", "name"])
+        #expect(try listed(world, as: "eve") == [])
+        try world.perform(LeaveChannel(channel: "general"), as: "ben")
+        #expect(try listed(world) == [] && byName() == [])
+    }
+
     @Test("MN-16 thousands of a user's own mentions of a channel are passed over in bounded pieces")
     func own() throws {
         let world = try Self.world()

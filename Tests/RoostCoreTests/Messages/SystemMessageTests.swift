@@ -56,6 +56,21 @@ struct SystemMessageTests {
         #expect(events[5].displayName == "Lunch" && events[6].displayName == nil && events[5].userCount == 0)
     }
 
+    @Test("R19 each of the policy's switches has its own kind announced, and no other")
+    func oneAtATime() throws {
+        let switches = [
+            (PolicyChanges(announcesJoins: true), "ben joined."), (PolicyChanges(announcesLeaves: true), "ben left."),
+            (PolicyChanges(announcesNames: true), "Ann A. named the channel “Lunch”."),
+        ]
+        for (policy, text) in switches {
+            let world = try Self.world(policy)
+            try world.perform(JoinChannel(channel: "room"), as: "ben")
+            try world.perform(UpdateChannel(channel: "room", displayName: "Lunch"), as: "ann")
+            try world.perform(LeaveChannel(channel: "room"), as: "ben")
+            #expect(try messages(in: world).map(\.text) == [text])
+        }
+    }
+
     @Test("R19 AM-24 an accepted invitation is a joining, and a channel's first members aren't announced")
     func invitations() throws {
         let world = try Self.world(Self.all, type: .group)

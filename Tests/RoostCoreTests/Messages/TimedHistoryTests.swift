@@ -158,6 +158,21 @@ struct TimedHistoryTests {
         #expect(seqs == all)
     }
 
+    @Test("SB-52 SB-53 with filters, messages of one time beyond the 5,000 seqs that are looked through come with the next page")
+    func filteredTie() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let first = try world.send("first", to: "general", as: "ann")
+        try world.execute("UPDATE channel_heads SET seq = seq + 5000 WHERE channel_id = 'general'")
+        let last = try world.send("last", to: "general", as: "ann")
+        #expect(first.createdAt == last.createdAt)
+        let time = Timestamp(milliseconds: world.now.milliseconds - 1)
+        let page = try world.perform(ListMessages(channel: "general", afterTime: time, kinds: [.text]), as: "ann")
+        #expect(page.messages == [first] && page.hasNewer)
+        let next = try world.perform(ListMessages(channel: "general", after: page.to, kinds: [.text]), as: "ann")
+        #expect(next.messages == [last] && !next.hasNewer)
+    }
+
     @Test("SB-53 R22 filters leave out what doesn't match; page after page they lead to all that does", arguments: Seeds.first(3))
     func filters(seed: UInt64) throws {
         let (world, all) = try Self.world(seed: seed)
@@ -241,7 +256,11 @@ struct TimedHistoryTests {
         #expect(none.messages == [] && !none.hasOlder && none.hasNewer && none.from == 1 && none.to == 0)
         operation.before = nil
         operation.after = none.to
-        #expect(try world.perform(operation, as: "ann").from == 1)
+        let first = try world.perform(operation, as: "ann")
+        #expect(first.messages == [] && first.from == 1 && first.to == 5000 && !first.hasOlder && first.hasNewer)
+        operation.after = first.to
+        let last = try world.perform(operation, as: "ann")
+        #expect(last.messages == [] && last.from == 5001 && last.to == 5201 && last.hasOlder && !last.hasNewer)
         // Without filters nothing is said of it.
         #expect(try world.perform(ListMessages(channel: "general"), as: "ann").from == nil)
     }
@@ -261,7 +280,11 @@ struct TimedHistoryTests {
         #expect(try refusal { ($0.around, $0.newerLimit) = (1, 101) }?.code == .limitExceeded)
         #expect(try refusal { ($0.around, $0.newerLimit) = (1, -1) }?.code == .invalidArgument)
         #expect(try refusal { $0.kinds = [] }?.field == "kinds")
+        #expect(try refusal { $0.senders = (0..<20).map { UserID("u\($0)") } } == nil)
         #expect(try refusal { $0.senders = (0...20).map { UserID("u\($0)") } }?.code == .limitExceeded)
+        #expect(try refusal { $0.customType = String(repeating: "x", count: 128) } == nil)
+        let long = try refusal { $0.customType = String(repeating: "x", count: 129) }
+        #expect(long?.code == .limitExceeded && long?.field == "customType")
         #expect(try refusal { $0.limit = 101 }?.code == .limitExceeded)
         #expect(try refusal { ($0.around, $0.newerLimit) = (1, 0) } == nil)
     }
