@@ -142,8 +142,9 @@ extension LiveChannel {
         try await chat.driver.enqueue(.purge(PurgeMessage(channel: id, message: message)))
     }
 
-    /// Restores a deleted message, as long as the app keeps its content (SB-59). Authors may restore messages that they deleted themselves, operators any. A
-    /// deletion that is still on its way is taken back at once; otherwise the row changes when the server has answered.
+    /// Restores a deleted message, as long as the app keeps its content (SB-59). Authors may restore messages that they deleted themselves, operators any but
+    /// admin messages, which only admins restore. A deletion that is still on its way is taken back at once; otherwise the row changes when the server has
+    /// answered.
     ///
     /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it.
     public func undelete(_ message: MessageID) async throws {

@@ -57,7 +57,7 @@ extension Chat {
 @MainActor
 public final class MessageHistory {
     /// Where a history begins. Times are compared to the millisecond. The pages from a time or a message on don't end between messages of one time (SB-52),
-    /// so they may be larger than the limit.
+    /// so they may be larger than the limit; they do if these are more than 1 MiB, or, with filters, reach beyond the 5,000 seqs that a page looks through.
     public enum Place: Hashable, Sendable {
         /// At the newest message.
         case newest

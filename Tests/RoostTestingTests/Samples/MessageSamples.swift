@@ -64,7 +64,8 @@ func highlighted(_ message: Message) -> AttributedString {
 
 @MainActor private func mentions(_ chat: Chat, _ channel: LiveChannel) async throws {
     // sample.begin
-    if channel.hasMention, let message = channel.membership?.mentionMessage { print(try await channel.message(message).text) }
+    // The newest mention, by name or by "@all", is an unread one.
+    if channel.hasMention, let message = try await channel.mentions(limit: 1).items.first { print(message.text) }
     var page = try await chat.mentions()
     while let next = page.nextCursor { page = try await chat.mentions(after: next) }
     // Those of one channel, also by "@all".
@@ -114,7 +115,7 @@ func highlighted(_ message: Message) -> AttributedString {
     let announcements = channel.history(limit: 100, kinds: [.admin])
     var found: [Message] = []
     while announcements.hasOlder { found += try await announcements.loadOlder() }
-    // By time: the page never ends between messages of the same time.
+    // By time: the page doesn't end between messages of the same time, unless these are more than 1 MiB.
     var yesterday = ListMessages(channel: channel.id, limit: 50)
     yesterday.beforeTime = Timestamp(Date(timeIntervalSinceNow: -86_400))
     print(found.count, try await chat.call(yesterday).messages.count)
