@@ -166,6 +166,12 @@ struct SignalBoard {
         customs[signal.channel, default: Customs()].signals[key] = signal
     }
 
+    /// Whether earlier signals of the same sender wait, of the app's own and of the same channel.
+    func isBehindOthers(_ signal: Signal) -> Bool {
+        guard let waiting = customs[signal.channel]?.signals else { return false }
+        return waiting.elements().contains { $0.sender == signal.sender }
+    }
+
     /// What is shown of a user has changed: those who see them are to be found.
     mutating func profileChanged(of user: UserID, at now: Int64) {
         guard changedProfiles[user] == nil, changedProfiles.count < settings.profilesMax else { return }

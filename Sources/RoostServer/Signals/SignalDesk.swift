@@ -67,14 +67,14 @@ final class SignalDesk: Sendable {
     private func isTyping(_ user: UserID, in channel: ChannelID) -> Bool { state.withLock { $0.board.isTyping(user, in: channel) } }
 
     /// Takes an app's own signals of channels with many watchers, which are told with others, or left out: else a thousand people would flood all that
-    /// look.
+    /// look. Where watchers have left since, it takes those of a sender of whom one waits, so that none comes before it.
     ///
     /// - Returns: What is told at once, and what was taken.
     func takeCrowded(_ notices: [Notice]) -> (now: [Notice], taken: [Notice]) {
         var (now, taken): ([Notice], [Notice]) = ([], [])
         for notice in notices {
             guard case .signal(let signal, _) = notice, signal.kind == .custom,
-                presence.watcherCount(of: signal.channel) > Limits.manyWatchers
+                presence.watcherCount(of: signal.channel) > Limits.manyWatchers || isBehindOthers(signal)
             else {
                 now.append(notice)
                 continue
@@ -84,6 +84,8 @@ final class SignalDesk: Sendable {
         }
         return (now, taken)
     }
+
+    private func isBehindOthers(_ signal: Signal) -> Bool { state.withLock { $0.board.isBehindOthers(signal) } }
 
     /// - Parameter user: Nil for some who aren't known by name.
     func watchingChanged(of user: UserID?, in channel: ChannelID) { change { $0.watchingChanged(of: user, in: channel) } }

@@ -1,0 +1,40 @@
+import NIOCore
+import NIOEmbedded
+import RoostAPI
+import RoostCore
+import Synchronization
+import Testing
+
+@testable import RoostServer
+
+/// What is told at once and what waits. The clock of looks is the test's.
+@Suite struct SignalDeskTests {
+    private static func signal(_ sender: UserID, _ type: String, _ number: Int64) -> Notice {
+        let custom = CustomSignal(type: type, metadata: ["n": .integer(number)])
+        return notice(Signal(kind: .custom, channel: "stage", sender: sender, custom: custom))
+    }
+
+    private static func notice(_ signal: Signal) -> Notice { .signal(signal, .watchers("stage")) }
+
+    @Test("an app's own signals stay in their sender's order where watchers leave and few are left")
+    func order() throws {
+        let loop = EmbeddedEventLoop()
+        let presence = PresenceBoard()
+        let sent = Mutex<[Signal]>([])
+        let desk = SignalDesk(
+            presence: presence, on: loop, send: { signals, _ in sent.withLock { $0 += signals } }, findViewers: { _, _ in })
+        for number in 0...Limits.manyWatchers { presence.startedWatching(UserID("u\(number)"), "stage") }
+        #expect(desk.takeCrowded([Self.signal("ann", "cursor", 1)]).now == [])
+        presence.stoppedWatching("u0", ["stage"])
+        // The first of ann's waits: what she sends now may not come before it. Nobody else waits for that.
+        let (now, taken) = desk.takeCrowded([
+            Self.signal("ann", "cursor", 2), Self.signal("bob", "cursor", 1), Self.signal("ann", "click", 1),
+        ])
+        #expect(now == [Self.signal("bob", "cursor", 1)])
+        #expect(taken == [Self.signal("ann", "cursor", 2), Self.signal("ann", "click", 1)])
+        loop.advanceTime(by: .milliseconds(100))
+        #expect(sent.withLock { $0 }.map(Self.notice) == taken)
+        #expect(desk.takeCrowded([Self.signal("ann", "cursor", 3)]).now == [Self.signal("ann", "cursor", 3)])
+        try loop.syncShutdownGracefully()
+    }
+}
