@@ -234,11 +234,12 @@ public enum Notice: Hashable, Sendable {
     /// The user of a connection, a member who begins to watch a channel, may read it, whatever its last event says.
     case mayRead(ConnectionID, ChannelID)
     /// The user of a connection reads a channel, as the member that they have been since a seq of it: what the connection receives of it counts as read
-    /// (AM-45).
-    case reading(ConnectionID, ChannelID, since: Seq)
+    /// (AM-45). They began when their membership had changed last at a seq of their own stream.
+    case reading(ConnectionID, ChannelID, since: Seq, at: Seq)
     case stoppedReading(ConnectionID, ChannelID)
-    /// A user has marked messages of a channel as unread: no connection of theirs goes on reading it.
-    case markedUnread(UserID, ChannelID)
+    /// A user has marked messages of a channel as unread: no connection of theirs goes on reading it that didn't begin later. Their membership had changed
+    /// last at this seq of their own stream.
+    case markedUnread(UserID, ChannelID, at: Seq)
     /// The definition of a type or of a role has changed, and with it who reads its channels. Every node looks at those that somebody watches or reads there.
     case rulesChanged
     /// Who reads a channel by now, where no event says so.

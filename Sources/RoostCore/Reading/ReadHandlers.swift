@@ -4,16 +4,24 @@ extension MarkRead: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
 
     public func handle(in context: inout Context) throws -> UnreadCount {
+        let access = try movePosition(in: &context)
+        return try context.unreadCount(in: access)
+    }
+
+    /// Moves the position, if it is behind.
+    ///
+    /// - Returns: The channel with it.
+    func movePosition(in context: inout Context) throws -> ChannelAccess {
         let access = try context.require(.readingMark, in: channel)
         let own = try access.requireOwn()
         // An ephemeral channel keeps nothing that could be counted: reading it means reading all of it.
         let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
-        guard target > own.row.readSeq else { return try context.unreadCount(in: access) }
+        guard target > own.row.readSeq else { return access }
 
         let (moved, receiptSeq) = try context.moveReading(to: target, at: context.now, .readingMarked, in: access)
         // What was read, and marked as unread since, is nothing new to the others.
         if target > receiptSeq { try context.tellReading(upTo: target, in: access) }
-        return try context.unreadCount(in: moved)
+        return moved
     }
 }
 
@@ -33,7 +41,8 @@ extension MarkUnread: Handled {
         let after =
             isMoved ? try context.moveReading(to: target, at: own.row.lastReadAt, .readingUnmarked, in: access).moved : access
         // It ends reading also where nothing moves: what a device has received a moment ago is still to be marked.
-        context.tell(.markedUnread(context.caller.user, access.channelId))
+        let userSeq = try after.requireOwn().row.userSeq
+        context.tell(.markedUnread(context.caller.user, access.channelId, at: userSeq))
         return try context.unreadCount(in: after)
     }
 }
@@ -168,7 +177,7 @@ extension Context {
     }
 
     /// Returns what the caller, a member, hasn't read.
-    fileprivate func unreadCount(in access: ChannelAccess) throws -> UnreadCount {
+    func unreadCount(in access: ChannelAccess) throws -> UnreadCount {
         let own = try access.requireOwn()
         return UnreadCount(
             channelId: access.channelId, unreadCount: Unread.count(in: access.counters, for: own.row), readSeq: own.row.readSeq,

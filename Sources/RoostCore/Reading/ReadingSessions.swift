@@ -8,10 +8,10 @@ extension StartReading: Handled {
         let access = try context.require(.readingMark, in: channel)
         // What the connection doesn't receive can't count as read.
         try context.require(.historyRead, in: access)
-        let joinedSeq = try access.requireOwn().row.joinedSeq
-        let unread = try MarkRead(channel: channel).handle(in: &context)
-        context.tell(.reading(connection, unread.channelId, since: joinedSeq))
-        return unread
+        let moved = try MarkRead(channel: channel).movePosition(in: &context)
+        let own = try moved.requireOwn().row
+        context.tell(.reading(connection, moved.channelId, since: own.joinedSeq, at: own.userSeq))
+        return try context.unreadCount(in: moved)
     }
 }
 

@@ -8,8 +8,8 @@ enum NodeNews: Codable, Hashable, Sendable {
     case stoppedTyping(UserID, ChannelID)
     case read(ReadPosition, ChannelID)
     case signal(Signal)
-    /// Whoever marks a channel as unread doesn't go on reading it on another node.
-    case markedUnread(UserID, ChannelID)
+    /// Whoever marks a channel as unread doesn't go on reading it on another node, unless they began there later: this may come late, and twice.
+    case markedUnread(UserID, ChannelID, at: Seq)
     /// What is shown of a user in a channel has changed.
     case profileShown(UserSummary, ChannelID)
 
@@ -21,7 +21,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         case .stoppedTyping(let user, let channel), .left(let user, let channel, _): self = .stoppedTyping(user, channel)
         case .read(let position, let channel): self = .read(position, channel)
         case .signal(let signal, _): self = .signal(signal)
-        case .markedUnread(let user, let channel): self = .markedUnread(user, channel)
+        case .markedUnread(let user, let channel, let userSeq): self = .markedUnread(user, channel, at: userSeq)
         case .profileShown(let user, let channel): self = .profileShown(user, channel)
         default: return nil
         }
@@ -37,7 +37,7 @@ enum NodeNews: Codable, Hashable, Sendable {
 
     var stream: StreamID {
         switch self {
-        case .typing(_, let channel), .stoppedTyping(_, let channel), .read(_, let channel), .markedUnread(_, let channel),
+        case .typing(_, let channel), .stoppedTyping(_, let channel), .read(_, let channel), .markedUnread(_, let channel, _),
             .profileShown(_, let channel):
             .channel(channel)
         case .signal(let signal): .channel(signal.channel)
@@ -50,7 +50,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         case .typing(let user, let channel): .typing(user, channel)
         case .stoppedTyping(let user, let channel): .stoppedTyping(user, channel)
         case .read(let position, let channel): .read(position, channel)
-        case .markedUnread(let user, let channel): .markedUnread(user, channel)
+        case .markedUnread(let user, let channel, let userSeq): .markedUnread(user, channel, at: userSeq)
         case .profileShown(let user, let channel): .profileShown(user, channel)
         case .signal(let signal): .signal(signal, .watchers(signal.channel))
         }

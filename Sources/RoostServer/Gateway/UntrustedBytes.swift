@@ -181,7 +181,7 @@ package enum UntrustedBytes {
         let wave = Signal(kind: .custom, channel: channel, sender: user, custom: CustomSignal(type: "wave", metadata: ["n": 1]))
         let all: [NodeNews] = [
             .typing(user, channel), .stoppedTyping(user, channel), .read(position, channel), .signal(wave),
-            .markedUnread(user, channel),
+            .markedUnread(user, channel, at: 3),
             .profileShown(UserSummary(userId: user, displayName: "Ann", version: 2), channel),
         ]
         return all[number % all.count].payload ?? []

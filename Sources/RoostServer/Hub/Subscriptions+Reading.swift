@@ -10,11 +10,13 @@ extension Subscriptions {
 
     /// Begins a session, in place of the one that goes on if there is one.
     ///
-    /// - Parameter joinedSeq: Where the membership began in which the user reads. The end of a former one doesn't end the session.
-    mutating func startReading(_ channel: ChannelID, _ connection: ConnectionID, since joinedSeq: Seq) {
+    /// - Parameters:
+    ///   - joinedSeq: Where the membership began in which the user reads. The end of a former one doesn't end the session.
+    ///   - userSeq: Where the membership had changed last in the user's own stream. A mark as unread from before doesn't end the session.
+    mutating func startReading(_ channel: ChannelID, _ connection: ConnectionID, since joinedSeq: Seq, at userSeq: Seq) {
         guard subscribers[connection] != nil else { return }
         lastReadingSession += 1
-        let session = ReadingSession(number: lastReadingSession, since: joinedSeq)
+        let session = ReadingSession(number: lastReadingSession, since: joinedSeq, userSeq: userSeq)
         let former = subscribers[connection]?.read.updateValue(session, forKey: channel)
         guard former == nil, channels[channel]?.byConnection[connection] != nil else { return }
         // Whoever begins may read: the last event's readers are out of date if they say otherwise.
@@ -44,9 +46,14 @@ extension Subscriptions {
         send(ReadingEndedFrame(readingEnded: .init(channel: channel)), to: subscriber, perform)
     }
 
-    /// A user has marked messages of a channel as unread: none of their connections reads it any more.
-    mutating func endReading(of channel: ChannelID, by user: UserID, _ perform: (Action) -> Void) {
+    /// A user has marked messages of a channel as unread: none of their connections reads it any more, but for those where they have begun since. Another
+    /// node may have stored the mark, and news of it come late: beginning has moved the position, and the user's own stream with it.
+    ///
+    /// - Parameter userSeq: Where the membership had changed last in that stream when it was marked. A mark that moves nothing ends also what began at that
+    ///   very place: which was first can't be told.
+    mutating func endReading(of channel: ChannelID, by user: UserID, at userSeq: Seq, _ perform: (Action) -> Void) {
         for connection in connections(of: user) {
+            if let session = subscribers[connection]?.read[channel], session.userSeq > userSeq { continue }
             // They are told also where the position stays, and no event says so.
             endReading(of: channel, connection, perform)
             subscribers[connection]?.readable[channel] = nil

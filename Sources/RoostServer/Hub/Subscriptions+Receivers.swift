@@ -94,6 +94,8 @@ extension Subscriptions {
         let number: Int64
         /// The channel's seq at which the membership began in which the user began to read.
         let since: Seq
+        /// The seq of the user's own stream at which the membership had changed last by then.
+        let userSeq: Seq
     }
 
     /// A connection among those that get a channel's events: everything that a delivery needs, in one place.

@@ -309,9 +309,10 @@ extension Subscriptions {
             }
             perform(.stoppedWatching(user, [channel], isShown: subscriber.sharesPresence))
         case .mayRead(let connection, let channel): learnReader(connection, of: channel)
-        case .reading(let connection, let channel, let joinedSeq): startReading(channel, connection, since: joinedSeq)
+        case .reading(let connection, let channel, let joinedSeq, let userSeq):
+            startReading(channel, connection, since: joinedSeq, at: userSeq)
         case .stoppedReading(let connection, let channel): stopReading(channel, connection)
-        case .markedUnread(let user, let channel): endReading(of: channel, by: user, perform)
+        case .markedUnread(let user, let channel, let userSeq): endReading(of: channel, by: user, at: userSeq, perform)
         case .presenceShared(let user, let isShared): sharePresence(of: user, isShared, perform)
         case .accessChanged(let changes):
             // Callers who are shut out get replies to their earlier calls, and nothing else. Connections before their welcome are checked

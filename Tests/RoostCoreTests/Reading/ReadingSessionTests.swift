@@ -22,12 +22,13 @@ struct ReadingSessionTests {
             answer = try world.perform(StartReading(channel: "general"), as: "bob", connection: 7)
         }
         #expect(answer == UnreadCount(channelId: "general", unreadCount: 0, readSeq: 3))
-        #expect(notices.last == .reading(Self.phone, "general", since: 1))
+        guard case .event(let marked, .user("bob"))? = notices.first else { throw Missed("\(notices)") }
+        #expect(notices.last == .reading(Self.phone, "general", since: 1, at: marked.seq))
         let kinds = notices.compactMap { if case .event(let event, _) = $0 { event.kind } else { nil } }
         #expect(kinds == [.readingMarked])
         #expect(
             try world.notices { try world.perform(StartReading(channel: "community:general"), as: "bob", connection: 7) }
-                == [.reading(Self.phone, "general", since: 1)])
+                == [.reading(Self.phone, "general", since: 1, at: marked.seq)])
         #expect(
             try world.notices { try world.perform(StopReading(channel: "community:general"), as: "bob", connection: 7) }
                 == [.stoppedReading(Self.phone, "general")])

@@ -75,7 +75,7 @@ struct EndedReadingTests {
         var test = self
         // What came before stays to be confirmed.
         let ended = test.endings(of: [
-            .reading(ann, "general", since: 1), .reading(bob, "general", since: 1), event(2, hasMessage: true),
+            .reading(ann, "general", since: 1, at: 1), .reading(bob, "general", since: 1, at: 1), event(2, hasMessage: true),
             event(3, Self.operators),
             event(4, Self.operators, hasMessage: true), event(5), event(6, hasMessage: true),
         ])
@@ -88,7 +88,8 @@ struct EndedReadingTests {
     func byRole() {
         var test = self
         let ended = test.endings(of: [
-            .reading(bob, "general", since: 1), event(2, Self.operators, hasMessage: true), .role("bob", "general", .member, at: 3),
+            .reading(bob, "general", since: 1, at: 1), event(2, Self.operators, hasMessage: true),
+            .role("bob", "general", .member, at: 3),
             event(4, Self.operators, hasMessage: true), .role("bob", "general", .operator, at: 5),
             event(6, Self.operators, hasMessage: true),
         ])
@@ -102,7 +103,7 @@ struct EndedReadingTests {
         var test = self
         let helpers = Readers(members: .nobody, others: .nobody, roles: ["helper", .operator])
         let ended = test.endings(of: [
-            .reading(bob, "general", since: 1), event(2, Self.operators), .role("bob", "general", "helper", at: 3),
+            .reading(bob, "general", since: 1, at: 1), event(2, Self.operators), .role("bob", "general", "helper", at: 3),
             event(3, helpers), event(4, helpers, hasMessage: true),
         ])
         #expect(ended == [])
@@ -113,13 +114,13 @@ struct EndedReadingTests {
     @Test("AM-45 whoever begins may read, though the channel's last event said otherwise; it ends if the next one says so too")
     func begunAgain() {
         var test = self
-        var ended = test.endings(of: [event(2, Self.operators), .reading(ann, "general", since: 1)])
+        var ended = test.endings(of: [event(2, Self.operators), .reading(ann, "general", since: 1, at: 1)])
         #expect(ended == [])
         ended = test.endings(of: [event(3, Self.operators), event(4)])
         #expect(ended == ["ann"])
         var given = test.readable()
         #expect(given.isEmpty)
-        ended = test.endings(of: [.reading(ann, "general", since: 1), event(5, hasMessage: true)])
+        ended = test.endings(of: [.reading(ann, "general", since: 1, at: 1), event(5, hasMessage: true)])
         given = test.readable()
         #expect(ended == [] && given == ["ann": ["general": 5]])
     }
@@ -127,16 +128,16 @@ struct EndedReadingTests {
     @Test("AM-45 a mark that is refused ends the session in which it was made, and none that its user has begun since")
     func refusedMark() {
         var test = self
-        _ = test.endings(of: [.reading(ann, "general", since: 1)])
+        _ = test.endings(of: [.reading(ann, "general", since: 1, at: 1)])
         let first = test.subscriptions.readingSession(of: "general", ann)
         // Another device marks as unread, and this one begins anew before it learns that its mark was refused.
-        var ended = test.endings(of: [.markedUnread("ann", "general"), .reading(ann, "general", since: 1)])
+        var ended = test.endings(of: [.markedUnread("ann", "general", at: 1), .reading(ann, "general", since: 1, at: 1)])
         #expect(ended == ["ann"])
         ended = test.endings(byRefusalIn: first)
         #expect(ended == [])
         let second = test.subscriptions.readingSession(of: "general", ann)
         // It may do so at any time.
-        _ = test.endings(of: [.reading(ann, "general", since: 1)])
+        _ = test.endings(of: [.reading(ann, "general", since: 1, at: 1)])
         ended = test.endings(byRefusalIn: second)
         #expect(ended == [])
         _ = test.endings(of: [event(2, hasMessage: true)])
@@ -151,10 +152,10 @@ struct EndedReadingTests {
     @Test("AM-45 I9 the end of a former membership that comes late ends no session of the one that its user has joined since")
     func joinedAgain() {
         var test = self
-        _ = test.endings(of: [.reading(ann, "general", since: 1), event(2, hasMessage: true)])
+        _ = test.endings(of: [.reading(ann, "general", since: 1, at: 1), event(2, hasMessage: true)])
         // Another node has stored that ann left at 3 and joined again at 4. What she asks this node comes first.
         let ended = test.endings(of: [
-            .reading(ann, "general", since: 4), .left("ann", "general", at: 3), event(3),
+            .reading(ann, "general", since: 4, at: 1), .left("ann", "general", at: 3), event(3),
             .joined("ann", "general", at: 4, as: .member), event(4), event(5, hasMessage: true),
         ])
         var given = test.readable()
@@ -172,5 +173,21 @@ struct EndedReadingTests {
         given = test.readable()
         #expect(given.isEmpty)
         #expect(test.subscriptions.readingSession(of: "general", ann) == nil)
+    }
+
+    @Test("AM-45 late news of a mark as unread ends no session that began after it, and a newer one does")
+    func markedBefore() {
+        var test = self
+        // Another node has stored the mark at 3 of ann's stream. She begins anew here, which moves her position at 4, before the news of it comes twice.
+        let late = Notice.markedUnread("ann", "general", at: 3)
+        var ended = test.endings(of: [
+            .reading(ann, "general", since: 1, at: 4), late, event(2, hasMessage: true), late, event(3, hasMessage: true),
+        ])
+        var given = test.readable()
+        #expect(ended == [] && given == ["ann": ["general": 3]])
+        // One that moves nothing is at the same place.
+        ended = test.endings(of: [.markedUnread("ann", "general", at: 4), event(4, hasMessage: true)])
+        given = test.readable()
+        #expect(ended == ["ann"] && given.isEmpty)
     }
 }

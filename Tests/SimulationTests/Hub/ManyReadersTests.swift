@@ -16,7 +16,7 @@ struct ManyReadersTests {
             subscriptions.add("\(number)", as: connection)
             notices += [
                 .connected(connection, UserID("\(number)"), UserStreams(user: 0, channels: ["general": 1])),
-                .reading(connection, "general", since: 1),
+                .reading(connection, "general", since: 1, at: 1),
             ]
         }
         let message = Message(

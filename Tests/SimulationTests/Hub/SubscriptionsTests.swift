@@ -182,7 +182,8 @@ struct SubscriptionsTests {
             _ = subscriptions.connect(socket, user, streams)
         }
         _ = subscriptions.deliver([
-            Self.notice(Self.message(2)), .reading(Self.id("a"), "general", since: 1), .reading(Self.id("b"), "other", since: 1),
+            Self.notice(Self.message(2)), .reading(Self.id("a"), "general", since: 1, at: 1),
+            .reading(Self.id("b"), "other", since: 1, at: 1),
         ])
         #expect(Self.readable(&subscriptions).isEmpty)
         _ = subscriptions.deliver([Self.notice(Self.message(3)), Self.notice(Self.message(2, changed: 4))])
@@ -196,16 +197,17 @@ struct SubscriptionsTests {
         #expect(Self.readable(&subscriptions) == ["a": ["general": 5]])
         // Marking as unread ends it on all devices, and takes back what wasn't marked; so do leaving and the end of the connection.
         let actions = subscriptions.deliver([
-            .reading(Self.id("a"), "general", since: 1), .reading(Self.id("A"), "general", since: 1), Self.notice(Self.message(7)),
-            .markedUnread("ann", "general"), Self.notice(Self.message(8)),
+            .reading(Self.id("a"), "general", since: 1, at: 1), .reading(Self.id("A"), "general", since: 1, at: 1),
+            Self.notice(Self.message(7)),
+            .markedUnread("ann", "general", at: 1), Self.notice(Self.message(8)),
         ])
         for socket in ["a", "A"] { #expect(actions.contains(.forgetReading("general", of: socket))) }
         #expect(Self.readable(&subscriptions).isEmpty)
         _ = subscriptions.deliver([
-            .reading(Self.id("b"), "general", since: 1), Self.notice(Self.message(9)), .left("bob", "general", at: 10),
+            .reading(Self.id("b"), "general", since: 1, at: 1), Self.notice(Self.message(9)), .left("bob", "general", at: 10),
         ])
         #expect(Self.readable(&subscriptions).isEmpty)
-        _ = subscriptions.deliver([.reading(Self.id("a"), "general", since: 1), Self.notice(Self.message(11))])
+        _ = subscriptions.deliver([.reading(Self.id("a"), "general", since: 1, at: 1), Self.notice(Self.message(11))])
         _ = subscriptions.remove("a")
         subscriptions.value.noteReadable(["general": 11], of: Self.id("a"))
         #expect(Self.readable(&subscriptions).isEmpty)
@@ -217,7 +219,7 @@ struct SubscriptionsTests {
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
         _ = subscriptions.connect("b", "bob", UserStreams(user: 0, channels: ["general": 1], roles: ["general": .operator]))
         _ = subscriptions.deliver([
-            .reading(Self.id("a"), "general", since: 1), .reading(Self.id("b"), "general", since: 1),
+            .reading(Self.id("a"), "general", since: 1, at: 1), .reading(Self.id("b"), "general", since: 1, at: 1),
             Self.notice(Self.message(2), Readers(members: .nobody, others: .nobody, roles: [.operator])),
         ])
         #expect(Self.readable(&subscriptions) == ["b": ["general": 2]])
@@ -329,7 +331,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver(past) == [Self.notification(event, to: "a")])
         #expect(Self.readable(&subscriptions).isEmpty)
         // Whoever reads has it to confirm.
-        _ = subscriptions.deliver([.reading(Self.id("a"), "general", since: 1)])
+        _ = subscriptions.deliver([.reading(Self.id("a"), "general", since: 1, at: 1)])
         _ = subscriptions.deliver(past)
         #expect(Self.readable(&subscriptions) == ["a": ["general": 2]])
         _ = subscriptions.deliver(.attach(Self.id("a"), "general"))
