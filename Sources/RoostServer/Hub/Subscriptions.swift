@@ -11,7 +11,8 @@ import RoostCore
 ///    the event: members who aren't readers get it without messages, and watchers who may not watch stop watching.
 /// 3. An event with messages from before a receiver's history floor is given without them.
 /// 4. A signal goes to the receivers of its audience that may read according to both the last event and the signal. One that tells nothing of messages
-///    also goes to those who watch without reading. It changes nothing.
+///    also goes to those who watch without reading. It changes nothing. Whoever watches gets signals from the answer on, also while events still take a
+///    subscription or a catch-up first: what was told meanwhile would be lost.
 ///
 /// The hub has one for each event loop, and simulations drive the same one.
 ///
@@ -52,6 +53,8 @@ struct Subscriptions<Socket> {
     var subscribers: [ConnectionID: Subscriber] = [:]
     private var connectionsOfUser: [UserID: [(connection: ConnectionID, socket: Socket)]] = [:]
     var channels: [ChannelID: Receivers] = [:]
+    /// Connections that watch a channel and don't get its events yet.
+    var unattached: [ChannelID: Set<ConnectionID>] = [:]
     /// Connections with something readable that they haven't been asked about.
     var unconfirmed: Set<ConnectionID> = []
     /// The number of the reading session that began last.
@@ -155,16 +158,6 @@ struct Subscriptions<Socket> {
         }
     }
 
-    private func send(_ frame: SignalFrame, to audience: Audience, _ perform: (Action) -> Void) {
-        // Few get a form of their own, so it isn't looked up for everybody.
-        let own = Dictionary(
-            frame.formsOfUsers.keys.flatMap { user in connections(of: user).map { ($0, user) } },
-            uniquingKeysWith: { first, _ in first })
-        for (connection, receiver) in receivers(of: audience, toldBy: frame.key.kind) {
-            perform(.signal(own[connection].map(frame.form(for:)) ?? frame, to: receiver.socket))
-        }
-    }
-
     /// Sends each receiver the event without the messages that are hidden from them.
     private mutating func send(_ event: ConcealableEvent, to audience: Audience, _ perform: (Action) -> Void) {
         var forms = ConcealableEventForms(of: event)
@@ -196,7 +189,7 @@ struct Subscriptions<Socket> {
     /// Returns a channel's receivers in an audience, without checking them again. None for the audience of a user.
     ///
     /// - Parameter signal: The kind of the signal for them; nil for an event.
-    private func receivers(of audience: Audience, toldBy signal: Signal.Kind? = nil) -> [(ConnectionID, Receiver)] {
+    func receivers(of audience: Audience, toldBy signal: Signal.Kind? = nil) -> [(ConnectionID, Receiver)] {
         switch audience {
         case .user: return []
         case .channel(let channel, let readers):
@@ -390,7 +383,8 @@ extension Subscriptions {
         }
         let isShown = subscriber.sharesPresence
         if subscribers[connection]?.watched.insert(channel).inserted == true {
-            if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
+            let isAttached = channels[channel]?.byConnection[connection] != nil
+            if isAttached { subscribe(connection, to: channel) } else { setUnattached(true, connection, channel) }
             perform(.startedWatching(user, channel, isShown: isShown))
         }
         if let online { perform(.answeredOnline(online, channel)) }
@@ -411,6 +405,7 @@ extension Subscriptions {
     }
 
     private mutating func subscribe(_ subscriber: Subscriber, _ connection: ConnectionID, to channel: ChannelID) {
+        setUnattached(false, connection, channel)
         let isMember = subscriber.joined.contains(channel)
         var receiver = Receiver(
             socket: subscriber.socket, isWatching: subscriber.watched.contains(channel),
@@ -463,6 +458,7 @@ extension Subscriptions {
     /// Ends a watch of a user who may no longer watch, and tells them.
     private mutating func endWatch(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
+        setUnattached(false, connection, channel)
         perform(.stoppedWatching(subscriber.user, [channel], isShown: subscriber.sharesPresence))
         send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
     }
@@ -477,6 +473,7 @@ extension Subscriptions {
     }
 
     private mutating func unsubscribe(_ connection: ConnectionID, from channel: ChannelID, _ perform: (Action) -> Void) {
+        setUnattached(false, connection, channel)
         channels[channel]?.remove(connection)
         if channels[channel]?.byConnection.isEmpty == true {
             channels[channel] = nil

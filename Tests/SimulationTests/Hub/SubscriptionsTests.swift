@@ -429,6 +429,21 @@ struct SubscriptionsTests {
         #expect(reached(.watchers("general", Self.everybody)) == [])
     }
 
+    @Test("ST-10 ST-13 I9 whoever watches gets signals from the answer on, before events that take a while, as far as they may")
+    func signalsBeforeEvents() {
+        var subscriptions = audience()
+        func reached(_ readers: Readers) -> [String] {
+            subscriptions.deliver([.signal(Self.signal(), .watchers("general", readers))]).flatMap { Self.reached([$0]) }.sorted()
+        }
+        let began = subscriptions.deliver(.watches(Self.id("d"), "dan", "general", online: 3))
+        #expect(began == [.startedWatching("dan", "general", isShown: true), .answeredOnline(3, "general")])
+        #expect(reached(Self.everybody) == ["c", "d", "w"] && reached(Readers(others: .nobody)) == ["c"])
+        _ = subscriptions.deliver(.attachWatcher(Self.id("d"), "general"))
+        #expect(reached(Self.everybody) == ["c", "d", "w"])
+        _ = subscriptions.deliver([.stoppedWatching(Self.id("d"), "dan", "general")])
+        #expect(reached(Self.everybody) == ["c", "w"])
+    }
+
     @Test("I9 I10 a signal goes to nobody who may not read, by the last event or by what it says itself, and ends no watch")
     func signalsAndReaders() {
         var subscriptions = audience()

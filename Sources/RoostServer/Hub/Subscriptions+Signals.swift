@@ -1,0 +1,45 @@
+import RoostAPI
+import RoostCore
+
+/// Who gets signals.
+extension Subscriptions {
+    /// Sends a signal to its audience.
+    func send(_ frame: SignalFrame, to audience: Audience, _ perform: (Action) -> Void) {
+        // Few get a form of their own, so it isn't looked up for everybody.
+        let own = Dictionary(
+            frame.formsOfUsers.keys.flatMap { user in connections(of: user).map { ($0, user) } },
+            uniquingKeysWith: { first, _ in first })
+        for (connection, receiver) in receivers(of: audience, toldBy: frame.key.kind) {
+            perform(.signal(own[connection].map(frame.form(for:)) ?? frame, to: receiver.socket))
+        }
+        for (connection, socket) in unattachedWatchers(in: audience, toldBy: frame.key.kind) {
+            perform(.signal(own[connection].map(frame.form(for:)) ?? frame, to: socket))
+        }
+    }
+
+    /// Returns the connections of an audience that watch the channel and don't get its events yet. Whether they may have a signal says the signal alone: they
+    /// haven't been given the channel's last event.
+    private func unattachedWatchers(in audience: Audience, toldBy signal: Signal.Kind) -> [(ConnectionID, Socket)] {
+        switch audience {
+        case .user, .moderators: return []
+        case .channel(let channel, let readers), .watchers(let channel, let readers):
+            return (unattached[channel] ?? []).compactMap { connection in
+                guard let subscriber = subscribers[connection] else { return nil }
+                let isMember = subscriber.joined.contains(channel)
+                let isReader = subscriber.isReader(of: channel, readers, isMember: isMember)
+                let isWatcher = signal.isForWatchers && subscriber.mayWatch(channel, readers, isMember: isMember)
+                return isReader || isWatcher ? (connection, subscriber.socket) : nil
+            }
+        }
+    }
+
+    /// Notes whether a connection watches a channel without getting its events yet.
+    mutating func setUnattached(_ isUnattached: Bool, _ connection: ConnectionID, _ channel: ChannelID) {
+        if isUnattached {
+            unattached[channel, default: []].insert(connection)
+        } else if !unattached.isEmpty {
+            unattached[channel]?.remove(connection)
+            if unattached[channel]?.isEmpty == true { unattached[channel] = nil }
+        }
+    }
+}
