@@ -19,7 +19,9 @@ public final class LiveTyping {
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
+    /// Who is typing, and whether more are, as the server told last: both are shown once it is read who they are.
     @ObservationIgnored private var ids: [UserID] = []
+    @ObservationIgnored private var areMore = false
     @ObservationIgnored private let channel: ChannelID
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
@@ -40,10 +42,10 @@ public final class LiveTyping {
         following = chat.driver.signals.follow(channel, .typingChanged) { [weak self] in await self?.take($0.news) }
     }
 
-    /// The typing users from now on, the current ones first.
+    /// The typing users from now on, the current ones first. They come again when ``hasMore`` alone has changed.
     public var updates: AsyncStream<[UserSummary]> { observers.values(of: self, startingWith: follower.hasAnswer ? users : nil) }
 
-    /// Calls back with the typing users, and again on every change, until the token is invalidated or released (AM-29).
+    /// Calls back with the typing users, and again on every change, that of ``hasMore`` too, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor ([UserSummary]) -> Void) -> ObservationToken {
         observers.add(startingWith: follower.hasAnswer ? users : nil, callback)
     }
@@ -64,11 +66,11 @@ public final class LiveTyping {
     /// Shows that users have stopped, if they are shown.
     private func end(_ users: [UserID]) async {
         let others = ids.filter { !users.contains($0) }
-        if others != ids { await show(others, hasMore: hasMore) }
+        if others != ids { await show(others, hasMore: areMore) }
     }
 
     private func show(_ users: [UserID], hasMore: Bool) async {
-        (ids, self.hasMore) = (users, hasMore)
+        (ids, areMore) = (users, hasMore)
         expiry = nil
         if !users.isEmpty || hasMore {
             let clock = chat.driver.environment.clock
@@ -88,8 +90,8 @@ public final class LiveTyping {
         // Others may type by now: they have a turn of their own.
         guard ids == self.ids else { return }
         follower.shows(stored)
-        guard !follower.hasAnswer || stored != users else { return follower.answered() }
-        users = stored
+        guard !follower.hasAnswer || stored != users || areMore != hasMore else { return follower.answered() }
+        (users, hasMore) = (stored, areMore)
         follower.answered()
         observers.notify(stored)
     }

@@ -104,6 +104,28 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
+    @Test("SB-02 That more people type than are named is told by itself, and that no more do")
+    func more() async throws {
+        let chat = chat()
+        try await chat.connect()
+        let typing = chat.channel("general").typing()
+        try await typing.loaded()
+        var told: [Bool] = []
+        let token = typing.observe { _ in told.append(typing.hasMore) }
+        let users = (1...Limits.typingUsers).map { UserID("u\($0)") }
+        for hasMore in [false, true, false] {
+            let count = told.count
+            try await server.send(
+                Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: users, hasMore: hasMore)))
+            try await until { told.count > count }
+            #expect(typing.users.map(\.userId) == users && typing.hasMore == hasMore)
+        }
+        #expect(told == [false, false, true, false])
+        token.invalidate()
+        await chat.disconnect()
+        clock.advance(by: .seconds(60))
+    }
+
     @Test("Whoever types is shown until 10 seconds after that was last heard, or the connection ends; the user isn't")
     func expiry() async throws {
         let chat = chat()
