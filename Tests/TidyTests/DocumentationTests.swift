@@ -1,4 +1,5 @@
 import Foundation
+import RoostAPI
 import Testing
 
 @Suite("Documentation")
@@ -43,6 +44,25 @@ struct DocumentationTests {
         }
         #expect(wrong == [])
         #expect(count > 1000)
+    }
+
+    /// Names of several words alone: one word can be that of a field or of a role.
+    @Test("Every code that a docstring of RoostAPI and Roost names is one of a refusal, or of what a call has done for a user")
+    func codesExist() {
+        var codes = Set(RoostError.Code.allCases.map(\.rawValue) + MemberResult.Outcome.allCases.map(\.rawValue))
+        // What ended a piece of work that the server repeats: no refusal.
+        codes.insert("never_ended")
+        var (wrong, count): ([String], Int) = ([], 0)
+        for file in SourceFile.sources where Self.targets.contains(file.target) {
+            for (number, line) in file.lines.enumerated() where line.drop(while: { $0 == " " }).hasPrefix("///") {
+                for match in line.matches(of: /`([a-z]+(?:_[a-z]+)+)`/) {
+                    count += 1
+                    if !codes.contains(String(match.1)) { wrong.append("\(file.path):\(number + 1): \(match.1)") }
+                }
+            }
+        }
+        #expect(wrong == [])
+        #expect(count > 100)
     }
 
     /// Figures between two other marks look as if something kept them up to date, and grow old beside the table that is.

@@ -2,7 +2,7 @@
 /// membership, or ``Limits/typingSeconds`` after the last call; a client that goes on typing calls again every few seconds.
 ///
 /// It needs the right to send: who is muted can't type either. In a channel of more than ``Limits/largeChannelMembers`` only watchers are told.
-/// - Throws: Those of `message.send` that concern the caller's right, as `not_member`, `muted`, `channel_frozen`; `feature_disabled` if the policy has no `typingEvents`;
+/// - Throws: Those of `message.send` that concern the caller's right, as `not_member`, `muted`, `frozen`; `feature_disabled` if the policy has no `typingEvents`;
 ///   `rate_limited` for more than ``Limits/signalsPerSecond`` a second.
 public struct StartTyping: Operation {
     public typealias Response = Done
