@@ -349,14 +349,25 @@ struct ClusterPresenceTests {
         #expect(pair.ask("c", on: 0))
     }
 
-    @Test("ST-13 ST-12 of another node's watchers beyond 1,000 it is told that some came or went, and nobody is told of who stayed")
-    func unnamedWatchers() {
+    @Test(
+        "ST-12 ST-13 SB-63 D-38 of another node's watchers, or members online, beyond 1,000 it is told that some came or went, and nobody is told of who stayed",
+        arguments: [true, false])
+    func unnamed(isWatching: Bool) {
         let pair = Pair()
         let told = Mutex<[UserID?]>([])
+        let tell: @Sendable (UserID?, ChannelID) -> Void = { user, _ in told.withLock { $0.append(user) } }
         pair.pass(100)
-        pair[0].onWatching { user, _ in told.withLock { $0.append(user) } }
+        if isWatching { pair[0].onWatching(tell) } else { pair[0].onOnline(tell) }
         pair.boards[0].startedWatching("ann", "c")
-        for number in 0..<1000 { pair.boards[1].startedWatching(UserID("u\(number)"), "c") }
+        func come(_ user: UserID) {
+            if isWatching { pair.boards[1].startedWatching(user, "c") } else { pair.boards[1].cameOnline(user, in: ["c"]) }
+        }
+        func go(_ user: UserID) {
+            if isWatching { pair.boards[1].stoppedWatching(user, ["c"]) } else { pair.boards[1].wentOffline(user, in: ["c"]) }
+        }
+        /// Those of the other node.
+        var count: Int { isWatching ? pair[0].watcherCount(of: "c") - 1 : pair[0].onlineMemberCount(of: "c") }
+        for number in 0..<1000 { come(UserID("u\(number)")) }
         pair.pass(200)
         #expect(pair.ask("c", on: 0))
         func changes(_ body: () -> Void) -> [UserID?] {
@@ -365,17 +376,17 @@ struct ClusterPresenceTests {
             pair.pass(200)
             return told.withLock { $0 }
         }
-        #expect(changes { pair.boards[1].stoppedWatching("u0", ["c"]) } == ["u0"])
-        #expect(changes { pair.boards[1].startedWatching("u0", "c") } == ["u0"])
-        #expect(changes { pair.boards[1].startedWatching("more", "c") } == [nil])
-        #expect(pair[0].watcherCount(of: "c") == 1002)
+        #expect(changes { go("u0") } == ["u0"])
+        #expect(changes { come("u0") } == ["u0"])
+        #expect(changes { come("more") } == [nil])
+        #expect(count == 1001)
         // With one who is named, another becomes so: neither is told.
-        #expect(changes { pair.boards[1].stoppedWatching("u5", ["c"]) } == [nil])
-        #expect(changes { pair.boards[1].stoppedWatching("more", ["c"]) } == ["more"])
-        _ = changes { for number in 0..<10 { pair.boards[1].startedWatching(UserID("v\(number)"), "c") } }
+        #expect(changes { go("u5") } == [nil])
+        #expect(changes { go("more") } == ["more"])
+        _ = changes { for number in 0..<10 { come(UserID("v\(number)")) } }
         pair.silence(1)
         #expect(changes { pair[0].receive(.goodbye(NodeID("n1")), at: 20_000) }.contains(nil))
-        #expect(pair[0].watcherCount(of: "c") == 1)
+        #expect(count == 0)
     }
 
     @Test("I13 after how much silence a node is gone can be set, from 2 s to 60 s", arguments: [2, 10, 60])

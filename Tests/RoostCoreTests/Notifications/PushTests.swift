@@ -78,6 +78,16 @@ struct PushTests {
         #expect(try Self.waiting(in: world).isEmpty)
     }
 
+    @Test("ST-07 what the server says of who has joined is pushed to nobody")
+    func announcement() throws {
+        let world = try Self.world()
+        try world.user("dan")
+        try world.perform(UpdateChannel(channel: "room", policy: PolicyChanges(announcesJoins: true)), as: "root", role: .admin)
+        try world.perform(JoinChannel(channel: "room"), as: "dan")
+        #expect(try world.perform(ListMessages(channel: "room"), as: "ben").messages.map(\.kind) == [.system])
+        #expect(try Self.waiting(in: world).isEmpty)
+    }
+
     /// What keeps ben, or everybody, from being pushed the message "hi" that ann sends then.
     private static let reasons:
         [(name: String, before: @Sendable (CoreWorld) throws -> Void, after: @Sendable (CoreWorld) throws -> Void)] = [

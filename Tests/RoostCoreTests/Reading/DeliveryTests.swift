@@ -89,6 +89,8 @@ struct DeliveryTests {
         try world.perform(UpdatePreferences(sharesDelivery: false), as: "bob")
         #expect(try told(world) { try world.perform(MarkDelivered(channel: "general", seq: sent.seq), as: "bob") } == [])
         #expect(try position("bob", in: world)?.deliveredSeq == nil)
+        let unshared = try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1).read["bob"]
+        #expect(unshared != nil && unshared?.deliveredSeq == nil && unshared?.lastDeliveredAt == nil)
         try world.perform(UpdatePreferences(sharesDelivery: true), as: "bob")
         #expect(try position("bob", in: world)?.deliveredSeq == sent.seq)
         try world.perform(UpdatePreferences(sharesReading: false), as: "cid")

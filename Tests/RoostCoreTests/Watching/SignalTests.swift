@@ -79,6 +79,26 @@ struct SignalTests {
         #expect(try told([positions[1]]) == [] && told([positions[1]], isWhole: false) == [[]])
     }
 
+    @Test("SB-02 R26 what waits to be told of typing and reading isn't any more where the channel's rules tell nobody of it by now")
+    func rulesChanged() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let typing = Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["bob"], hasMore: false))
+        let positions = [ReadPosition(userId: "bob", readSeq: 1)]
+        let read = Signal(kind: .readUpdated, channel: "general", read: ReadUpdate(readers: positions, isWhole: true))
+        func told() throws -> [Signal.Kind] {
+            try world.inContext { context in
+                try context.tell(typing)
+                try context.tell(read)
+                return context.notices.compactMap { if case .signal(let signal, _) = $0 { signal.kind } else { nil } }
+            }
+        }
+        #expect(try told() == [.typingChanged, .readUpdated])
+        let policy = PolicyChanges(typingEvents: false, readEvents: false)
+        try world.perform(UpdateChannel(channel: "general", policy: policy), as: "ann")
+        #expect(try told() == [])
+    }
+
     @Test("§8.9 who may not send can't type or signal: strangers, the muted, and everybody in a frozen or silenced channel")
     func refusals() throws {
         let world = try CoreWorld()
@@ -127,7 +147,7 @@ struct SignalTests {
     }
 
     @Test(
-        "§4 I9 who types is told to the channel, in one of more than 1,000 only to watchers, as who has read is in one of more than 10, and nobody once it is gone"
+        "§4 I9 who types is told to the channel, in one of more than 1,000 only to watchers, as who has read and new names are in one of more than 10, and nobody once it is gone"
     )
     func audience() throws {
         let world = try CoreWorld()
@@ -152,10 +172,13 @@ struct SignalTests {
         let read = Signal(
             kind: .readUpdated, channel: "general",
             read: ReadUpdate(readers: [ReadPosition(userId: "bob", readSeq: 1)], isWhole: true))
+        let names = Signal(
+            kind: .usersChanged, channel: "general",
+            users: UsersChange(users: [UserSummary(userId: "bob", displayName: "Bob", version: 2)], isWhole: true))
         try world.execute("UPDATE channel_heads SET member_count = \(Limits.receiptMembers)")
-        #expect(try audience(read) == [.channel("general", readers)])
+        for signal in [read, names] { #expect(try audience(signal) == [.channel("general", readers)]) }
         try world.execute("UPDATE channel_heads SET member_count = \(Limits.receiptMembers + 1)")
-        #expect(try audience(read) == [.watchers("general", readers)])
+        for signal in [read, names] { #expect(try audience(signal) == [.watchers("general", readers)]) }
         try world.perform(DeleteChannel(channel: "general"), as: "ann")
         #expect(try audience(typing) == [])
     }

@@ -429,7 +429,7 @@ struct SubscriptionsTests {
         #expect(reached(.watchers("general", Self.everybody)) == [])
     }
 
-    @Test("ST-10 ST-13 I9 whoever watches gets signals from the answer on, before events that take a while, as far as they may")
+    @Test("ST-13 I9 whoever watches gets signals from the answer on, before events that take a while, as far as they may")
     func signalsBeforeEvents() {
         var subscriptions = audience()
         func reached(_ readers: Readers) -> [String] {
