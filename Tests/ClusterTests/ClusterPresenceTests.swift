@@ -427,7 +427,7 @@ struct ClusterPresenceTests {
         #expect(isReady.withLock { $0 })
     }
 
-    @Test("ST-10 pages of watchers reach beyond the thousand that another node names")
+    @Test("ST-12 pages of watchers reach beyond the thousand that another node names")
     func pagesOfCrowds() {
         let pair = Pair()
         pair.pass(100)

@@ -254,7 +254,7 @@ import Testing
             ])
     }
 
-    @Test("SB-02 R14 an invitation of a user at the limit of channels is declined for them")
+    @Test("R14 X-20 an invitation of a user at the limit of channels is declined for them")
     func autoDeclines() throws {
         let world = try world()
         world.options.channelsPerUser = 1

@@ -117,7 +117,7 @@ struct MemberPresenceTests {
     }
 
     @Test(
-        "SB-63 R16 while a channel is watched its list says who is online now, and after that until when it was right",
+        "SB-63 R15 while a channel is watched its list says who is online now, and after that until when it was right",
         arguments: End.allCases)
     func ends(end: End) async throws {
         let (server, clock) = (server(), ManualClock())

@@ -39,7 +39,7 @@ struct IncomingErrorTests {
         #expect(try IncomingFrame(Array(#"{"reply":1,"error":\#(json)}"#.utf8), .standard).error == error)
     }
 
-    @Test("R16 a message that is refused with an unknown code is sent again when the server says so")
+    @Test("SB-35 a message that is refused with an unknown code is sent again when the server says so")
     func sentAgain() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -137,7 +137,7 @@ struct PlainRowsTests {
         }
     }
 
-    @Test("X-31 bytes at random, and frames that were changed in one place, never end the process")
+    @Test("I21 bytes at random, and frames that were changed in one place, never end the process")
     func rubbish() {
         var chance = SeededChance(seed: 7)
         let frame = Array(

@@ -97,7 +97,7 @@ struct WatchEndTests {
         return time(107)
     }
 
-    @Test("ST-14 R16 a list of watchers says until when it was right once the watch has ended", arguments: End.allCases)
+    @Test("ST-14 a list of watchers says until when it was right once the watch has ended", arguments: End.allCases)
     func watchers(end: End) async throws {
         let server = server()
         let chat = try await connected(server)
@@ -193,7 +193,7 @@ struct WatchEndTests {
     }
 
     @Test(
-        "SB-63 R16 the number of those online says until when it was right",
+        "SB-63 the number of those online says until when it was right",
         arguments: [End.byServer, .byMembership, .byConnection])
     func presence(end: End) async throws {
         let server = server()

@@ -6,7 +6,7 @@ import Testing
 
 /// Which calls of a socket are read, and when.
 extension SocketSessionTests {
-    @Test("R17 I18 a call with the number of one that isn't answered yet is refused, and the first one's answer is its own")
+    @Test("I18 a call with the number of one that isn't answered yet is refused, and the first one's answer is its own")
     func repeatedNumber() throws {
         var session = opened()
         let (small, large) = (
@@ -27,7 +27,7 @@ extension SocketSessionTests {
                 == [.call(.init(number: 1, operation: ListMessages(channel: "general")))])
     }
 
-    @Test("R17 the first answer that may be large is under way alone; the next calls are read when it is on its way")
+    @Test("I18 the first answer that may be large is under way alone; the next calls are read when it is on its way")
     func budget() {
         var session = opened()
         let list = #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#

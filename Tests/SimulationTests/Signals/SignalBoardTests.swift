@@ -37,7 +37,7 @@ import Testing
         #expect(later == [35_000: ["ann"], 40_000: ["ann"], 45_000: ["ann"], 49_000: []])
     }
 
-    @Test("R26 however many type, a channel is told at most twice a second, of those who began first")
+    @Test("R26 X-32 however many type, a channel is told at most twice a second, of those who began first")
     func crowd() {
         var board = SignalBoard()
         var count = 0
