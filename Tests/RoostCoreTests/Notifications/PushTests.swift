@@ -121,7 +121,7 @@ struct PushTests {
             ),
         ]
 
-    @Test("ST-07 D-29 SB-14 who can't see it, has read it or doesn't want it isn't pushed", arguments: reasons.indices)
+    @Test("ST-07 SB-02 D-29 SB-14 who can't see it, has read it or doesn't want it isn't pushed", arguments: reasons.indices)
     func left(reason: Int) throws {
         let world = try Self.world()
         try Self.reasons[reason].before(world)
