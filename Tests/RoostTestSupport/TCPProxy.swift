@@ -60,9 +60,10 @@ public final class TCPProxy: Sendable {
     }
 
     /// Ends all connections at this moment.
-    public func cutAll() {
-        for channel in rules.state.withLock({ Array($0.channels.values) }) { channel.close(promise: nil) }
-    }
+    public func cutAll() { rules.cutAll() }
+
+    /// Ends all connections once so many more bytes have come for clients.
+    public func cutAll(afterReceiving bytes: Int) { rules.state.withLock { $0.bytesUntilCut = bytes } }
 
     /// Connections of clients that stand.
     public var connectionCount: Int { rules.state.withLock { $0.clientCount } }
@@ -84,6 +85,7 @@ private final class ProxyRules: Sendable {
         /// Both sides of each connection.
         var channels: [ObjectIdentifier: any Channel] = [:]
         var clientCount = 0
+        var bytesUntilCut: Int?
     }
     let state: Mutex<State>
 
@@ -100,6 +102,19 @@ private final class ProxyRules: Sendable {
         case .swallowSent: fromClient
         case .swallowReceived: !fromClient
         case .pass, .refuse: false
+        }
+    }
+
+    func cutAll() {
+        for channel in state.withLock({ Array($0.channels.values) }) { channel.close(promise: nil) }
+    }
+
+    /// Counts what comes for clients. Returns whether all connections are to end now.
+    func isCutDue(afterReceiving bytes: Int) -> Bool {
+        state.withLock { state in
+            guard let left = state.bytesUntilCut else { return false }
+            state.bytesUntilCut = left > bytes ? left - bytes : nil
+            return left <= bytes
         }
     }
 
@@ -217,7 +232,10 @@ private final class ProxySide: ChannelDuplexHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isSwallowing, let partner else { return }
-        partner.context?.write(partner.wrapOutboundOut(unwrapInboundIn(data)), promise: nil)
+        let bytes = unwrapInboundIn(data)
+        partner.context?.write(partner.wrapOutboundOut(bytes), promise: nil)
+        guard !isClient, rules.isCutDue(afterReceiving: bytes.readableBytes) else { return }
+        context.eventLoop.execute { [rules] in rules.cutAll() }
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {

@@ -15,10 +15,9 @@ final class PlainChat {
     /// Whether the input has ended without a line.
     private var isInputEmpty = false
     private var hasEntered = false
-    private var lastPrinted: Seq = 0
-    /// When each of the last messages that were printed was edited.
-    private var printed: [Seq: Timestamp?] = [:]
-    private var isCatchingUp = false
+    private var printed = PrintedMessages()
+    /// The list that goes back to what was printed last.
+    private var catchingUp: MessageList?
     /// Sent messages that aren't on the server's disk yet.
     private var waiting: Set<ClientID> = []
     /// Refused messages that are being taken out of the outbox.
@@ -37,9 +36,6 @@ final class PlainChat {
 
     /// Messages that are printed at the start.
     private static let historyLength = 20
-
-    /// Printed messages whose changes are printed too.
-    private static let rememberedMax = 1000
 
     private static func list(of room: Room) -> MessageList { room.channel.messages(pageSize: historyLength) }
 
@@ -120,7 +116,7 @@ final class PlainChat {
         let left = room
         room = room.next(id)
         list = Self.list(of: room)
-        (lastPrinted, printed) = (0, [:])
+        printed = PrintedMessages()
         try? await left.channel.unwatch()
         try await enter()
     }
@@ -133,10 +129,13 @@ final class PlainChat {
                 if try await room.enter() { Output.note("The channel \(room.channel.id) is new: it was made just now.") }
                 let state = try await room.channel.watch(limit: Self.historyLength)
                 try await show(state.messages.messages)
+                printed.hasBegun = true
                 let list = list
                 printing = Task {
                     do {
                         for await update in list.updates { try await show(update.items, of: list) }
+                    } catch is CancellationError {
+                        // The channel was left, or the chat ends.
                     } catch {
                         failures.yield(error)
                     }
@@ -165,6 +164,8 @@ final class PlainChat {
         // Each pass sees the list as it is then: the last one has everything settled and printed.
         for await update in list.updates {
             try await show(update.items, of: list)
+            // Another pass that catches up shows these.
+            while catchingUp === list { try await Task.sleep(for: .milliseconds(50)) }
             if waiting.isEmpty { break }
         }
         for task in discarding { await task.value }
@@ -174,25 +175,49 @@ final class PlainChat {
     private func show(_ items: [MessageItem], of list: MessageList) async throws {
         // A list that was left may still have had updates.
         guard list === self.list else { return }
-        if lastPrinted > 0, let first = Self.firstSeq(of: items), first > lastPrinted { return try await catchUp(list) }
+        printed.forgetOtherHistory(than: items.lazy.compactMap(\.message))
+        if printed.isMissingSome(before: Self.firstSeq(of: items)) { return try await catchUp(list) }
         try await show(items)
     }
 
     private static func firstSeq(of items: [MessageItem]) -> Seq? { items.first?.message?.seq }
 
-    /// More came at once than a list holds: goes back to what was printed last, and reads from there to the newest messages.
+    /// More came at once than a list holds: goes back to what was printed last, and reads from there to the newest messages. Where the connection is lost
+    /// meanwhile, it goes on with the next one.
     private func catchUp(_ list: MessageList) async throws {
-        guard !isCatchingUp else { return }
-        isCatchingUp = true
-        defer { isCatchingUp = false }
-        while list.hasOlder, let first = Self.firstSeq(of: list.items), first > lastPrinted {
-            try? await list.loadOlder()
-            guard list === self.list, Self.firstSeq(of: list.items) != first else { break }
-        }
+        guard catchingUp !== list else { return }
+        catchingUp = list
+        defer { if catchingUp === list { catchingUp = nil } }
         while list === self.list {
-            try await show(list.items)
-            guard list.hasNewer, (try? await list.loadNewer()) != nil else { break }
+            printed.forgetOtherHistory(than: list.items.lazy.compactMap(\.message))
+            let first = Self.firstSeq(of: list.items)
+            do {
+                if list.hasOlder, printed.isMissingSome(before: first) {
+                    try await list.loadOlder()
+                    guard Self.firstSeq(of: list.items) == first else { continue }
+                    // There is nothing older to be had after all.
+                    guard list === self.list else { return }
+                }
+                try await show(list.items)
+                guard list.hasNewer else { return }
+                try await list.loadNewer()
+            } catch let error as RoostError where error.isRetryable {
+                try await waitToAskAgain()
+            } catch let error as RoostError {
+                guard list === self.list else { return }
+                Output.note("Some messages are missing here: \(error.summaryLine)")
+                // What comes from now on is shown by a list of the newest ones only.
+                await list.showNewest()
+                if list === self.list { try await show(list.items) }
+                return
+            }
         }
+    }
+
+    /// Waits until there is a connection, and a moment before, after a call that may succeed later.
+    private func waitToAskAgain() async throws {
+        try await Task.sleep(for: .seconds(1))
+        for await status in room.chat.connection.updates where status == .online { break }
     }
 
     private func show(_ items: [MessageItem]) async throws {
@@ -218,15 +243,12 @@ final class PlainChat {
     private func show(_ messages: [Message]) async throws {
         let room = room
         for message in messages { try showChange(of: message) }
-        guard messages.contains(where: { $0.seq > lastPrinted }) else { return }
-        _ = await room.learnNames(of: messages.filter { $0.seq > lastPrinted }.map(\.sender))
+        guard messages.contains(where: printed.isNew) else { return }
+        _ = await room.learnNames(of: messages.filter(printed.isNew).map(\.sender))
         // While names were fetched, another pass may have printed some of these, or the channel may have been left.
-        for message in messages where message.seq > lastPrinted && room === self.room {
-            lastPrinted = message.seq
-            guard message.deletedAt == nil else { continue }
-            printed[message.seq] = .some(message.editedAt)
-            if printed.count > Self.rememberedMax, let first = printed.keys.min() { printed[first] = nil }
-            try show(message)
+        for message in messages where printed.isNew(message) && room === self.room {
+            printed.add(message)
+            if message.deletedAt == nil { try show(message) }
         }
     }
 
@@ -239,14 +261,12 @@ final class PlainChat {
 
     /// Prints a printed message once more if it was edited, or that it is gone.
     private func showChange(of message: Message) throws {
-        guard let editedAt = printed[message.seq] else { return }
-        if message.deletedAt != nil {
-            printed[message.seq] = nil
+        switch printed.noteChange(of: message) {
+        case nil: break
+        case .edited: try show(message)
+        case .deleted:
             let time = MessageTime.minute(of: message.createdAt.date)
             try Output.line("[\(time)] \(room.name(of: message.sender)): (deleted)")
-        } else if message.editedAt != editedAt {
-            printed[message.seq] = .some(message.editedAt)
-            try show(message)
         }
     }
 

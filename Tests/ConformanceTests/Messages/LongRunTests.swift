@@ -1,5 +1,6 @@
 import Foundation
 import RoostAPI
+import RoostServer
 import RoostTestSupport
 import Testing
 
@@ -101,6 +102,110 @@ import Testing
         #expect(run.status == 1 && run.errors.hasSuffix("Error: 1 line was refused.\n"), "\(run.errors)")
         #expect(try await ann.call(ListMessages(channel: "team", limit: 10)).messages.map(\.text) == ["in time", "late"])
         try await server.stop()
+    }
+
+    /// The last word of each message that a plain chat printed.
+    private func lastWords(of run: CommandRun) -> [String] {
+        run.output.split(separator: "\n").filter { $0.hasPrefix("[") }.compactMap { $0.split(separator: " ").last.map(String.init) }
+    }
+
+    @Test("R39 a plain chat in an empty channel prints each message that is sent while it is away, also more than it begins with")
+    func emptyChannel() async throws {
+        let server = try await TestServer()
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        let chatting = try RunningCommand("chat new --as ann --plain", environment: environment(server, port: proxy.port))
+        // It answers once it is in the channel.
+        try chatting.type("/help quit\n")
+        try await chatting.wait(forOutput: "end this chat")
+        proxy.setMode(.refuse)
+        proxy.cutAll()
+        try await chatting.wait(forError: "No connection to ")
+        let bob = try await server.socket("bob")
+        try await bob.call(JoinChannel(channel: "new"))
+        for number in 1...25 {
+            try await bob.call(SendMessage(channel: "new", clientId: ClientID("\(number)"), text: "number \(number)"))
+        }
+        proxy.setMode(.pass)
+        try await chatting.wait(forOutput: "number 25\n")
+        try chatting.endInput()
+        let run = try await chatting.end()
+        #expect(lastWords(of: run) == (1...25).map(String.init), "\(run.output)")
+        #expect(run.status == 0, "\(run.errors)")
+        await proxy.stop()
+        try await server.stop()
+    }
+
+    @Test("R39 a plain chat that loses its connection while it catches up goes on with the next one, and leaves out no message")
+    func lostWhileCatchingUp() async throws {
+        let server = try await TestServer()
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        _ = try await server.socket("ann")
+        let bob = try await server.socket("bob")
+        try await bob.call(CreateChannel(channel: "team", users: ["ann"]))
+        // Long enough for the connection to end in the middle of the pages.
+        let padding = String(repeating: "x", count: 500)
+        func send(_ numbers: ClosedRange<Int>) async throws {
+            for number in numbers {
+                try await bob.call(SendMessage(channel: "team", clientId: ClientID("\(number)"), text: "\(padding) \(number)"))
+            }
+        }
+        try await send(1...1)
+        let chatting = try RunningCommand("chat team --as ann --plain", environment: environment(server, port: proxy.port))
+        try chatting.type("/help quit\n")
+        try await chatting.wait(forOutput: "end this chat")
+        proxy.setMode(.refuse)
+        proxy.cutAll()
+        try await chatting.wait(forError: "No connection to ")
+        // More than the server sends to whoever comes back.
+        try await send(2...530)
+        // After some of the 27 pages.
+        proxy.cutAll(afterReceiving: 100_000)
+        proxy.setMode(.pass)
+        try await chatting.wait(forOutput: " 530\n")
+        try chatting.endInput()
+        let run = try await chatting.end()
+        #expect(lastWords(of: run) == (1...530).map(String.init))
+        #expect(run.status == 0, "\(run.errors)")
+        await proxy.stop()
+        try await server.stop()
+    }
+
+    @Test("I20 a chat in lines prints what is sent to a restored server, also at the places of messages that this one doesn't have")
+    func chatInLines() async throws {
+        let server = try await TestServer()
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        _ = try await server.socket("ann")
+        let bob = try await server.socket("bob")
+        try await bob.call(CreateChannel(channel: "team", users: ["ann"]))
+        func send(_ texts: [String], _ sender: RawSocket) async throws {
+            for text in texts { try await sender.call(SendMessage(channel: "team", clientId: ClientID(text), text: text)) }
+        }
+        try await send(["kept"], bob)
+        let target = TemporaryDirectory.make()
+        let made = try await ControlSocket.ask(.init(backup: target.path, withSecret: true), in: server.directory)
+        #expect(made.error == nil)
+        try await send(["gone-1", "gone-2", "gone-3"], bob)
+        let ann = try RunningCommand("chat team --as ann --plain", environment: environment(server, port: proxy.port))
+        try await ann.wait(forOutput: " gone-3\n")
+        await bob.close()
+        try await server.stop()
+
+        let restored = TemporaryDirectory.make()
+        _ = try await Backup.restore(target, to: restored, secret: .backup)
+        let second = try await TestServer(directory: restored)
+        proxy.setTargets([second.port])
+        let after = try await second.socket("bob")
+        try await send(["new-1"], after)
+        try await ann.wait(forOutput: " new-1\n")
+        try await send(["new-2"], after)
+        try await ann.wait(forOutput: " new-2\n")
+        try ann.endInput()
+        let run = try await ann.end()
+        #expect(lastWords(of: run) == ["kept", "gone-1", "gone-2", "gone-3", "new-1", "new-2"])
+        #expect(run.status == 0, "\(run.errors)")
+        await proxy.stop()
+        try await second.stop()
+        for directory in [target, restored, server.directory] { try? FileManager.default.removeItem(at: directory) }
     }
 
     @Test("a server says that SIGHUP changes nothing, and goes on")
