@@ -147,6 +147,48 @@ import Testing
         try await server.stop()
     }
 
+    @Test("send --lines makes another token where its own has expired, and sends the line that was refused once more")
+    func expiredWhileSending() async throws {
+        let directory = TemporaryDirectory.make()
+        _ = try SecretFile(directory: directory).readOrMake()
+        let message = Message(
+            messageId: MessageID(rawValue: 1), channelId: "team", seq: 1, changeSeq: 1, sender: "ann", clientId: "1", text: "sent",
+            createdAt: Timestamp(milliseconds: 1_800_000_000_000))
+        let sent = String(decoding: try JSONEncoder().encode(message), as: UTF8.self)
+        let expired = #"""
+            {"type":"urn:roost:error:token_expired","title":"Token Expired","status":401,"code":"token_expired","detail":"The token has expired."}
+            """#
+        /// What a server is sent of three lines, and how the command ends, where some of its requests find the token expired.
+        func send(
+            expiredAt expiredRequests: Set<Int>, token: String? = nil
+        ) async throws -> (run: CommandRun, bodies: [String]) {
+            let stub = try await HTTPStub.start { number, _ in
+                expiredRequests.contains(number) ? .init(401, expired) : .init(200, sent)
+            }
+            let sending = try RunningCommand(
+                "messages send team --lines" + (token == nil ? " --as ann" : ""),
+                environment: [
+                    "ROOST_URL": "http://127.0.0.1:\(stub.port)", "ROOST_DATA": directory.path, "ROOST_TOKEN": token,
+                ].compactMapValues { $0 })
+            try sending.type("one\ntwo\nthree\n")
+            try sending.endInput()
+            let run = try await sending.end()
+            await stub.stop()
+            return (run, stub.requests.map(\.body))
+        }
+        let mended = try await send(expiredAt: [2])
+        #expect(mended.run.status == 0, "\(mended.run.errors)")
+        try #require(mended.bodies.count == 4)
+        #expect(mended.bodies[1].contains("two") && mended.bodies[1] == mended.bodies[2])
+        // Another token doesn't help, and of a given one there is no other.
+        let lasting = try await send(expiredAt: [1, 2, 3, 4])
+        let given = try await send(expiredAt: [1, 2, 3, 4], token: "given")
+        for (refused, count) in [(lasting, 2), (given, 1)] {
+            #expect(refused.run.status == 1 && refused.bodies.count == count)
+            #expect(refused.run.errors == "Error: line 1: The token has expired. (token_expired)\n")
+        }
+    }
+
     @Test("a new user whose id looks like another's is refused for that, and not for the directory")
     func lookalike() async throws {
         let server = try await TestServer { $0.options.confusableNames = .refused }

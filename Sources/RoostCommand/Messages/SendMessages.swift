@@ -28,7 +28,7 @@ extension Messages {
             if lines, text != nil { throw ValidationError("--lines reads standard input; there can't be a text as well.") }
         }
 
-        /// For how long a connection is used. Its token is good for an hour, if it wasn't given.
+        /// For how long a connection is used. If its token wasn't given, it is good for an hour, or for less where the server accepts no more.
         private static let connectionAgeMax = Duration.seconds(1800)
 
         func run() async throws {
@@ -68,8 +68,9 @@ extension Messages {
             }
         }
 
-        /// Sends lines through a connection, to their end or until another connection is needed: a server ends one that was quiet for a while. A line
-        /// whose answer didn't come is sent again through the next one, by its client id once.
+        /// Sends lines through a connection, to their end or until another connection is needed: a server ends one that was quiet for a while, and a token
+        /// that was made for it may have expired. A line whose answer didn't come, or was that refusal, is sent again through the next one, by its client id
+        /// once.
         private func send(_ source: inout Lines, as first: String, through connection: CallConnection) async throws {
             let start = ContinuousClock.now
             var isNewForLine = source.line != nil
@@ -80,10 +81,15 @@ extension Messages {
                     try await send(line, as: ClientID("\(first)-\(source.number)"), through: connection)
                 } catch is CallConnection.Lost where !isNewForLine {
                     return
+                } catch let error as RoostError where error.code == .tokenExpired && !isNewForLine && makesTokens {
+                    return
                 }
                 (source.line, isNewForLine) = (nil, false)
             }
         }
+
+        /// Whether each connection has a token of its own, made for it.
+        private var makesTokens: Bool { options.asking.server.givenToken == nil }
 
         private func send(_ text: String, as clientId: ClientID, through connection: CallConnection) async throws {
             let content = fields.content(text: text)
