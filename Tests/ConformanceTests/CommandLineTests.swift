@@ -249,6 +249,21 @@ import Testing
         try await server.stop()
     }
 
+    @Test("a path in the address is a proxy's prefix of all paths, for a chat as for calls")
+    func prefix() async throws {
+        let server = try await TestServer()
+        let proxy = try await TCPProxy.start(targets: [server.port], strippingPrefix: "/roost")
+        for path in ["/roost", "/roost/", "/roost/v1/socket"] {
+            let address = "http://127.0.0.1:\(proxy.port)\(path)"
+            let chat = try await CommandRun.roost("chat team --as ann --plain --url \(address)", on: server, input: "hi\n")
+            #expect(chat.status == 0, "\(path): \(chat.errors)")
+            let list = try await CommandRun.roost("channels list --as ann --url \(address)", on: server)
+            #expect(list.status == 0 && list.output.contains("team"), "\(path): \(list.errors)")
+        }
+        await proxy.stop()
+        try await server.stop()
+    }
+
     @Test("a plain chat without a server says which address it tries")
     func plainChatWithoutServer() async throws {
         let isTold = try await CommandRun.hasError(

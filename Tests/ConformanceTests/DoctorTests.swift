@@ -112,6 +112,19 @@ import Testing
         try await server.stop()
     }
 
+    @Test("a server behind a proxy that gives its paths a prefix is looked at below the prefix")
+    func prefix() async throws {
+        let server = try await WatchedServer.start()
+        let proxy = try await TCPProxy.start(targets: [server.port], strippingPrefix: "/roost")
+        let words = ["doctor", "--json", "--data", server.directory.path, "--url", "http://127.0.0.1:\(proxy.port)/roost"]
+        let run = try await CommandRun.roost(arguments: words)
+        let findings = try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8))
+        #expect(findings.first { $0.check == "server" }?.result == "ok", "\(findings)")
+        #expect(findings.contains { $0.check == "connections" }, "its metrics are found too")
+        await proxy.stop()
+        try await server.stop()
+    }
+
     @Test("files that others can open are named, with their modes")
     func modes() async throws {
         let directory = try await used()

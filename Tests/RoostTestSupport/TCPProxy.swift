@@ -32,8 +32,12 @@ public final class TCPProxy: Sendable {
     private let rules: ProxyRules
 
     /// Listens on a free port in front of these ports of loopback.
-    public static func start(targets: [Int], order: Order = .inTurn) async throws -> TCPProxy {
-        let rules = ProxyRules(targets: targets, order: order)
+    ///
+    /// - Parameter prefix: What is taken away from the beginning of requests' paths, as `/roost`.
+    public static func start(
+        targets: [Int], order: Order = .inTurn, strippingPrefix prefix: String? = nil
+    ) async throws -> TCPProxy {
+        let rules = ProxyRules(targets: targets, order: order, prefix: prefix)
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.backlog, value: 1_024)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
@@ -88,11 +92,21 @@ private final class ProxyRules: Sendable {
         var bytesUntilCut: Int?
     }
     let state: Mutex<State>
+    private let prefix: String?
 
-    init(targets: [Int], order: TCPProxy.Order) {
+    init(targets: [Int], order: TCPProxy.Order, prefix: String?) {
         var state = State(targets: targets)
         if case .random(let seed) = order { state.random = SeededGenerator(seed: seed) }
         self.state = Mutex(state)
+        self.prefix = prefix
+    }
+
+    /// A request without the prefix of its path; other bytes as they are.
+    func withoutPrefix(_ bytes: ByteBuffer) -> ByteBuffer {
+        guard let prefix else { return bytes }
+        let words = String(buffer: bytes).split(separator: " ", maxSplits: 1)
+        guard words.count == 2, words[1].hasPrefix("\(prefix)/") else { return bytes }
+        return ByteBuffer(string: "\(words[0]) \(words[1].dropFirst(prefix.count))")
     }
 
     /// Whether what comes from clients, or for them, is lost at the moment.
@@ -232,7 +246,7 @@ private final class ProxySide: ChannelDuplexHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isSwallowing, let partner else { return }
-        let bytes = unwrapInboundIn(data)
+        let bytes = isClient ? rules.withoutPrefix(unwrapInboundIn(data)) : unwrapInboundIn(data)
         partner.context?.write(partner.wrapOutboundOut(bytes), promise: nil)
         guard !isClient, rules.isCutDue(afterReceiving: bytes.readableBytes) else { return }
         context.eventLoop.execute { [rules] in rules.cutAll() }

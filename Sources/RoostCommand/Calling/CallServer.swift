@@ -21,8 +21,7 @@ struct CallServer {
         isSecure = url.scheme == "https" || url.scheme == "wss"
         host = url.host(percentEncoded: false) ?? ""
         port = url.port ?? (isSecure ? 443 : 80)
-        let path = url.path(percentEncoded: true)
-        prefix = String((path.hasSuffix("/v1/socket") ? String(path.dropLast(10)) : path).reversed().drop { $0 == "/" }.reversed())
+        prefix = ServerAddress.prefix(of: url)
         self.token = token
         self.actsAs = actsAs
     }

@@ -22,4 +22,22 @@ struct ServerAddress {
         }
         self.url = url
     }
+
+    /// What a proxy puts before all paths of the server: the path of its address, without the socket's own at the end. Empty if it puts nothing there.
+    static func prefix(of url: URL) -> String {
+        let path = withoutSlashesAtEnd(url.path(percentEncoded: true))
+        return path.hasSuffix(socketPath) ? withoutSlashesAtEnd(String(path.dropLast(socketPath.count))) : path
+    }
+
+    /// The address of the server's socket, below the prefix. The SDK takes a path for the socket's own.
+    var socket: URL {
+        guard !["", "/"].contains(url.path(percentEncoded: true)) else { return url }
+        var components = URLComponents(url: url, resolvingAgainstBaseURL: false)
+        components?.percentEncodedPath = Self.prefix(of: url) + Self.socketPath
+        return components?.url ?? url
+    }
+
+    private static let socketPath = "/v1/socket"
+
+    private static func withoutSlashesAtEnd(_ path: String) -> String { String(path.reversed().drop { $0 == "/" }.reversed()) }
 }

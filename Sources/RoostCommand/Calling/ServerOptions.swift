@@ -18,9 +18,15 @@ struct ServerOptions: ParsableArguments {
     /// The given token; nil if one has to be made.
     var givenToken: String? { token ?? ProcessInfo.processInfo.variable("ROOST_TOKEN") }
 
-    func address() throws -> URL {
+    /// The address as it was given. A path in it is the prefix that a proxy gives the server's paths.
+    func address() throws -> URL { try serverAddress().url }
+
+    /// The address of the socket, for the SDK.
+    func socketAddress() throws -> URL { try serverAddress().socket }
+
+    private func serverAddress() throws -> ServerAddress {
         let variable = ProcessInfo.processInfo.variable("ROOST_URL")
-        do { return try ServerAddress(url ?? variable ?? "http://127.0.0.1:8080").url } catch {
+        do { return try ServerAddress(url ?? variable ?? "http://127.0.0.1:8080") } catch {
             guard url != nil else { throw Failure("ROOST_URL \(error.requirement)") }
             throw ValidationError("--url \(error.requirement)")
         }

@@ -37,7 +37,7 @@ struct ChatCommand: AsyncParsableCommand {
         } catch {
             throw ValidationError(error.message)
         }
-        let url = try server.address()
+        let url = try server.socketAddress()
         let isPlain = plain || !Self.hasScreen
         let files = try ClientFiles(user: user, url: url, directory: store, isOptional: isPlain)
         defer { withExtendedLifetime(files) {} }

@@ -11,12 +11,20 @@ struct ServerCheck {
     /// Whether the database is a file in the directory, which one server has open.
     let isDatabaseHere: Bool
 
+    /// Where the server is asked.
+    private struct Place {
+        let host: String
+        let port: Int
+        /// What a proxy puts before its paths.
+        let prefix: String
+    }
+
     func findings() async -> [Finding] {
         guard let url = URL(string: address), url.scheme == "http", let host = url.host() else {
             return [Finding("server", .warn, "\(address) was not checked", advice: "Only addresses that begin with http:// are")]
         }
-        let port = url.port ?? 80
-        guard let live = await Self.get("/livez", host: host, port: port) else {
+        let place = Place(host: host, port: url.port ?? 80, prefix: ServerAddress.prefix(of: url))
+        guard let live = await Self.get("/livez", at: place) else {
             return [
                 Finding(
                     "server", .warn, "nothing answers at \(address)",
@@ -28,47 +36,47 @@ struct ServerCheck {
                 Finding("server", .fail, "what answers at \(address) isn't Roost", advice: "Choose another port for one of them")
             ]
         }
-        let version = await Self.get("/openapi.json", host: host, port: port).flatMap { Self.version(in: $0.body) } ?? "unknown"
-        let ready = await Self.get("/readyz", host: host, port: port)
+        let version = await Self.get("/openapi.json", at: place).flatMap { Self.version(in: $0.body) } ?? "unknown"
+        let ready = await Self.get("/readyz", at: place)
         guard ready?.status == 200 else {
             return [
                 Finding("server", .fail, "\(address) is alive but not ready", advice: "It starts or stops: look again in a moment")
             ]
         }
-        let (found, place) = ("\(address) is ready, version \(version)", directory.path)
+        let found = "\(address) is ready, version \(version)"
         let server: Finding
-        switch await isServerOfDirectory(host: host, port: port) {
+        switch await isServerOfDirectory(at: place) {
         case true?: server = Finding("server", .ok, found)
         case false?:
             // What that one does is no matter of this directory.
             return [
                 Finding(
-                    "server", .fail, "the server at \(address), version \(version), doesn't run on \(place)",
+                    "server", .fail, "the server at \(address), version \(version), doesn't run on \(directory.path)",
                     advice: "Name its directory with --data, or the address of this directory's server with --url")
             ]
         case nil:
             server = Finding(
-                "server", .warn, "\(found); whether it runs on \(place) isn't known",
+                "server", .warn, "\(found); whether it runs on \(directory.path) isn't known",
                 advice: "Run this as the user who runs the server")
         }
-        return [server] + (await Self.get("/metrics", host: host, port: port).map { MetricsCheck($0.body).findings() } ?? [])
+        return [server] + (await Self.get("/metrics", at: place).map { MetricsCheck($0.body).findings() } ?? [])
     }
 
     /// Whether the server runs on this directory; nil if that can't be found out.
     ///
     /// It is asked with a token that has expired. Only a server with the directory's keys says that it has; another one says that the token isn't
     /// valid. Neither does anything more with it.
-    private func isServerOfDirectory(host: String, port: Int) async -> Bool? {
+    private func isServerOfDirectory(at place: Place) async -> Bool? {
         let secret = SecretFile(directory: directory).url.path
         guard access(secret, F_OK) == 0 || errno != ENOENT else { return false }
         // A copy of the directory has the same keys. On this machine the lock tells which one is served.
-        let isHere = ["127.0.0.1", "localhost", "[::1]", "::1"].contains(host)
+        let isHere = ["127.0.0.1", "localhost", "[::1]", "::1"].contains(place.host)
         let hasReadableLock = access(directory.appending(path: "roost.lock").path, R_OK) == 0 || errno == ENOENT
         if isHere, isDatabaseHere, hasReadableLock {
             let files = FileChecks(directory: directory, isDatabaseHere: true)
             guard files.isServed else { return false }
             // Both may be served. Then what tells their processes apart is when they started.
-            if let since = files.servedSince, let page = await Self.get("/metrics", host: host, port: port),
+            if let since = files.servedSince, let page = await Self.get("/metrics", at: place),
                 let told = MetricsCheck(page.body).startedAt, abs(told - since) > Self.startSecondsApart
             {
                 return false
@@ -77,7 +85,7 @@ struct ServerCheck {
         // That it has expired is said before its claims are looked at, so they needn't follow the server's settings.
         let mint = TokenMint(directory: directory, rules: TokenRules())
         guard let token = try? await mint.token(for: "doctor", expiresAt: Date(timeIntervalSinceNow: -60)),
-            let answer = await Self.get("/v1/me", host: host, port: port, token: token),
+            let answer = await Self.get("/v1/me", at: place, token: token),
             let problem = try? JSONDecoder().decode(Problem.self, from: Data(answer.body.utf8))
         else { return nil }
         switch problem.refusal.code {
@@ -99,10 +107,10 @@ struct ServerCheck {
     }
 
     /// One small request. It has no library of its own: the answer is read until the server closes.
-    private static func get(_ path: String, host: String, port: Int, token: String? = nil) async -> (status: Int, body: String)? {
+    private static func get(_ path: String, at place: Place, token: String? = nil) async -> (status: Int, body: String)? {
         do {
             let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup).connectTimeout(.seconds(3))
-                .connect(host: host, port: port) { channel in
+                .connect(host: place.host, port: place.port) { channel in
                     channel.eventLoop.makeCompletedFuture {
                         try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
                     }
@@ -112,7 +120,8 @@ struct ServerCheck {
             var answer = ByteBuffer()
             try await channel.executeThenClose { inbound, outbound in
                 let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
-                let request = "GET \(path) HTTP/1.1\r\nHost: \(host):\(port)\r\n\(authorization)Connection: close\r\n\r\n"
+                let head = "GET \(place.prefix)\(path) HTTP/1.1\r\nHost: \(place.host):\(place.port)\r\n"
+                let request = "\(head)\(authorization)Connection: close\r\n\r\n"
                 try await outbound.write(ByteBuffer(string: request))
                 for try await piece in inbound { answer.writeImmutableBuffer(piece) }
             }
