@@ -50,7 +50,9 @@ enum ChatHelp {
         Command(name: .read, arguments: "all", what: "mark all your channels as read", isForLines: false),
         Command(name: .mentions, what: "the newest messages that mention you, in all channels"),
         Command(name: .reset, what: "conceal all messages so far from yourself"),
-        Command(name: .goto, arguments: "TIME | MESSAGE", what: "show what was written then; End goes back", isForLines: false),
+        Command(
+            name: .goto, arguments: "TIME | MESSAGE", what: "show what was written then (days in UTC); End goes back",
+            isForLines: false),
         Command(name: .older, what: "load older messages, as PageUp does", isForLines: false),
         Command(name: .quit, aliases: ["q", "exit"], what: "end this chat"),
         Command(name: .help, aliases: ["?"], arguments: "[COMMAND]", what: "these lines, or what a command does"),

@@ -195,7 +195,7 @@ private struct Words {
         let word = words.removeFirst()
         if let id = Int64(word), id > 0 { return .message(MessageID(rawValue: id)) }
         guard let time = TimeArgument(argument: word) else {
-            throw Wrong(reason: "a time is like 2026-03-02 or 2026-03-02T09:05:00Z")
+            throw Wrong(reason: "a time is like 2026-03-02T09:05:00Z, or 2026-03-02 for its beginning in UTC")
         }
         return .time(time.timestamp)
     }

@@ -56,8 +56,14 @@ struct ChatLineTests {
             ("/\u{1B}[2Jx", "/[2Jx isn't a command; /help lists them, //[2Jx sends it as a text"),
             ("/join", "which channel? /join ID"),
             ("/goto", "where to? /goto TIME | MESSAGE"),
-            ("/goto yesterday", "a time is like 2026-03-02 or 2026-03-02T09:05:00Z: /goto TIME | MESSAGE"),
-            ("/goto 2026-02-31", "a time is like 2026-03-02 or 2026-03-02T09:05:00Z: /goto TIME | MESSAGE"),
+            (
+                "/goto yesterday",
+                "a time is like 2026-03-02T09:05:00Z, or 2026-03-02 for its beginning in UTC: /goto TIME | MESSAGE"
+            ),
+            (
+                "/goto 2026-02-31",
+                "a time is like 2026-03-02T09:05:00Z, or 2026-03-02 for its beginning in UTC: /goto TIME | MESSAGE"
+            ),
             ("/goto 5 6", "Unexpected argument: 6. Usage: /goto TIME | MESSAGE"),
             ("/join a b", "Unexpected argument: b. Usage: /join ID"),
             ("/join a/b", "A channel's id must not contain control characters, '/' or ',': /join ID"),
@@ -83,6 +89,9 @@ struct ChatLineTests {
     func mistakes(typed: String, reason: String) {
         #expect(ChatLine(typed) == .refused(reason))
     }
+
+    @Test("The help of /goto says that days are those of UTC")
+    func days() { #expect(ChatHelp.lines(of: .goto).contains { $0.contains("days in UTC") }) }
 
     @Test("Every command that help shows is one, and needs no more than it says")
     func helpIsComplete() {
