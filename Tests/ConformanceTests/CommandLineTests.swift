@@ -114,6 +114,34 @@ import Testing
         try await server.stop()
     }
 
+    @Test("a refusal names the option that gave the value, and not the field of the protocol")
+    func refusedOptions() async throws {
+        let server = try await TestServer()
+        try await people("bob", on: server)
+        _ = try await CommandRun.roost("channels create team --as ann", on: server)
+        let welcome = String(repeating: "x", count: Limits.welcomeLength + 1)
+        for (words, refusal) in [
+            ("channels list --type A", "--type must hold only a to z"), ("channels list --cursor x", "--cursor isn't a cursor"),
+            (
+                "channels list --membership all --hidden all",
+                "--hidden needs the caller's own channels: --membership member. (invalid_argument)\n"
+            ),
+            ("channels list --membership all --unread", "--unread needs"),
+            ("channels list --membership all --user bob", "--user needs"),
+            ("channels list --membership all --sort unreadFirst", "--sort needs"),
+            ("channels update team --name x --if-metadata-version 2", "--if-metadata-version needs metadata"),
+            ("channels silence team --for 999999999999", "--for has a limit of"),
+            ("members list team --role A", "--role must hold only a to z"),
+            ("members list team --order descending", "--order goes with the sort userId"),
+            ("members role team bob --role A", "--role must hold only a to z"),
+            ("members invite team bob --welcome \(welcome)", "--welcome has a limit of"),
+        ] {
+            let run = try await CommandRun.roost("\(words) --as ann", on: server)
+            #expect(run.status == 1 && run.errors.hasPrefix("Error: \(refusal)"), "\(words.prefix(60)): \(run.errors)")
+        }
+        try await server.stop()
+    }
+
     @Test("any operation can be called by its fields: its answer is JSON, a refusal has its code and exit code 1, a mistake 64")
     func call() async throws {
         let server = try await TestServer()

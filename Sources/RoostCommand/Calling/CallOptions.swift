@@ -70,7 +70,9 @@ struct CallOptions: ParsableArguments {
     /// - Parameter optionNames: The options that give fields of the calls, by the fields' names: a refusal names the option.
     func run(naming optionNames: [String: String] = [:], _ body: (CallConnection) async throws -> Void) async throws {
         try await asking.run { connection in
-            do { try await body(connection) } catch let error as RoostError { throw error.naming(optionNames) }
+            do { try await body(connection) } catch let error as RoostError {
+                throw error.naming(PageOptions.names.merging(optionNames) { $1 })
+            }
         }
     }
 
@@ -106,10 +108,11 @@ extension RoostError {
         return named
     }
 
-    /// The same refusal, with a command in place of the operation that it advises to call.
+    /// The same refusal, with a command in place of the operation that it advises to call, and an option in place of the field to give.
     var namingCommands: RoostError {
         var named = self
         named.message = message.replacing(": see type.list.", with: ": see roost channels types.")
+            .replacing(": membership member.", with: ": --membership member.")
         return named
     }
 

@@ -8,6 +8,8 @@ protocol ChannelCommand: AsyncParsableCommand {
 
     var target: ChannelTarget { get }
     var call: Call { get }
+    /// The options that give fields of the call, by the fields' names.
+    var optionNames: [String: String] { get }
     /// The answer as people read it.
     func lines(of answer: Call.Response) -> [String]
 }
@@ -22,8 +24,10 @@ struct ChannelTarget: ParsableArguments {
 }
 
 extension ChannelCommand {
+    var optionNames: [String: String] { [:] }
+
     func run() async throws {
-        try await target.options.run { connection in
+        try await target.options.run(naming: optionNames) { connection in
             let answer = try await connection.call(call)
             try target.options.show(answer, lines(of: answer))
         }

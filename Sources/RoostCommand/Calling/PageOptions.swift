@@ -9,6 +9,9 @@ struct PageOptions: ParsableArguments {
     @Option(help: "The nextCursor of the previous page, as --json prints it.") var cursor: String?
     @Flag(help: "All pages, one after the other.") var all = false
 
+    /// The options by the names of the fields that they give.
+    static let names = ["limit": "--limit", "cursor": "--cursor"]
+
     /// Asks for a page, or for all of them as one.
     ///
     /// - Parameter operation: Makes the call for a page from its limit and cursor.

@@ -32,7 +32,10 @@ extension Channels {
                 metadata: attributes.metadata?.value, users: user.orNil, operators: self.operator.orNil,
                 isDistinct: distinct ? true : nil, isPublic: access.map { $0 == .public }, isEphemeral: ephemeral ? true : nil,
                 policy: attributes.policy, idempotencyKey: key)
-            let others = ["type": "--type", "users": "--user", "operators": "--operator", "idempotencyKey": "--key"]
+            let others = [
+                "type": "--type", "users": "--user", "operators": "--operator", "idempotencyKey": "--key",
+                "isPublic": access.option,
+            ]
             let names = AttributeOptions.names.merging(others) { $1 }
             try await options.run(naming: names) { connection in
                 let view = try await connection.call(operation)
@@ -69,7 +72,8 @@ extension Channels {
                 channel: channel, attributes: attributes.texts, tags: noTags ? [] : attributes.tag.orNil,
                 metadata: attributes.metadata?.value, ifMetadataVersion: ifMetadataVersion,
                 isPublic: access.map { $0 == .public }, policy: attributes.policy)
-            try await options.run(naming: AttributeOptions.names) { connection in
+            let others = ["ifMetadataVersion": "--if-metadata-version", "isPublic": access.option]
+            try await options.run(naming: AttributeOptions.names.merging(others) { $1 }) { connection in
                 let channel = try await connection.call(operation)
                 try options.show(channel, ChannelText.details(channel))
             }
@@ -92,6 +96,7 @@ struct AttributeOptions: ParsableArguments {
     /// The options by the names of the fields that they give.
     static let names = [
         "displayName": "--name", "tags": "--tag", "customType": "--custom-type", "coverUrl": "--cover", "metadata": "--metadata",
+        "policy.maxMembers": "--max-members",
     ]
 
     func validate() throws {
@@ -110,4 +115,9 @@ struct AttributeOptions: ParsableArguments {
 /// The flags `--public` and `--private`. Each command says itself what holds without it.
 enum PublicOrPrivate: String, EnumerableFlag {
     case `public`, `private`
+}
+
+extension PublicOrPrivate? {
+    /// The flag as it was typed.
+    fileprivate var option: String { "--\((self ?? .public).rawValue)" }
 }

@@ -29,6 +29,7 @@ extension Channels {
         var duration: Lifetime?
         @OptionGroup var target: ChannelTarget
         var call: SilenceChannel { SilenceChannel(channel: target.channel, seconds: duration?.seconds) }
+        var optionNames: [String: String] { ["seconds": "--for"] }
     }
 
     struct Unsilence: ChannelCommand {

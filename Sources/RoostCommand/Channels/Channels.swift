@@ -34,8 +34,14 @@ struct Channels: AsyncParsableCommand {
         @OptionGroup var page: PageOptions
         @OptionGroup var options: CallOptions
 
+        /// The options by the names of the fields that they give.
+        private static let names = [
+            "types": "--type", "includingTags": "--tag", "excludingTags": "--without-tag", "nameContains": "--name",
+            "includingUsers": "--user", "hidden": "--hidden", "unreadOnly": "--unread", "sort": "--sort",
+        ]
+
         func run() async throws {
-            try await options.run { connection in
+            try await options.run(naming: Self.names) { connection in
                 let found = try await page.read(through: connection, operation)
                 try page.show(found, with: options, none: "No channels.") { ChannelText.table($0, UserNames(found.users)) }
             }

@@ -20,6 +20,9 @@ struct Members: AsyncParsableCommand {
     struct Filters: ParsableArguments {
         @Option(help: "Only in this state. Give it again for more. (default: member)") var state: [MemberFilter] = []
         @Option(help: "Only with this role. Give it again for more.") var role: [ChannelRole] = []
+
+        /// The options of lists of members by the names of the fields that they give.
+        static let names = ["states": "--state", "roles": "--role", "sort": "--sort", "order": "--order"]
     }
 
     struct List: AsyncParsableCommand {
@@ -33,7 +36,7 @@ struct Members: AsyncParsableCommand {
         @OptionGroup var options: CallOptions
 
         func run() async throws {
-            try await options.run { connection in
+            try await options.run(naming: Filters.names) { connection in
                 let found = try await page.read(through: connection) { limit, cursor in
                     ListMembers(
                         channel: channel, states: filters.state.orNil, roles: filters.role.orNil, sort: sort, order: order,
@@ -54,7 +57,7 @@ struct Members: AsyncParsableCommand {
         @OptionGroup var options: CallOptions
 
         func run() async throws {
-            try await options.run { connection in
+            try await options.run(naming: Filters.names) { connection in
                 let found = try await page.read(through: connection) { limit, cursor in
                     SearchMembers(
                         channel: channel, text: text, states: filters.state.orNil, roles: filters.role.orNil, limit: limit,

@@ -12,11 +12,14 @@ extension Members {
         /// Makes as many calls as the users need, and prints the result for each. A call that is refused as a whole ends it: earlier
         /// results are printed all the same.
         ///
-        /// - Parameter failures: The outcomes that leave undone what was asked for.
+        /// - Parameters:
+        ///   - failures: The outcomes that leave undone what was asked for.
+        ///   - optionNames: The options that give fields of the calls, by the fields' names.
         func run<Call: RoostAPI.Operation>(
-            failures: Set<MemberResult.Outcome> = [.refused], _ operation: @escaping ([UserID]) -> Call
+            failures: Set<MemberResult.Outcome> = [.refused], naming optionNames: [String: String] = [:],
+            _ operation: @escaping ([UserID]) -> Call
         ) async throws where Call.Response == MemberResults {
-            try await options.run { connection in
+            try await options.run(naming: optionNames) { connection in
                 var done = MemberResults(results: [])
                 var rest = users[...]
                 while !rest.isEmpty {
@@ -65,7 +68,7 @@ extension Members {
 
         func run() async throws {
             // Whoever isn't a member hasn't got the role, where one who is to be removed is gone.
-            try await users.run(failures: [.refused, .notMember]) {
+            try await users.run(failures: [.refused, .notMember], naming: ["role": "--role"]) {
                 SetMemberRole(channel: users.channel, users: $0, role: role)
             }
         }
@@ -78,7 +81,11 @@ extension Members {
         @OptionGroup var users: Users
         @Option(help: "A welcome text for the invited users.") var welcome: String?
 
-        func run() async throws { try await users.run { InviteMembers(channel: users.channel, users: $0, welcome: welcome) } }
+        func run() async throws {
+            try await users.run(naming: ["welcome": "--welcome"]) {
+                InviteMembers(channel: users.channel, users: $0, welcome: welcome)
+            }
+        }
     }
 
     struct Withdraw: AsyncParsableCommand {
