@@ -151,7 +151,8 @@ struct SettingSources {
     private static func mistake(
         _ setting: Setting, _ value: String?, _ origin: Origin, _ requirement: String? = nil
     ) -> any Error {
-        let requirement = "\(requirement ?? setting.kind.requirement) (from \(origin))."
+        let unit = setting.unit.map { $0 == "s" ? ", in seconds" : ", in \($0)" } ?? ""
+        let requirement = "\(requirement ?? setting.kind.requirement)\(unit) (from \(origin))."
         let shown = (value ?? "").safe()
         let text = shown.isEmpty ? "\(setting.name) \(requirement)" : "\(setting.name) is '\(shown)'; it \(requirement)"
         if case .flag = origin { return ValidationError(text) }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import RoostAPI
 import Testing
 
 @testable import RoostCommand
@@ -53,6 +54,18 @@ import Testing
             (["--port", "abc"], "port is 'abc'; it must be a whole number from 0 to 65535 (from --port)."),
             (["--port", "70000"], "port is '70000'; it must be a whole number from 0 to 65535 (from --port)."),
             (["--data", ""], "data must not be empty (from --data)."),
+            (
+                ["--memory-budget", "24MB"],
+                "memory-budget is '24MB'; it must be a whole number from 8 to 1048576, in MiB (from --memory-budget)."
+            ),
+            (
+                ["--message-versions", "1d"],
+                "message-versions is '1d'; it must be a whole number from 0 to \(Limits.versionSecondsMax), in seconds (from --message-versions)."
+            ),
+            (
+                ["--drain-window", "5s"],
+                "drain-window is '5s'; it must be a number of seconds from 0 to 600 (from --drain-window)."
+            ),
         ])
     func mistakenFlag(arguments: [String], message: String) async throws {
         let flags = try SettingFlags.parse(arguments)
