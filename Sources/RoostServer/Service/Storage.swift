@@ -116,11 +116,10 @@ struct Storage {
         }
         guard try database.read({ try $0.setting(Self.retirementName) }) == fingerprint else { return }
         let path = TokenKeyRing(directory: configuration.dataDirectory).url.path
-        guard file != nil else { throw TokenKeyFiles.RetirementLost(path: path) }
+        let lost = TokenKeyFiles.RetirementLost(directory: configuration.dataDirectory)
+        guard file != nil else { throw lost }
         guard configuration.acceptsDataLoss else {
-            throw RoostServer.Unsupported(
-                "\(TokenKeyFiles.RetirementLost(path: path)) To have the secret's tokens valid again: \(configuration.acceptingCommand)."
-            )
+            throw RoostServer.Unsupported("\(lost) To have the secret's tokens valid again: \(configuration.acceptingCommand).")
         }
         logger.error(
             "The token secret was retired, and \(path) doesn't say so, which --accept-data-loss accepts. The secret's tokens are valid again."

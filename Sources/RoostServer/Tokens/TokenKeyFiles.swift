@@ -71,7 +71,9 @@ package struct TokenKeyFiles: Sendable {
                 }
                 let (keys, fingerprints) = try await read()
                 // A ring that was made anew doesn't know what the one before it retired.
-                guard keys.isTokenSecretRetired || !tokens.isTokenSecretRetired else { throw RetirementLost(path: ring.url.path) }
+                guard keys.isTokenSecretRetired || !tokens.isTokenSecretRetired else {
+                    throw RetirementLost(directory: ring.directory)
+                }
                 try await confirm(keys, fingerprints)
                 tokens.replace(keys)
                 known = now
@@ -89,11 +91,13 @@ package struct TokenKeyFiles: Sendable {
 
     /// The token secret was retired, and the file that said so is gone or says so no more.
     struct RetirementLost: Error, CustomStringConvertible {
-        let path: String
+        let directory: URL
         var description: String {
-            "The token secret was retired, and \(path) doesn't say so: its tokens would be valid again. "
+            let data = "--data \(directory.relativePath.shellWord)"
+            return
+                "The token secret was retired, and \(TokenKeyRing(directory: directory).url.path) doesn't say so: its tokens would be valid again. "
                 + "Put token-keys.json back from a backup or from another node. If there is no copy, retire the secret again with new keys: "
-                + "roost keys add KID, roost keys use KID, roost keys remove token-secret --for-good."
+                + "roost keys add KID \(data), roost keys use KID \(data), roost keys remove token-secret --for-good \(data)."
         }
     }
 

@@ -7,7 +7,7 @@ import RoostAPI
 /// or not at all.
 public struct TokenKeyRing: Sendable {
     public let url: URL
-    private let directory: URL
+    let directory: URL
 
     public init(directory: URL) {
         self.directory = directory
