@@ -142,6 +142,25 @@ import Testing
         try await server.stop()
     }
 
+    @Test("an empty list says which of the types and roles that it was asked for don't exist")
+    func unknownFilters() async throws {
+        let server = try await TestServer()
+        _ = try await CommandRun.roost("channels create team --as ann", on: server)
+        var errors: [String] = []
+        for words in [
+            "channels list --type group", "channels list --type group --type groups", "channels list --type groups --json",
+            "members list team --role operator", "members list team --role guide", "members search team ann --role guide",
+        ] {
+            let run = try await CommandRun.roost("\(words) --as ann", on: server)
+            #expect(run.status == 0)
+            errors.append(run.errors)
+        }
+        let role = "No such members.\nguide isn't a role: see roost call role.list.\n"
+        let types = "No channels.\ngroups isn't a channel type: see roost channels types.\n"
+        #expect(errors == ["No channels.\n", types, "", "No such members.\n", role, role])
+        try await server.stop()
+    }
+
     @Test("any operation can be called by its fields: its answer is JSON, a refusal has its code and exit code 1, a mistake 64")
     func call() async throws {
         let server = try await TestServer()

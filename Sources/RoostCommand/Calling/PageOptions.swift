@@ -36,7 +36,12 @@ struct PageOptions: ParsableArguments {
     func show<Item>(_ page: Page<Item>, with options: CallOptions, none: String, _ lines: ([Item]) -> [String]) throws {
         try options.show(page, page.items.isEmpty ? [] : lines(page.items))
         guard !options.json else { return }
-        if page.items.isEmpty, page.nextCursor == nil { Output.note(none) }
+        if page.isEmptyEnd { Output.note(none) }
         if page.nextCursor != nil { Output.note("There is more: --all shows all of it.") }
     }
+}
+
+extension Page {
+    /// Whether nothing was found, and there is no more.
+    var isEmptyEnd: Bool { items.isEmpty && nextCursor == nil }
 }

@@ -44,6 +44,15 @@ struct Channels: AsyncParsableCommand {
             try await options.run(naming: Self.names) { connection in
                 let found = try await page.read(through: connection, operation)
                 try page.show(found, with: options, none: "No channels.") { ChannelText.table($0, UserNames(found.users)) }
+                if found.isEmptyEnd, !options.json { await noteUnknownTypes(through: connection) }
+            }
+        }
+
+        /// Says which types don't exist: a slip may be why nothing was found.
+        private func noteUnknownTypes(through connection: CallConnection) async {
+            guard !type.isEmpty, let known = try? await connection.call(ListChannelTypes()).map(\.type) else { return }
+            for wanted in type where !known.contains(wanted) {
+                Output.note("\(wanted.rawValue.safe()) isn't a channel type: see roost channels types.")
             }
         }
 

@@ -23,6 +23,19 @@ struct Members: AsyncParsableCommand {
 
         /// The options of lists of members by the names of the fields that they give.
         static let names = ["states": "--state", "roles": "--role", "sort": "--sort", "order": "--order"]
+
+        /// Prints a list of members. If there is nobody, says which roles don't exist: a slip may be why.
+        func show(
+            _ found: Page<MemberEntry>, of page: PageOptions, with options: CallOptions, through connection: CallConnection
+        ) async throws {
+            try page.show(found, with: options, none: "No such members.", MemberText.table)
+            guard found.isEmptyEnd, !options.json, !role.isEmpty,
+                let known = try? await connection.call(ListRoles()).map(\.role)
+            else { return }
+            for wanted in role where !known.contains(wanted) {
+                Output.note("\(wanted.rawValue.safe()) isn't a role: see roost call role.list.")
+            }
+        }
     }
 
     struct List: AsyncParsableCommand {
@@ -42,7 +55,7 @@ struct Members: AsyncParsableCommand {
                         channel: channel, states: filters.state.orNil, roles: filters.role.orNil, sort: sort, order: order,
                         limit: limit, cursor: cursor)
                 }
-                try page.show(found, with: options, none: "No such members.", MemberText.table)
+                try await filters.show(found, of: page, with: options, through: connection)
             }
         }
     }
@@ -63,7 +76,7 @@ struct Members: AsyncParsableCommand {
                         channel: channel, text: text, states: filters.state.orNil, roles: filters.role.orNil, limit: limit,
                         cursor: cursor)
                 }
-                try page.show(found, with: options, none: "No such members.", MemberText.table)
+                try await filters.show(found, of: page, with: options, through: connection)
             }
         }
     }
