@@ -78,15 +78,24 @@ struct ServerRun {
     }
 
     /// The first signal shuts the server down in good order. A second one ends it at once: everything acknowledged is on disk.
+    ///
+    /// What comes along with the first is no second one: some programs signal a process, and then the group that it is in.
     private static func endAtSecondSignal(logger: Logger) async {
-        var count = 0
+        var first: ContinuousClock.Instant?
         for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
-            count += 1
-            guard count > 1 else { continue }
+            let now = ContinuousClock.now
+            guard let begin = first else {
+                first = now
+                continue
+            }
+            guard now - begin >= secondSignalPause else { continue }
             logger.notice("A second signal arrived: the server ends at once.", metadata: ["signal": "\(signal)"])
             exit(128 + signal.rawValue)
         }
     }
+
+    /// How long after the first signal another one counts.
+    private static let secondSignalPause = Duration.seconds(1)
 
     /// Fails as listening would, so that a first start that can't listen leaves no data directory with a secret of no server.
     ///
