@@ -10,7 +10,7 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Print each message that is sent or changed from now on, one JSON object a line.",
             discussion: """
-                The caller has to be a member of the channel. Messages come in their order and without holes; one that is edited or deleted comes again, \
+                The caller has to be a member of the channel who may read it, and it ends where they may not any more. Messages come in their order and without holes; one that is edited or deleted comes again, \
                 and of one that was deleted for good its seq comes as "purged". \
                 With --after it begins after a seq, and tells first what came since; where it ended, the channelSeq of the last line says where to go on.
 
@@ -119,6 +119,7 @@ extension Messages {
             while hasMore, left > 0 {
                 do {
                     let changes = try await chat.call(GetChannelChanges(channel: channel, after: position))
+                    try requireReading(changes, after: position)
                     // A page also has what was sent within it and changed beyond its end. That is told where it was changed: whoever went on after its line
                     // here would miss what is between.
                     let messages = (changes.rows.messages ?? []).filter { $0.changeSeq <= changes.seq }
@@ -135,6 +136,14 @@ extension Messages {
             }
         }
 
+        /// Throws if the caller may not read any more: what comes without messages has holes.
+        private func requireReading(_ changes: Changes, after position: Seq) throws {
+            guard let own = changes.rows.ownCapabilities?[channel.rawValue], !own.contains(.historyRead) else { return }
+            throw RoostError(
+                .notPermitted,
+                "You may not read \(channel.rawValue.safe()) any more. Once you may again, go on with --after \(position).")
+        }
+
         /// The channel as it is now.
         private func followed() async throws -> Channel {
             let view = try await chat.call(GetChannel(channel: channel))
@@ -144,6 +153,9 @@ extension Messages {
                 }
                 throw RoostError(
                     .notMember, "Only members follow a channel: roost members join \(channel.rawValue.safe().shellWord) joins it.")
+            }
+            guard view.ownCapabilities.contains(.historyRead) else {
+                throw RoostError(.notPermitted, "You may not read \(channel.rawValue.safe()).")
             }
             return view.channel
         }
@@ -169,7 +181,7 @@ extension AskingOptions {
         var configuration = Chat.Configuration(
             storage: .inMemory, device: nil, logger: Logger(label: "roost.messages", factory: StandardErrorLog.init(label:)))
         configuration.logger.logLevel = .error
-        return Chat(url: try server.address(), user: owner, configuration: configuration, token: token)
+        return Chat(url: try server.socketAddress(), user: owner, configuration: configuration, token: token)
     }
 
     fileprivate static let serviceAdvice = "A service makes calls on a user's behalf; following needs the user's own token."

@@ -58,7 +58,7 @@ struct Messages: AsyncParsableCommand {
         }
 
         func run() async throws {
-            try await options.run { connection in
+            try await options.run(naming: ["kinds": "--kind", "customType": "--custom-type", "senders": "--sender"]) { connection in
                 let page = try await connection.call(
                     ListMessages(
                         channel: channel, before: before, after: after, aroundMessage: around, beforeTime: beforeTime?.timestamp,

@@ -1,6 +1,4 @@
 import Foundation
-import NIOCore
-import NIOPosix
 import RoostAPI
 import RoostServer
 import RoostTestSupport
@@ -207,35 +205,17 @@ import Testing
         try await server.stop()
     }
 
-    /// Answers questions as a server that has too much to do, and changes as if there were nothing to change.
-    private final class Overloaded: ChannelInboundHandler {
-        typealias InboundIn = ByteBuffer
-        typealias OutboundOut = ByteBuffer
-
-        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            let request = String(buffer: unwrapInboundIn(data))
-            guard request.hasPrefix("GET ") || request.hasPrefix("PATCH ") else { return }
-            let (status, code) = request.hasPrefix("GET ") ? (503, "overloaded") : (404, "not_found")
-            let body = #"{"type":"t","title":"T","status":\#(status),"code":"\#(code)","detail":"No."}"#
-            let head =
-                "HTTP/1.1 \(status) No\r\nContent-Type: application/problem+json\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
-            context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: head + body)), promise: nil)
-        }
-    }
-
     @Test("I18 MN-06 SB-58 an edit isn't made without a look at the message's mentions because the server has too much to do")
     func editOverloaded() async throws {
-        let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Overloaded()) }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
-        let port = try #require(server.localAddress?.port)
+        let server = try await HTTPStub.start { _, request in
+            let (status, code) = request.line.hasPrefix("GET ") ? (503, "overloaded") : (404, "not_found")
+            return .init(status, #"{"type":"t","title":"T","status":\#(status),"code":"\#(code)","detail":"No."}"#)
+        }
         let run = try await CommandRun.roost(
             arguments: ["messages", "edit", "team", "382489492373635072", "text", "--token", "t"],
-            environment: ["ROOST_URL": "http://127.0.0.1:\(port)"])
+            environment: ["ROOST_URL": "http://127.0.0.1:\(server.port)"])
         #expect([run.errors, "\(run.status)"] == ["Error: No. (overloaded)\n", "1"])
-        try await server.close()
+        await server.stop()
     }
 
     @Test("I3 I9 R22 who follows a channel and goes on after any line misses nothing, also where a page can't hold what came")
@@ -266,6 +246,42 @@ import Testing
         let last = try #require(first.last)
         let rest = try await lines(after: last.channelSeq, count: 3)
         #expect((first + rest).map(\.message) == changes)
+        try await server.stop()
+    }
+
+    @Test("I3 D-35 R22 who follows a channel is told that they may not read it any more, and where to go on once they may")
+    func followUnread() async throws {
+        let server = try await room()
+        let ann = try await server.socket("ann")
+        func send(_ texts: ClosedRange<Int>) async throws -> [Message] {
+            var sent: [Message] = []
+            for text in texts {
+                sent.append(try await ann.call(SendMessage(channel: "team", clientId: ClientID("\(text)"), text: "\(text)")))
+            }
+            return sent
+        }
+        func setReaders(_ readers: ChannelPolicy.Audience) async throws {
+            try await ann.call(UpdateChannel(channel: "team", policy: PolicyChanges(read: readers)))
+        }
+        let first = try await send(1...2)
+        let following = try RunningCommand(
+            "messages follow team --after \(first[0].seq - 1) --as bob",
+            environment: ["ROOST_URL": "http://127.0.0.1:\(server.port)", "ROOST_DATA": server.directory.path])
+        try await following.wait(forOutput: #""text":"2""#)
+        try await setReaders(.operators)
+        _ = try await send(3...4)
+        let ended = try await following.end()
+        let advice = "Once you may again, go on with --after \(first[1].changeSeq)."
+        #expect([ended.errors, "\(ended.status)"] == ["Error: You may not read team any more. \(advice) (not_permitted)\n", "1"])
+        let refused = try await run("follow team --as bob", server)
+        #expect([refused.errors, "\(refused.status)"] == ["Error: You may not read team. (not_permitted)\n", "1"])
+
+        try await setReaders(.members)
+        let rest = try await run("follow team --after \(first[1].changeSeq) --count 2 --as bob", server)
+        #expect(rest.status == 0, "\(rest.errors)")
+        struct Line: Decodable { let message: Message }
+        let texts = try (ended.lines + rest.lines).map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)).message.text }
+        #expect(texts == ["1", "2", "3", "4"])
         try await server.stop()
     }
 
