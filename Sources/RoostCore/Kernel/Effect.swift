@@ -119,7 +119,10 @@ extension NewRow.Kind {
 // MARK: Running them
 
 extension Transaction {
-    /// Returns due effects of some kinds, the oldest of each kind first, and when the next of the others is due.
+    /// Returns due effects of some kinds, and when the next of the others is due. Those that have been due longest come first, of whatever kind, so that many
+    /// of one kind hold up no other.
+    ///
+    /// - Parameter limit: The most of each kind.
     public func effectsDue(
         of kinds: [EffectKind.Name], at now: Timestamp, limit: Int
     ) throws -> (due: [Effect], next: Timestamp?) {
@@ -138,6 +141,7 @@ extension Transaction {
             due += oldest.lazy.filter { $0.dueAt <= now }.prefix(limit)
             if let waiting = oldest.first(where: { $0.dueAt > now }) { next = min(next ?? waiting.dueAt, waiting.dueAt) }
         }
+        due.sort { $0.dueAt < $1.dueAt }
         return (due, next)
     }
 

@@ -73,6 +73,32 @@ import Testing
         try await server.stop()
     }
 
+    @Test("An effect runs before the 1,000 of another kind that became due after it")
+    func roomBesideMany() async throws {
+        let endedBefore = Mutex<Int?>(nil)
+        // Behind the other kind by its name.
+        let last = EffectKind.Name(rawValue: "test.z")
+        var settings = EffectProbe().settings
+        settings.kinds.append(
+            EffectKind(last) { _, _, context in
+                let count = try EffectProbe.ended(EffectProbe.inside, in: context.transaction).count
+                endedBefore.withLock { $0 = count }
+            })
+        let server = try await TestServer { [settings] in $0.effects = settings }
+        try await server.perform { context in
+            for number in 0..<1000 { try context.later(EffectProbe.inside, key: "\(number)", at: context.now) }
+            try context.later(last, key: "", at: Timestamp(milliseconds: context.now.milliseconds - 1000))
+        }
+        try await Polling.value {
+            endedBefore.withLock { $0 }
+        } until: {
+            $0 != nil
+        }
+        // The other kind has the places that are left at most.
+        #expect(endedBefore.withLock { $0 ?? .max } < settings.underWayMax)
+        try await server.stop()
+    }
+
     @Test("What was asked for before a stop runs after the start, and what was under way runs again")
     func restart() async throws {
         let directory = TemporaryDirectory.make()
