@@ -182,6 +182,24 @@ import Testing
         await stop(server, ann, bob)
     }
 
+    @Test("I18 a node starts though its server's port closes each connection at once, and is told when the server comes")
+    func startsBehindClosingPort() async throws {
+        let server = try await NATSServer.start()
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        proxy.setMode(.refuse)
+        let bob = try Peer("nats://127.0.0.1:\(proxy.port)")
+        #expect(!bob.bus.isConnected)
+        bob.bus.subscribe(to: .nodes)
+        proxy.setMode(.pass)
+        #expect(try await bob.change() == .reconnected)
+        try bob.bus.settle()
+        let ann = try Peer(server.url)
+        ann.bus.publish([1], to: .nodes)
+        #expect(try await bob.message() == Received(topic: .nodes, payload: [1]))
+        await stop(server, ann, bob)
+        await proxy.stop()
+    }
+
     @Test("I18 a server that refuses this node for a while doesn't lose it for ever")
     func comesBackAfterRefusal() async throws {
         let server = try await NATSServer.start()

@@ -141,7 +141,8 @@ struct NATSConnection: ~Copyable {
         // retries.
         var connection: OpaquePointer?
         var status = natsConnection_Connect(&connection, options)
-        if status == NATS_NO_SERVER || status == NATS_TIMEOUT || status == NATS_IO_ERROR {
+        // A container's or a balancer's port takes connections before the server does, and closes them.
+        if status == NATS_NO_SERVER || status == NATS_TIMEOUT || status == NATS_IO_ERROR || status == NATS_CONNECTION_CLOSED {
             try check(natsOptions_SetRetryOnFailedConnect(options, true, NATSCallbacks.reconnected, closure))
             status = natsConnection_Connect(&connection, options)
         }
