@@ -2,6 +2,7 @@
 import Logging
 import RoostAPI
 import RoostTestSupport
+import Synchronization
 import Testing
 
 @testable import RoostServer
@@ -259,6 +260,31 @@ import Testing
         await proxy.stop()
         await refusing.stop()
         await server.stop()
+    }
+
+    @Test("I3 I18 a node whose connection broke hears that it has the bus again once all its 20,000 subscriptions are there")
+    func subscribesBeforeItTellsOfABreak() async throws {
+        let server = try await NATSServer.start()
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        let topics = (0..<20_000).map { channel("c\($0)") }
+        let ann = try Peer(server.url)
+        let arrived = Mutex<Set<BusTopic>>([])
+        let bob = try NATSBus(url: "nats://127.0.0.1:\(proxy.port)", logger: Logger(label: "bob") { _ in SwiftLogNoOpLogHandler() })
+        try bob.start { event in
+            switch event {
+            case .received(let topic, _): arrived.withLock { _ = $0.insert(topic) }
+            case .disconnected: break
+            // At this very moment, over a connection that is there already.
+            case .reconnected: for topic in topics { ann.bus.publish([1], to: topic) }
+            }
+        }
+        for topic in topics { bob.subscribe(to: topic) }
+        try await eventually("20,000 subscriptions") { (try? bob.settle()) != nil }
+        proxy.cutAll()
+        try await eventually("what was published when the bus was back") { arrived.withLock { $0.count } == topics.count }
+        bob.stop()
+        await proxy.stop()
+        await stop(server, ann)
     }
 
     @Test("I18 a node holds 20,000 subscriptions, through a restart of the server too, without a thread for each")

@@ -5,7 +5,7 @@ import RoostAPI
 /// It promises little: it may lose, repeat and reorder. A receiver sees from an event's seq what is missing, and reads it from the
 /// database. So nothing waits for the bus, and events that it drops aren't lost.
 protocol Bus: Sendable {
-    /// Starts receiving. The handler is called on one thread, and must not block.
+    /// Starts receiving. The handler is called by one thread at a time, and must not block.
     func start(_ handler: @escaping @Sendable (BusEvent) -> Void) throws
 
     /// Sends bytes to all other nodes subscribed to the topic, never to this one. Doesn't wait; bytes that can't be sent are lost.
@@ -32,7 +32,7 @@ enum BusEvent: Sendable {
     case received(BusTopic, [UInt8])
     /// The bus is gone. Reconnecting is automatic.
     case disconnected
-    /// Reconnected. Messages published in the meantime are lost.
+    /// Reconnected, with all subscriptions in place. Messages published in the meantime are lost.
     case reconnected
 }
 

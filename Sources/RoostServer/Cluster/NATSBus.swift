@@ -9,8 +9,8 @@ import Synchronization
 /// The bus of a cluster, on NATS.
 ///
 /// A thread of its own makes all calls of the library that may wait for a server: ``publish(_:to:)`` and ``subscribe(to:)`` only queue work
-/// for it, and never wait. The library calls back on two threads of its own, one for messages and one for the connection's state; the
-/// handler is called by one of them at a time.
+/// for it, and never wait. The library calls back on two threads of its own, one for messages and one for the connection's state. The
+/// handler is called by one of the three at a time.
 ///
 /// One limitation beyond those of ``Bus``: in a cluster of NATS servers, ``settle()`` covers only the server that this node is connected
 /// to. The others learn of a subscription a moment later.
@@ -28,13 +28,16 @@ final class NATSBus: Bus {
 
     /// Held while the handler is called, so that nothing is called after ``stop()``.
     private let handling = Mutex(Handling())
-    /// Changed while `handling` is held, so that events are reported in this order. Read from any thread.
+    /// Whether the handler was told last that the server is there, as at the start. Changed while `handling` is held, so that events are reported in this
+    /// order. Read from any thread.
     private let connected = Atomic(false)
 
     /// A structure, since a closure stored directly in the lock would be wrapped again by each use of it, until calling it overflows the
     /// stack.
     private struct Handling {
         var handler: (@Sendable (BusEvent) -> Void)?
+        /// How often the library has said that a connection ended.
+        var endCount = 0
     }
 
     private let messagesOut = Atomic<Int64>(0)
@@ -133,7 +136,9 @@ extension NATSBus {
             return start.end(error)
         }
         // Connected from the start, so no event is due. The library reports later changes.
-        if connection?.isConnected == true { handling.withLock { _ in connected.store(true, ordering: .releasing) } }
+        if connection?.isConnected == true {
+            handling.withLock { if $0.endCount == 0 { connected.store(true, ordering: .releasing) } }
+        }
         if !isConnected { logger.warning("NATS can't be reached yet", metadata: ["servers": "\(address.servers)"]) }
         start.end()
 
@@ -141,8 +146,7 @@ extension NATSBus {
         let complaints = LogPace(interval: .seconds(10))
         let refusals = LogPace(interval: .seconds(10))
         while next(&batch) {
-            let isAnew = connection?.isClosed ?? true
-            if isAnew {
+            if connection?.isClosed ?? true {
                 connection = nil
                 connection = connectAnew(refusals)
                 batch.changes = work.withLock { $0.wanted.mapValues { .some($0) } }
@@ -157,10 +161,10 @@ extension NATSBus {
             } catch {
                 for settlement in batch.settlements { settlement.end(error) }
             }
-            if isAnew, connection?.isConnected == true {
+            if !isConnected, connection?.isConnected == true {
                 // Reported once the server has all subscriptions: the node then reads what it missed, and hears what is published from here on.
-                _ = connection?.flush()
-                if connection?.isConnected == true { connectionChanged(isConnected: true) }
+                let endCount = handling.withLock { $0.endCount }
+                if connection?.flush() == NATS_OK { tellReconnected(afterEnds: endCount) }
             }
         }
         // What was published before the end still goes out: the last commits, and that this node goes.
@@ -237,20 +241,34 @@ extension NATSBus {
         }
     }
 
-    func connectionChanged(isConnected: Bool) {
+    /// The library has a connection again. The server may not have read the subscriptions yet, so the thread tells it to the handler once it has.
+    func connectionMade() { enqueue { $0.hasChanged = true } }
+
+    /// The library has lost its connection, or given up.
+    func connectionEnded() {
         handling.withLock { handling in
-            // Each state is reported once, however many connections it took.
-            guard let handler = handling.handler,
-                connected.exchange(isConnected, ordering: .acquiringAndReleasing) != isConnected
-            else { return }
-            if isConnected { logger.notice("Reconnected to NATS") } else { logger.warning("Lost the connection to NATS") }
-            handler(isConnected ? .reconnected : .disconnected)
+            handling.endCount += 1
+            // Reported once, however many attempts at another one fail.
+            guard let handler = handling.handler, connected.exchange(false, ordering: .acquiringAndReleasing) else { return }
+            logger.warning("Lost the connection to NATS")
+            handler(.disconnected)
         }
         // Wakes the thread, which waits without a timeout only while it is connected.
         enqueue { $0.hasChanged = true }
     }
 
-    func connectionClosed() { connectionChanged(isConnected: false) }
+    /// Called by the thread.
+    ///
+    /// - Parameter endCount: How many connections had ended before the server was asked: if another has since, its answer counts for nothing.
+    private func tellReconnected(afterEnds endCount: Int) {
+        handling.withLock { handling in
+            guard let handler = handling.handler, handling.endCount == endCount,
+                !connected.exchange(true, ordering: .acquiringAndReleasing)
+            else { return }
+            logger.notice("Reconnected to NATS")
+            handler(.reconnected)
+        }
+    }
 
     func connectionFailed(_ status: natsStatus) { warn("NATS: \(status.text)") }
 }

@@ -54,9 +54,9 @@ enum NATSCallbacks {
         bus.received([UInt8](bytes), by: subscription)
     }
 
-    static let disconnected: natsConnectionHandler = { _, closure in bus(closure)?.connectionChanged(isConnected: false) }
-    static let reconnected: natsConnectionHandler = { _, closure in bus(closure)?.connectionChanged(isConnected: true) }
-    static let closed: natsConnectionHandler = { _, closure in bus(closure)?.connectionClosed() }
+    static let disconnected: natsConnectionHandler = { _, closure in bus(closure)?.connectionEnded() }
+    static let reconnected: natsConnectionHandler = { _, closure in bus(closure)?.connectionMade() }
+    static let closed: natsConnectionHandler = { _, closure in bus(closure)?.connectionEnded() }
 
     static let error: natsErrHandler = { _, _, status, closure in bus(closure)?.connectionFailed(status) }
 }
