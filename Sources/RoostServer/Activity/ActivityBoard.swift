@@ -23,6 +23,8 @@ struct ActivityBoard {
     private var staying = ArrivalOrder<UserID, Int64>()
     /// Those who have gone, with the time.
     private var gone = ArrivalOrder<UserID, Int64>()
+    /// Those who are connected and whose last record couldn't be stored. They aren't left for the next look.
+    private var again: Set<UserID> = []
     private var lookedAt: Int64 = .min / 2
     /// Until then nothing is taken: the last record couldn't be stored.
     private var pausedUntil: Int64 = .min / 2
@@ -45,23 +47,32 @@ struct ActivityBoard {
         for user in gone.elements(limit: settings.usersAtOnce) {
             due[user] = gone[user]
             (gone[user], staying[user]) = (nil, nil)
+            again.remove(user)
         }
         // All who have gone are taken then: whoever is left stays.
+        for user in again.prefix(settings.usersAtOnce - due.count) { takeStaying(user, at: now, into: &due) }
         guard due.count < settings.usersAtOnce, now - lookedAt >= settings.pause else { return due }
         for user in staying.elements(limit: settings.usersAtOnce - due.count) {
             guard let at = staying[user], at <= now else { break }
-            due[user] = now
-            // Behind all others: their times come before its next.
-            staying[user] = nil
-            staying[user] = now + settings.refresh
+            takeStaying(user, at: now, into: &due)
         }
         if due.count < settings.usersAtOnce { lookedAt = now }
         return due
     }
 
-    /// Takes back what couldn't be stored, of those who have gone and not come again. Those who are here have their next record.
+    private mutating func takeStaying(_ user: UserID, at now: Int64, into due: inout [UserID: Int64]) {
+        due[user] = now
+        again.remove(user)
+        // Behind all others: their times come before its next.
+        staying[user] = nil
+        staying[user] = now + settings.refresh
+    }
+
+    /// Takes back what couldn't be stored. Those who are here are stored with the time that it is by then.
     mutating func takeBack(_ users: [UserID: Int64], at now: Int64) {
-        for (user, time) in users where staying[user] == nil && gone[user] == nil { gone[user] = time }
+        for (user, time) in users where gone[user] == nil {
+            if staying[user] == nil { gone[user] = time } else { again.insert(user) }
+        }
         pausedUntil = now + settings.pauseAfterFailure
     }
 
@@ -69,13 +80,13 @@ struct ActivityBoard {
     mutating func takeAll(at now: Int64) -> [UserID: Int64] {
         var all = Dictionary(uniqueKeysWithValues: staying.elements().map { ($0, now) })
         for user in gone.elements() { all[user] = gone[user] }
-        (staying, gone) = (ArrivalOrder(), ArrivalOrder())
+        (staying, gone, again) = (ArrivalOrder(), ArrivalOrder(), [])
         return all
     }
 
     /// How long nothing is due, unless something happens; nil for ever.
     func rest(at now: Int64) -> Int64? {
-        if !gone.isEmpty { return max(settings.pauseInBacklog, pausedUntil - now) }
+        if !gone.isEmpty || !again.isEmpty { return max(settings.pauseInBacklog, pausedUntil - now) }
         guard let first = staying.elements(limit: 1).first.flatMap({ staying[$0] }) else { return nil }
         return max(settings.pauseInBacklog, first - now, lookedAt + settings.pause - now)
     }

@@ -45,7 +45,8 @@ struct ActivityBoardTests {
         #expect(board.takeAll(at: 3_600_400) == ["bob": 3_600_400])
     }
 
-    @Test("X-37 what couldn't be stored waits a second, and is stored then, but for those who came and went again")
+    @Test(
+        "X-37 what couldn't be stored waits a second, and is stored then: of those who went again or are here with their new time")
     func failing() {
         var board = ActivityBoard()
         for user in ["ann", "bob", "cid"] as [UserID] {
@@ -59,8 +60,27 @@ struct ActivityBoardTests {
         board.went("cid", at: 620)
         board.takeBack(due, at: 650)
         #expect(board.rest(at: 650) == 1000 && board.takeDue(at: 1600) == [:])
-        #expect(board.takeDue(at: 1650) == ["ann": 500, "cid": 620])
+        #expect(board.takeDue(at: 1650) == ["ann": 500, "bob": 1650, "cid": 620])
         #expect(board.takeDue(at: 1750) == [:])
+    }
+
+    @Test(
+        "X-37 a record of somebody who stays that couldn't be stored is made again a second later, and the next a quarter after that"
+    )
+    func failingOnce() {
+        var board = ActivityBoard()
+        board.came("ann", at: 0)
+        #expect(board.takeDue(at: Self.quarter) == ["ann": Self.quarter])
+        board.takeBack(["ann": Self.quarter], at: Self.quarter + 50)
+        #expect(board.rest(at: Self.quarter + 50) == 1000)
+        let later = Self.quarter + 1100
+        #expect(board.takeDue(at: later) == ["ann": later])
+        #expect(board.takeDue(at: later + 1000) == [:] && board.rest(at: later + 1000) == Self.quarter - 1000)
+        // Whoever has gone meanwhile is stored once, with the time of that.
+        board.takeBack(["ann": later], at: later + 2000)
+        board.went("ann", at: later + 2500)
+        #expect(board.takeDue(at: later + 3000) == ["ann": later + 2500])
+        #expect(board.takeDue(at: later + 4000) == [:] && board.rest(at: later + 4000) == nil)
     }
 
     @Test("X-37 of those who stay it is stored every 15 minutes, of several in one look a minute")
