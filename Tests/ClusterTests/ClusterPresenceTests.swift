@@ -1,5 +1,7 @@
+import Foundation
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import RoostTestSupport
 import Synchronization
 import Testing
@@ -9,78 +11,7 @@ import Testing
 /// Presence over all nodes, on a clock of its own and a bus that delivers at once.
 @Suite("Presence over nodes")
 struct ClusterPresenceTests {
-    /// Two nodes that hear one another.
-    private final class Pair: Sendable {
-        let boards = [PresenceBoard(), PresenceBoard()]
-        private let members = Mutex<[ClusterPresence]>([])
-        private let silent = Mutex<Set<Int>>([])
-
-        init(timeout: Duration = ClusterPresence.timeoutStandard) {
-            for number in boards.indices {
-                let presence = ClusterPresence(node: NodeID("n\(number)"), board: boards[number], timeout: timeout) {
-                    [weak self] topic, message in self?.carry(message, to: topic, from: number)
-                }
-                boards[number].onChange { presence.changed($0) }
-                boards[number].onFirstWatch { [weak self] channel in
-                    guard let self else { return }
-                    presence.watched(channel, at: now.withLock { $0 })
-                }
-                members.withLock { $0.append(presence) }
-            }
-            for number in boards.indices { self[number].sayHello() }
-        }
-
-        subscript(number: Int) -> ClusterPresence { members.withLock { $0[number] } }
-
-        func silence(_ number: Int) { silent.withLock { _ = $0.insert(number) } }
-
-        func unsilence(_ number: Int) { silent.withLock { _ = $0.remove(number) } }
-
-        private func carry(_ message: ClusterPresence.Message, to topic: BusTopic, from sender: Int) {
-            guard !silent.withLock({ $0.contains(sender) }) else { return }
-            let all = members.withLock { $0 }
-            for (number, presence) in all.enumerated() where number != sender {
-                if case .node(let node) = topic, node != NodeID("n\(number)") { continue }
-                presence.receive(message, at: now.withLock { $0 })
-            }
-        }
-
-        private let now = Mutex<Int64>(10_000)
-
-        /// Lets time pass in steps, and tells whether a node was found lost by one of the others.
-        @discardableResult
-        func pass(_ milliseconds: Int64, ticking: [Int] = [0, 1]) -> Bool {
-            var hasLost = false
-            for _ in 0..<(milliseconds / 50) {
-                let time = now.withLock { now in
-                    now += 50
-                    return now
-                }
-                for number in ticking where self[number].tick(at: time) { hasLost = true }
-            }
-            return hasLost
-        }
-
-        func askWho(_ users: [UserID], then take: @escaping @Sendable (Set<UserID>) -> Void) -> Bool {
-            self[0].prepare(users, at: now.withLock { $0 }, then: take)
-        }
-
-        /// The page of watchers that a node answers with, once it has asked.
-        func watchers(of channel: ChannelID, _ page: Range<Int>) -> [UserID]? {
-            let found = Mutex<[UserID]?>(nil)
-            let isAsked = self[0].prepareWatchers(of: channel, upTo: page.upperBound, at: now.withLock { $0 }) { [self] elsewhere in
-                let users = self[0].watchers(of: channel, offset: page.lowerBound, limit: page.count, elsewhere: elsewhere)
-                found.withLock { $0 = users }
-            }
-            return isAsked ? found.withLock { $0 } : nil
-        }
-
-        func ask(_ channel: ChannelID, on number: Int) -> Bool {
-            let isReady = Mutex(false)
-            self[number].prepare(channel, at: now.withLock { $0 }) { isReady.withLock { $0 = true } }
-            return isReady.withLock { $0 }
-        }
-    }
+    private typealias Pair = PresencePair
 
     @Test("I21 ST-05 numbers that no node can send are ignored", arguments: [-1, Int(Int32.max) + 1, .max])
     func impossibleNumbers(beyond: Int) {
@@ -241,6 +172,34 @@ struct ClusterPresenceTests {
         pair.boards[1].wentOffline("bob", in: ["c"])
         pair.pass(150)
         #expect(pair[0].onlineMemberCount(of: "c") == 0)
+    }
+
+    @Test("I13 an answer that is under way isn't behind what is told of a change meanwhile: the last that a node says is right")
+    func answersInOrder() async throws {
+        let board = PresenceBoard()
+        let said = Mutex<[[UserID]]>([])
+        let (isAnswering, isTold) = (MonotonicSemaphore(), MonotonicSemaphore())
+        let presence = ClusterPresence(node: NodeID("a"), board: board) { _, message in
+            guard case .present(_, let present) = message else { return }
+            // The answer's thread stands still for as long as news that doesn't wait for it takes.
+            if present.online.isEmpty {
+                isAnswering.signal()
+                _ = isTold.wait(atMost: .milliseconds(300))
+            }
+            said.withLock { $0.append(present.online) }
+            if !present.online.isEmpty { isTold.signal() }
+        }
+        board.onChange { presence.changed($0) }
+        Thread.detachNewThread { presence.receive(.ask("c", from: NodeID("b")), at: 10_000) }
+        #expect(isAnswering.wait(atMost: .seconds(20)))
+        board.cameOnline("bob", in: ["c"])
+        _ = presence.tick(at: 10_200)
+        try await Polling.value {
+            said.withLock { $0 }
+        } until: {
+            $0.count == 2
+        }
+        #expect(said.withLock { $0 } == [[], ["bob"]])
     }
 
     @Test("I13 a node that is silent for 3 s is gone, and its users with it; one that says goodbye at once")

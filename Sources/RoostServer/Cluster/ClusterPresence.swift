@@ -72,6 +72,9 @@ final class ClusterPresence: Presence, Sendable {
     private let watchListener = Mutex<WatchListener?>(nil)
     private let onlineListener = Mutex<OnlineListener?>(nil)
     private let questions = Mutex(NodeQuestions())
+    /// Held while the board is read and what it says is sent: what another thread tells of the same channel meanwhile would otherwise be overtaken by
+    /// something older.
+    private let telling = Mutex(())
     /// Held while a heartbeat is sent, so that none comes behind the goodbye.
     private let hasSaidGoodbye = Mutex(false)
     /// Whether types or roles have changed through this node since it started.
@@ -260,6 +263,13 @@ final class ClusterPresence: Presence, Sendable {
         hasSaidGoodbye.withLock { if !$0 { send(topic, .heartbeat(node, isNew: isNew)) } }
     }
 
+    private func sendPresent(in channel: ChannelID, to nodes: [NodeID]) {
+        telling.withLock { _ in
+            let present = present(in: channel)
+            for other in nodes { send(.node(other), .present(channel, present)) }
+        }
+    }
+
     private func present(in channel: ChannelID) -> Present {
         let online = board.onlineMembers(of: channel)
         return Present(
@@ -295,7 +305,7 @@ final class ClusterPresence: Presence, Sendable {
                 guard state.interested[channel] != nil || state.interested.count < Self.interestedMax else { return }
                 state.interested[channel, default: [:]][other] = now + Self.interestMilliseconds
             }
-            send(.node(other), .present(channel, present(in: channel)))
+            sendPresent(in: channel, to: [other])
         case .present(let channel, let present):
             guard present.isPossible else { return false }
             let (changed, ready) = state.withLock { state in
@@ -389,12 +399,9 @@ final class ClusterPresence: Presence, Sendable {
             }
             return !lost.isEmpty
         }
-        for (channel, nodes) in toTell where !nodes.isEmpty {
-            let present = present(in: channel)
-            messages += nodes.map { (.node($0), .present(channel, present)) }
-        }
         if isHeartbeatDue { sendHeartbeat(to: .nodes, isNew: false) }
         for (topic, message) in messages { send(topic, message) }
+        for (channel, nodes) in toTell where !nodes.isEmpty { sendPresent(in: channel, to: nodes) }
         for run in ready { run() }
         for (channel, changed) in stopped { tell(changed, in: channel) }
         return hasLost
