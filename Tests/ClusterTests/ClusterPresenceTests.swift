@@ -252,6 +252,21 @@ struct ClusterPresenceTests {
         #expect(told(on: pair) { pair.pass(20_000) } == [[], []], "nobody has come or gone")
     }
 
+    @Test("I13 a node that was given up without having heard of it is told of changes again as soon as it is heard")
+    func givenUpAlone() {
+        let pair = Pair()
+        pair.pass(100)
+        pair.boards[0].startedWatching("ann", "c")
+        // It hears the other one all the time.
+        pair.silence(0)
+        #expect(pair.pass(3500) && pair[1].nodeCount == 0 && pair[0].nodeCount == 1)
+        pair.unsilence(0)
+        pair.pass(1000)
+        pair.boards[1].cameOnline("bob", in: ["c"])
+        pair.pass(200)
+        #expect(pair[0].onlineMemberCount(of: "c") == 1)
+    }
+
     @Test("ST-09 ST-13 X-37 a node asks for a channel that is watched by any call, by invisible users too, and for as long")
     func watchedByAnyCall() {
         let pair = Pair()

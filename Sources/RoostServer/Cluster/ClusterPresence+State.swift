@@ -4,6 +4,11 @@ extension ClusterPresence {
     /// What a node knows of the others, and what they want to know of it.
     struct State {
         var nodes: [NodeID: Int64] = [:]
+        /// Nodes that were given up, and are heard again if they were there all the while: they don't know that what they have asked is forgotten here.
+        /// ``givenUpMax`` bounds them.
+        var givenUp: Set<NodeID> = []
+        /// Those that were heard again since the last tick.
+        var heardAgain: Set<NodeID> = []
         /// The nodes that asked about a channel, and until when they get its changes.
         var interested: [ChannelID: [NodeID: Int64]] = [:]
         /// The presence of a channel as other nodes reported it.
@@ -94,9 +99,29 @@ extension ClusterPresence.State {
         }.filter { !$0.value.isEmpty }
     }
 
+    /// Notes a node's sign of life.
+    ///
+    /// - Returns: Whether it wasn't there.
+    mutating func heard(from other: NodeID, isNew: Bool, at now: Int64) -> Bool {
+        // One that is new itself has asked again.
+        if givenUp.remove(other) != nil, !isNew { heardAgain.insert(other) }
+        return nodes.updateValue(now, forKey: other) == nil
+    }
+
+    /// Removes a silent node. Returns the callers that no longer have to wait.
+    mutating func giveUp(_ other: NodeID) -> [@Sendable () -> Void] {
+        let ready = forget(other)
+        // Those that are gone for good stay in it. One that is left out here and returns asks again by itself.
+        if givenUp.count >= ClusterPresence.givenUpMax { givenUp = [] }
+        givenUp.insert(other)
+        return ready
+    }
+
     /// Removes a node. Returns the callers that no longer have to wait.
     mutating func forget(_ other: NodeID) -> [@Sendable () -> Void] {
         nodes[other] = nil
+        givenUp.remove(other)
+        heardAgain.remove(other)
         for channel in remote.keys { remote[channel]?[other] = nil }
         for channel in interested.keys { interested[channel]?[other] = nil }
         return gathers.keys.flatMap { heard(of: $0, from: other) }

@@ -24,6 +24,8 @@ final class ClusterPresence: Presence, Sendable {
     static let askedMax = 20_000
     /// The most channels whose changes are told to those who asked.
     static let interestedMax = 200_000
+    /// The most nodes that are remembered as given up.
+    static let givenUpMax = 1000
     /// The most names in one answer. The others are sent as a number.
     private static let namesMax = 1000
     /// The most bytes of names in an answer to a question for more: the bus takes no larger messages than a megabyte. Where ids are as long as they may be,
@@ -286,7 +288,7 @@ final class ClusterPresence: Presence, Sendable {
         switch message {
         case .heartbeat(let other, let isNew):
             let (isThereAnew, channels): (Bool, [ChannelID]) = state.withLock { state in
-                let isUnknown = state.nodes.updateValue(now, forKey: other) == nil
+                let isUnknown = state.heard(from: other, isNew: isNew, at: now)
                 return (isUnknown || isNew, isUnknown || isNew ? Array(state.asked.keys) : [])
             }
             if isNew { sendHeartbeat(to: .node(other), isNew: false) }
@@ -375,12 +377,14 @@ final class ClusterPresence: Presence, Sendable {
         var messages: [(BusTopic, Message)] = []
         var toTell: [(ChannelID, [NodeID])] = []
         var stopped: [ChannelID: Changed] = [:]
+        var heardAgain: Set<NodeID> = []
         for answer in questions.withLock({ $0.takeOverdue(at: now) }) { ready.append { answer.run(answer.users) } }
         var isHeartbeatDue = false
         let hasLost = state.withLock { state in
             let lost = state.nodes.filter { now - $0.value > timeoutMilliseconds }.keys
             if !lost.isEmpty { stopped = state.lost(with: Set(lost)) }
-            for other in lost { ready += state.forget(other) }
+            for other in lost { ready += state.giveUp(other) }
+            (heardAgain, state.heardAgain) = (state.heardAgain, [])
             for (channel, gather) in state.gathers where gather.deadline <= now {
                 ready += gather.waiting
                 state.gathers[channel] = nil
@@ -400,6 +404,8 @@ final class ClusterPresence: Presence, Sendable {
             return !lost.isEmpty
         }
         if isHeartbeatDue { sendHeartbeat(to: .nodes, isNew: false) }
+        // Greeted as by a new node, they ask once more what they want to know.
+        for other in heardAgain { sendHeartbeat(to: .node(other), isNew: true) }
         for (topic, message) in messages { send(topic, message) }
         for (channel, nodes) in toTell where !nodes.isEmpty { sendPresent(in: channel, to: nodes) }
         for run in ready { run() }
