@@ -8,6 +8,8 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     private let handle: OpaquePointer
     private let address: PostgreSQLAddress
     private let pipeline: PostgreSQLPipeline
+    /// How long the server may be silent, by the limit that this session has for statements.
+    private let silenceMillisecondsMax: Int64
     /// The number of an ``IDGenerator`` that is this connection's as long as it lasts; 0 for a reader, which makes no ids.
     let generatorNumber: IDGenerator.Number
     /// Whether the connection can't be used any more.
@@ -24,10 +26,15 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
             // By default libpq writes the server's notices to standard error.
             PQsetNoticeReceiver(handle, { _, _ in }, nil)
             let pipeline = try PostgreSQLPipeline(handle)
+            var statementMilliseconds: Int64 = 0
             for setting in Self.settings + (isLane ? [Self.lockTimeout] : []) { try pipeline.send(setting, isInOperation: false) }
+            try pipeline.send(Self.statementTimeout, isInOperation: false) { $0.each { statementMilliseconds = $0.int64() } }
             let session = Self.sessions.add(1, ordering: .relaxed).newValue
             generatorNumber = IDGenerator.Number(isLane ? try Self.takeGeneratorNumber(pipeline) : 0, session: session)
             try pipeline.settle()
+            let silence = PostgreSQLPipeline.silenceMilliseconds(statementMilliseconds: statementMilliseconds)
+            silenceMillisecondsMax = silence
+            pipeline.silenceMilliseconds = silence
             self.pipeline = pipeline
         } catch {
             PQfinish(handle)
@@ -82,6 +89,9 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         // What that setting does to the estimated costs makes the server compile queries to machine code that take microseconds.
         "SELECT set_config('jit', 'off', false)",
     ]
+
+    /// The limit for statements in milliseconds, once there is one.
+    private static let statementTimeout: SQL = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
 
     /// How long a lane waits for a row that another transaction holds: then the engine sets aside the operations that need it, and
     /// continues with the others, so that no lock of one channel holds up those that share its lane.
@@ -139,6 +149,9 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     /// Round trips so far.
     var roundTripCount: Int { pipeline.roundTripCount }
 
+    /// How long the server may be silent; nil for as long as it likes.
+    var silenceMilliseconds: Int64? { pipeline.silenceMilliseconds }
+
     /// Whether the connection was given up since no answer came.
     var wasSilent: Bool { pipeline.wasSilent }
 
@@ -147,7 +160,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
     /// Lets statements take as long as they need: those that change tables.
     func setUnlimitedWaiting(_ isUnlimited: Bool) {
-        pipeline.silenceMilliseconds = isUnlimited ? nil : PostgreSQLPipeline.silenceMilliseconds
+        pipeline.silenceMilliseconds = isUnlimited ? nil : silenceMillisecondsMax
     }
 
     /// Remembers that the connection is lost, and takes out of the failure what doesn't belong into a log.

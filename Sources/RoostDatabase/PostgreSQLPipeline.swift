@@ -22,12 +22,15 @@ final class PostgreSQLPipeline {
     /// Statements that were queued or sent and have no answer yet, in order.
     private var waiting: [Waiting] = []
     /// How long the server may be silent while an answer is awaited; longer than any statement may take. Nil for no limit.
-    var silenceMilliseconds: Int32? = PostgreSQLPipeline.silenceMilliseconds
-    static let silenceMilliseconds: Int32 = 40_000
+    var silenceMilliseconds: Int64? = PostgreSQLPipeline.silenceMilliseconds(statementMilliseconds: 0)
     /// Whether the connection was given up since no answer came. Its session may still be there.
     private(set) var wasSilent = false
     /// How often answers were waited for: each time is a round trip.
     private(set) var roundTripCount = 0
+
+    /// Longer than a statement may take by the session's own limit: the server ends one that takes longer, while the session of a connection that was given
+    /// up goes on with its locks.
+    static func silenceMilliseconds(statementMilliseconds: Int64) -> Int64 { max(40_000, statementMilliseconds + 10_000) }
 
     private enum Waiting {
         case prepare(PostgreSQLStatement, isInOperation: Bool)
@@ -184,7 +187,7 @@ final class PostgreSQLPipeline {
     // MARK: Waiting
 
     private func nextResult() throws -> PostgreSQLResult? {
-        var silentMilliseconds: Int32 = 0
+        var silentMilliseconds: Int64 = 0
         while true {
             let unsent = PQflush(handle)
             // When sending failed, what the server said before it went may still be there to be read.
@@ -194,7 +197,7 @@ final class PostgreSQLPipeline {
             if unsent > 0 { descriptor.events |= Int16(POLLOUT) }
             switch poll(&descriptor, 1, Self.pollMilliseconds) {
             case 0:
-                silentMilliseconds += Self.pollMilliseconds
+                silentMilliseconds += Int64(Self.pollMilliseconds)
                 if let silenceMilliseconds, silentMilliseconds >= silenceMilliseconds {
                     wasSilent = true
                     throw lost("the server didn't answer within \(silenceMilliseconds / 1000) seconds")

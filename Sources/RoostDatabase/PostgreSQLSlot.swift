@@ -51,7 +51,7 @@ final class PostgreSQLSlot: Sendable {
     /// Keeps the connection for the next use; one that is lost is closed.
     func giveBack(_ connection: PostgreSQLConnection) {
         guard !connection.isLost else {
-            if connection.wasSilent { silence?.noteSilence() }
+            if connection.wasSilent { silence?.noteSilence(after: .milliseconds(connection.silenceMilliseconds ?? 0)) }
             return
         }
         silence?.noteAnswer()

@@ -4,7 +4,7 @@ import Synchronization
 /// The pauses between connections that got no answer.
 ///
 /// A session that waits for a synchronous standby, or for a disk, doesn't notice that its client is gone, and keeps its place among the server's connections.
-/// Without a pause each lane would leave one behind every 40 seconds, until nobody could connect any more. The first new connection is made at once: another
+/// Without a pause each lane would leave one behind every 40 seconds or so, until nobody could connect any more. The first new connection is made at once: another
 /// server may have taken over.
 struct SilencePauses {
     private var count = 0
@@ -13,12 +13,13 @@ struct SilencePauses {
     static let first = Duration.seconds(40)
     static let longest = Duration.seconds(120)
 
-    /// A connection was given up without an answer. What else was waiting by then ends with it, and counts once.
-    mutating func noteSilence(at now: ContinuousClock.Instant) {
+    /// A connection was given up without an answer, after the longest silence that it may have. What else was waiting by then ends within as much time, and
+    /// counts once.
+    mutating func noteSilence(at now: ContinuousClock.Instant, after silence: Duration = SilencePauses.first) {
         guard remaining(at: now) == nil else { return }
         count += 1
         guard count > 1 else { return }
-        end = now + min(Self.first * (1 << min(count - 2, 10)), Self.longest)
+        end = now + max(silence, min(Self.first * (1 << min(count - 2, 10)), Self.longest))
     }
 
     /// The server has answered.
@@ -33,7 +34,7 @@ final class SharedSilence: Sendable {
     private let pauses = Mutex(SilencePauses())
 
     var remaining: Duration? { pauses.withLock { $0.remaining(at: .now) } }
-    func noteSilence() { pauses.withLock { $0.noteSilence(at: .now) } }
+    func noteSilence(after silence: Duration) { pauses.withLock { $0.noteSilence(at: .now, after: silence) } }
     func noteAnswer() { pauses.withLock { $0.noteAnswer() } }
 }
 #endif

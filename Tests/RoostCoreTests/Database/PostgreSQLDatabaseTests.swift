@@ -1,10 +1,11 @@
 #if Cluster
 import Foundation
 import RoostCore
-import RoostDatabase
 import RoostTestSupport
 import Synchronization
 import Testing
+
+@testable import RoostDatabase
 
 /// What only PostgreSQL has: connections, other writers, a server that can be gone. Always on a real server.
 @Suite("PostgreSQLDatabase")
@@ -55,6 +56,21 @@ struct PostgreSQLDatabaseTests {
         #expect(try settings(url) == ["30s", "500ms", "15s", "roost"])
         let given = "\(url)?options=-c%20statement_timeout%3D5s%20-c%20lock_timeout%3D0&application_name=mine"
         #expect(try settings(given) == ["5s", "500ms", "15s", "mine"])
+    }
+
+    @Test("I24 a connection isn't given up before a statement has had the time that its session gives it")
+    func silence() throws {
+        func connection(_ url: String) throws -> PostgreSQLConnection {
+            try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: true)
+        }
+        #expect(try connection(url).silenceMilliseconds == 40_000)
+        #expect(try connection("\(url)?options=-c%20statement_timeout%3D5s").silenceMilliseconds == 40_000)
+        let patient = try connection("\(url)?options=-c%20statement_timeout%3D2min")
+        #expect(patient.silenceMilliseconds == 130_000)
+        patient.setUnlimitedWaiting(true)
+        #expect(patient.silenceMilliseconds == nil)
+        patient.setUnlimitedWaiting(false)
+        #expect(patient.silenceMilliseconds == 130_000)
     }
 
     @Test("I24 a session whose machine has vanished ends within a minute, unless the URL says otherwise")

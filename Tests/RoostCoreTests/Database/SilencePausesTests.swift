@@ -27,5 +27,17 @@ struct SilencePausesTests {
         pauses.noteAnswer()
         #expect(silence() == nil)
     }
+
+    @Test("I24 no pause is shorter than the silence before it: what began to wait then is over by its end")
+    func longSilence() {
+        var pauses = SilencePauses()
+        var now = ContinuousClock.now
+        let found = (1...5).map { _ in
+            now += pauses.remaining(at: now) ?? .zero
+            pauses.noteSilence(at: now, after: .seconds(70))
+            return pauses.remaining(at: now)
+        }
+        #expect(found == [nil, 70, 80, 120, 120].map { $0.map { .seconds($0) } })
+    }
 }
 #endif
