@@ -17,7 +17,7 @@ struct SweepTests {
         for _ in 0..<10 {
             sweep.begin(streams)
             now += 1000
-            compared.formUnion(sweep.next(of: streams, at: now, settings) ?? [])
+            compared.formUnion(sweep.next(of: [StreamID: Int](), at: now, settings) ?? [])
         }
         #expect(compared == Set(streams))
         // What isn't followed any more isn't compared.
@@ -25,8 +25,33 @@ struct SweepTests {
         var last: [StreamID] = []
         for _ in 0..<3 {
             now += 20
-            if last.count < 2 { last += sweep.next(of: streams.prefix(2), at: now, settings) ?? [] }
+            if last.count < 2 { last += sweep.next(of: [StreamID: Int](), at: now, settings) ?? [] }
         }
         #expect(Set(last) == Set(streams.prefix(2)))
+    }
+
+    @Test("I15 in quiet times each stream is compared within a second and as many as a turn of all takes, whenever it was opened")
+    func inTurn() {
+        var settings = Relay.Settings()
+        settings.sweepPerSecond = 10
+        var sweep = Sweep()
+        func stream(_ number: Int) -> StreamID { .channel(ChannelID("c\(number)")) }
+        /// When each of the open streams was opened or compared.
+        var knownAt: [StreamID: Relay.Time] = [:]
+        var longest: Relay.Time = 0
+        for second in 1...300 {
+            let now = Relay.Time(second) * 1000
+            let part = sweep.next(of: knownAt, at: now, settings) ?? []
+            #expect(Set(part).count == part.count && part.allSatisfy { knownAt[$0] != nil })
+            for compared in part { longest = max(longest, now - (knownAt.updateValue(now, forKey: compared) ?? now)) }
+            sweep.follow(stream(second))
+            knownAt[stream(second)] = now
+            // A hundred are open at a time.
+            if second > 100 { knownAt[stream(second - 100)] = nil }
+            // Closed, and opened again before anybody came by.
+            if second > 50 { sweep.follow(stream(second - 50)) }
+        }
+        #expect(longest <= 11_000)
+        #expect(knownAt.count == 100 && knownAt.values.allSatisfy { 300_000 - $0 <= 11_000 })
     }
 }

@@ -12,6 +12,7 @@ extension Relay {
             return
         }
         feeds[stream] = Feed(at: now)
+        sweep.follow(stream)
         possiblyUnused.insert(stream)
         request(.open([stream]))
     }

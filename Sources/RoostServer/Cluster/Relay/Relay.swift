@@ -334,7 +334,7 @@ struct Relay {
             let leavers = feed.toldUpTo.map { MissedEvents.Leavers.joinedAfter($0) } ?? .all
             request(.fetch(Fetch(stream: stream, after: feed.position, purpose: .gap, leavers: leavers)))
         }
-        if headsUnderWay < Self.headsUnderWayMax, let part = sweep.next(of: feeds.keys, at: now, settings) {
+        if headsUnderWay < Self.headsUnderWayMax, let part = sweep.next(of: feeds, at: now, settings) {
             headsUnderWay += 1
             request(.readHeads(part))
         }

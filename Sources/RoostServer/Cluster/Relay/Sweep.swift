@@ -2,11 +2,16 @@ import RoostAPI
 
 /// Chooses the streams that are compared with the database next.
 ///
-/// In quiet times a share of all streams each second, so that events lost without a trace are found within as many seconds as that takes.
+/// In quiet times a share of all streams each second, in turn, so that events lost without a trace are found within as many seconds as a turn takes.
 /// After a node or the bus was lost, or a comparison failed, all of them, as fast as possible.
 struct Sweep {
-    private var remaining: [StreamID] = []
-    private var isUrgent = false
+    /// Those to be compared as fast as possible.
+    private var urgent: [StreamID] = []
+    /// All streams from `first` on, the one whose turn is next in front. A stream that is opened stands behind the others, and so does one after its turn: were
+    /// they in another order each time, the first of one turn could be the last of the next. Closed ones are left out when their turn comes.
+    private var order: [StreamID] = []
+    private var first = 0
+    private var ordered: Set<StreamID> = []
     private var lastAt: Relay.Time = 0
 
     /// The pause between reads in quiet times.
@@ -14,34 +19,54 @@ struct Sweep {
     /// The pause in haste, which leaves the database time for other work.
     private static let urgentPause: Relay.Time = 20
 
+    /// Takes in a stream that was opened.
+    mutating func follow(_ stream: StreamID) {
+        if ordered.insert(stream).inserted { order.append(stream) }
+    }
+
     /// Begins with those that an earlier comparison of all has left: begun again and again, it would otherwise never come to them.
     mutating func begin(_ streams: some Collection<StreamID>) {
         let all = Set(streams)
-        let left = isUrgent ? remaining.filter(all.contains) : []
-        remaining = all.subtracting(left) + left
-        isUrgent = true
+        let left = urgent.filter(all.contains)
+        urgent = all.subtracting(left) + left
     }
 
     /// Compares streams once more that couldn't be.
     mutating func again(_ streams: [StreamID]) {
         // All may have been begun anew meanwhile.
-        let waiting = Set(remaining)
-        remaining += streams.filter { !waiting.contains($0) }
-        isUrgent = true
+        let waiting = Set(urgent)
+        urgent += streams.filter { !waiting.contains($0) }
     }
 
     /// Returns the streams to compare now; nil for none.
-    mutating func next(of streams: some Collection<StreamID>, at now: Relay.Time, _ settings: Relay.Settings) -> [StreamID]? {
+    ///
+    /// - Parameter open: The streams that are open.
+    mutating func next<Value>(of open: [StreamID: Value], at now: Relay.Time, _ settings: Relay.Settings) -> [StreamID]? {
+        let isUrgent = !urgent.isEmpty
         guard now - lastAt >= (isUrgent ? Self.urgentPause : Self.pause) else { return nil }
         lastAt = now
-        if remaining.isEmpty {
-            isUrgent = false
-            remaining = Array(streams)
+        guard isUrgent else {
+            let part = takeTurns(settings.sweepPerSecond, of: open)
+            return part.isEmpty ? nil : part
         }
-        let count = isUrgent ? settings.sweepAtOnce : settings.sweepPerSecond
-        let part = Array(remaining.suffix(count))
-        remaining.removeLast(part.count)
-        if remaining.isEmpty { isUrgent = false }
-        return part.isEmpty ? nil : part
+        let part = Array(urgent.suffix(settings.sweepAtOnce))
+        urgent.removeLast(part.count)
+        return part
+    }
+
+    private mutating func takeTurns<Value>(_ count: Int, of open: [StreamID: Value]) -> [StreamID] {
+        var part: [StreamID] = []
+        while part.count < count, first < order.count {
+            let stream = order[first]
+            first += 1
+            if open[stream] != nil { part.append(stream) } else { ordered.remove(stream) }
+        }
+        order += part
+        // Seldom enough that each stream is moved once a turn or so.
+        if first >= order.count / 2 {
+            order.removeFirst(first)
+            first = 0
+        }
+        return part
     }
 }
