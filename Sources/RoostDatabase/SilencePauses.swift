@@ -4,8 +4,8 @@ import Synchronization
 /// The pauses between connections that got no answer.
 ///
 /// A session that waits for a synchronous standby, or for a disk, doesn't notice that its client is gone, and keeps its place among the server's connections.
-/// Without a pause each lane would leave one behind every 40 seconds or so, until nobody could connect any more. The first new connection is made at once: another
-/// server may have taken over.
+/// Without a pause each lane would leave one behind every 40 seconds or so, until nobody could connect any more. The first new connection is made at once:
+/// another server may have taken over.
 struct SilencePauses {
     private var count = 0
     private var end: ContinuousClock.Instant?
