@@ -62,7 +62,7 @@ extension Outbox {
     private static let servers = "SELECT server FROM outbox_state"
     private static let selection = """
         SELECT id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
-               concealed_seq
+               concealed_seq, epoch
         FROM operations ORDER BY number, id
         """
 
@@ -74,8 +74,8 @@ extension Outbox {
             sql: """
                 INSERT OR IGNORE INTO operations
                     (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
-                     concealed_seq)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     concealed_seq, epoch)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         for row in rows { try statement.execute(arguments: StatementArguments(row.databaseValues)) }
         try database.execute(sql: "UPDATE outbox_state SET server = COALESCE(server, ?)", arguments: [server])

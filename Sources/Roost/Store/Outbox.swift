@@ -131,13 +131,13 @@ final class Outbox: Sendable {
                 sql: """
                     INSERT OR REPLACE INTO operations
                         (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
-                         concealed_seq)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                         concealed_seq, epoch)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """
             ).execute(arguments: [
                 item.id, item.number, item.channel?.rawValue, name, client?.rawValue, item.createdAt.milliseconds,
                 item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
-                item.isWaiting, item.concealedSeq,
+                item.isWaiting, item.concealedSeq, item.epoch,
             ])
         case .sending(let id, _, let time, let server):
             // After a refusal it is another attempt. Else the first of two chats that send it says since when.
@@ -242,7 +242,7 @@ final class Outbox: Sendable {
     private func rows(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> ReadRows {
         let sql = """
             SELECT id, number, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
-                   concealed_seq
+                   concealed_seq, epoch
             FROM operations \(clause)
             """
         var rows = ReadRows()
@@ -267,7 +267,7 @@ final class Outbox: Sendable {
             id: id, number: try row.decode(atIndex: 1), operation: content.operation, createdAt: Timestamp(milliseconds: createdAt),
             firstSentAt: firstSentAt.map(Timestamp.init(milliseconds:)), server: try row.decode(atIndex: 6),
             failure: content.failure, isWaiting: try row.decode(atIndex: 9),
-            concealedSeq: try row.decode(atIndex: 10))
+            concealedSeq: try row.decode(atIndex: 10), epoch: try row.decode(atIndex: 11))
     }
 
     /// The rows that could be read. Of the others the app is told once.
@@ -327,6 +327,7 @@ final class Outbox: Sendable {
                     CREATE INDEX operations_by_server ON operations (server);
                     """)
         }
+        migrator.registerMigration("4") { try $0.execute(sql: "ALTER TABLE operations ADD COLUMN epoch TEXT") }
         return migrator
     }
 }

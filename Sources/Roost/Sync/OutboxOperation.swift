@@ -131,11 +131,17 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// Whether it says how far the user has read.
-    var isMark: Bool {
+    /// What is left of it in another history of the server, in which other messages have the places that it names: the user may not have seen them. Nil for
+    /// nothing.
+    var inOtherHistory: OutboxOperation? {
         switch self {
-        case .read, .unread: true
-        default: false
+        case .read, .unread, .reset: return nil
+        case .hide(var operation):
+            // The channel is hidden all the same.
+            if isConcealing { operation.hidePreviousMessages = nil }
+            operation.upTo = nil
+            return .hide(operation)
+        default: return self
         }
     }
 
@@ -248,6 +254,8 @@ struct OutboxItem: Hashable, Sendable {
     var isWaiting = false
     /// How far this device had followed the channel when a hiding was asked for that conceals the messages so far.
     var concealedSeq: Seq?
+    /// The server's history in which it was asked for, and in which the places are that it names; nil if none was known.
+    var epoch: String?
 
     var channel: ChannelID? { operation.channel }
 

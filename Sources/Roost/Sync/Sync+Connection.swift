@@ -148,6 +148,7 @@ extension Sync {
         startLiveness(pingInterval / 2)
         serverTime = welcome.now ?? deviceTime ?? serverTime
         met(welcome.server)
+        leaveFormerHistory(for: welcome.epoch)
         if saved.epoch != welcome.epoch { startAfresh(epoch: welcome.epoch) }
         // What the user may do, and read, in each channel depends on the role too, and no stream tells that it is another one.
         if let former = saved.role, former != role {

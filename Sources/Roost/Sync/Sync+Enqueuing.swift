@@ -5,7 +5,7 @@ import RoostAPI
 extension Sync {
     mutating func enqueue(_ operation: OutboxOperation, id: Int64, at time: Timestamp, told: Seq = 0, for token: CallToken) {
         lastNumber = lastNumber.addingWithSaturation(1)
-        let item = OutboxItem(id: id, number: lastNumber, operation: operation, createdAt: time, server: server)
+        let item = OutboxItem(id: id, number: lastNumber, operation: operation, createdAt: time, server: server, epoch: saved.epoch)
         switch operation {
         case .send(let message): enqueue(item, sending: message, for: token)
         case .edit(let edit, let client): enqueue(item, edit, client, for: token)

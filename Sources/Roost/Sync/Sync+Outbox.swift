@@ -117,6 +117,8 @@ extension Sync {
                 }
                 (item.server, item.firstSentAt) = (server, nil)
                 put(item)
+                // The places that it names are in that server's history.
+                if let epoch = saved.epoch { _ = leavesFormerHistory(item, for: epoch) }
             }
             if !others.isEmpty { showOverlay(of: channel) }
         }
@@ -136,13 +138,36 @@ extension Sync {
         sendNext(in: channel)
     }
 
-    /// Gives up what says how far the user has read: in another history the messages up to there are others, which the user may not have seen.
-    mutating func giveUpMarks() {
+    /// Gives up what was asked for in another history of this server, as far as it names a place there: the messages up to it are others now, which the user
+    /// may not have seen.
+    ///
+    /// Each operation says of which history it is. The cache may be one of this history already: another chat of the same files has begun it afresh, or the
+    /// process ended before the outbox was written too.
+    mutating func leaveFormerHistory(for epoch: String) {
         for channel in queuedChannels {
-            for item in queues[channel]?.others ?? [] where item.operation.isMark && isForThisServer(item) { remove(item) }
+            var isChanged = false
+            for item in queues[channel]?.others ?? [] where leavesFormerHistory(item, for: epoch) { isChanged = true }
+            // What they showed goes with them.
+            if isChanged { showOverlay(of: channel) }
         }
-        // What they showed goes with them.
-        for channel in overlays.keys { _ = overlayWrite(of: channel) }
+    }
+
+    /// The same for one operation.
+    ///
+    /// - Returns: Whether it isn't what it was any more.
+    private mutating func leavesFormerHistory(_ item: OutboxItem, for epoch: String) -> Bool {
+        // Of what a former version kept, nobody knows more than of which history the cache is.
+        guard isForThisServer(item), let former = item.epoch ?? saved.epoch, former != epoch else { return false }
+        guard let operation = item.operation.inOtherHistory else {
+            remove(item)
+            return true
+        }
+        guard operation != item.operation else { return false }
+        var item = item
+        // It is another request, with a key of its own.
+        (item.operation, item.concealedSeq, item.firstSentAt, item.epoch) = (operation, nil, nil, epoch)
+        put(item)
+        return true
     }
 
     // MARK: Sending
@@ -176,6 +201,11 @@ extension Sync {
     mutating func sendNext(in channel: ChannelID?) {
         if let channel { tellStartBehindOutbox(of: channel) }
         guard phase == .online, var item = queues[channel]?.next else { return }
+        // Another chat of the same files may have kept it, which hadn't learned yet that the server has begun another history.
+        if let epoch = saved.epoch, leavesFormerHistory(item, for: epoch) {
+            showOverlay(of: channel)
+            return sendNext(in: channel)
+        }
         guard item.firstSentAt != nil, !item.isWaiting else {
             // After a refusal, the server doesn't have it.
             guard let merged = mergeChanges(ofUnsent: item) else { return sendNext(in: channel) }

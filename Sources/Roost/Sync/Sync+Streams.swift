@@ -244,14 +244,13 @@ extension Sync {
             sendAcknowledgedAnew()
             dropHeldAnswers()
         }
-        // Without a former epoch the cache is new, and the history may be the same.
         let isOther = saved.epoch.map { $0 != epoch } ?? false
         saved = SavedState(epoch: epoch, role: role)
         (channelRoles, owedPermissions, askedPermissions) = ([:], [], [:])
         userQuestions.forget()
         // How far something was read in another history says nothing.
         reading = reading.mapValues { _ in 0 }
-        if isOther { giveUpMarks() }
+        if isOther { for channel in overlays.keys { _ = overlayWrite(of: channel) } }
         emit(.store([.erase(epoch: epoch), .appRole(role)] + overlayWrites))
     }
 

@@ -163,6 +163,37 @@ struct OutboxTests {
         #expect(try await client.store.read { try $0.overlays() } == [:])
     }
 
+    @Test(
+        "I20 a place of a former history isn't told either where the cache has the new one already, or where another chat has left it"
+    )
+    func placesOfFormerHistory() async throws {
+        var before = try await Harness()
+        try await before.connectWithChannel()
+        try await before.feed(.stop)
+        try await before.enqueue(.read(MarkRead(channel: Harness.channel)))
+        try await before.enqueue(.reset(ResetHistory(channel: Harness.channel)))
+        #expect(try await before.outbox.count() == 2)
+        // Another chat of the same files has met it, or the process ended between the two files.
+        try await before.store.write([.erase(epoch: "second")])
+        var client = try await before.restarted()
+        #expect(client.sync.saved.epoch == "second")
+        try await client.connect(epoch: "second")
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        #expect(client.calls.isEmpty)
+        #expect(try await client.outbox.items() == [])
+
+        // One that hasn't learned of it.
+        let left = OutboxItem(
+            id: -1, number: 1000, operation: .reset(ResetHistory(channel: Harness.channel, upTo: 3)),
+            createdAt: Timestamp(milliseconds: 0), server: "server", epoch: "first")
+        try await client.outbox.apply([.put(left)])
+        try await client.feed(.left(try await client.outbox.saved()))
+        #expect(client.calls.isEmpty)
+        #expect(try await client.outbox.items() == [])
+        #expect(try await client.texts() == ["one", "two"])
+    }
+
     @Test("A lost connection sends the message again with the same client id; the list shows it once (I4)")
     func retryAfterLoss() async throws {
         var client = try await Harness()

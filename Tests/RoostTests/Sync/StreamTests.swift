@@ -191,8 +191,34 @@ struct StreamTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
         let isSame = epoch == "first"
         #expect(client.calls.values.contains("reading.markUnread") == isSame)
-        #expect(try await client.outbox.items().map(\.operation.isMark).contains(true) == isSame)
+        let isKept = try await client.outbox.items().contains { if case .unread = $0.operation { true } else { false } }
+        #expect(isKept == isSame)
         #expect((client.sync.overlays[Harness.channel]?.unreadAfterSeq != nil) == isSame)
+    }
+
+    @Test(
+        "I20 messages that nobody has seen aren't concealed in another history: a reset is given up, and a channel is only hidden"
+    )
+    func concealingInAnotherHistory() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.enqueue(.reset(ResetHistory(channel: Harness.channel)))
+        try await client.enqueue(.hide(HideChannel(channel: Harness.channel, hidePreviousMessages: true)))
+        #expect(
+            try await client.outbox.items().map(\.operation) == [
+                .reset(ResetHistory(channel: Harness.channel, upTo: 3)),
+                .hide(HideChannel(channel: Harness.channel, hidePreviousMessages: true, upTo: 3)),
+            ])
+        client.forgetCalls()
+        try await client.connect(epoch: "second")
+        try await client.answer(
+            "stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        #expect(client.calls.values.sorted() == ["channel.hide"])
+        let items = try await client.outbox.items()
+        #expect(items.map(\.operation) == [.hide(HideChannel(channel: Harness.channel))])
+        #expect(items.map(\.concealedSeq) == [nil])
+        #expect(try await client.texts() == ["one", "two"])
     }
 
     @Test("A channel joined on another device begins where it was joined, and leaving it takes it away (AM-41)")
