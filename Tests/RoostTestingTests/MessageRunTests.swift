@@ -257,7 +257,7 @@ private final class Phone {
         let channel = chat.channel(id)
         if kind == .reset {
             // What the user has sent or changed meanwhile is concealed too, and nobody could ask what has become of it. A device that doesn't know of the membership
-            // has nothing of the channel, and conceals all that is there once it is back.
+            // has nothing of the channel that it could conceal.
             guard !pending.isActive(in: id), let view = channels[id]?.view, view.membership?.state == .member else { return nil }
             let seq = view.channel.counters.seq
             try await channel.resetHistory()

@@ -6,6 +6,9 @@ extension Sync {
     mutating func enqueue(_ operation: OutboxOperation, id: Int64, at time: Timestamp, told: Seq = 0, for token: CallToken) {
         lastNumber = lastNumber.addingWithSaturation(1)
         let item = OutboxItem(id: id, number: lastNumber, operation: operation, createdAt: time, server: server, epoch: saved.epoch)
+        if operation.isConcealing, let channel = operation.channel, saved.channels[channel] == nil {
+            return concealUnfollowed(operation, for: token)
+        }
         switch operation {
         case .send(let message): enqueue(item, sending: message, for: token)
         case .edit(let edit, let client): enqueue(item, edit, client, for: token)
@@ -63,6 +66,17 @@ extension Sync {
             return nil
         }
         return acknowledged.keys.contains { $0.channel == channel } ? nil : saved.channels[channel]?.cursor
+    }
+
+    /// Conceals all of a channel of which this device has nothing. It isn't kept: carried out later, it would conceal what has come by then, and nobody has
+    /// seen. A server that can be told at this moment is asked once, since it may know the channel by this name, and the caller gets its answer.
+    private mutating func concealUnfollowed(_ operation: OutboxOperation, for token: CallToken) {
+        guard phase == .online else {
+            let error = RoostError(
+                .notConnected, "This device has nothing of the channel that could be concealed.", field: "channel")
+            return emit(.reply(token, .failure(error)))
+        }
+        call(operation.operation, for: token)
     }
 
     private mutating func enqueue(_ item: OutboxItem, sending message: SendMessage, for token: CallToken) {

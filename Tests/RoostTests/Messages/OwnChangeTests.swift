@@ -210,4 +210,36 @@ struct OwnChangeTests {
                 .send(SendMessage(channel: channelId, clientId: "c1", text: "mine")), .reset(ResetHistory(channel: channelId)),
             ])
     }
+
+    @Test(
+        "SB-26 SB-60 where this device has nothing of a channel, concealing its messages is asked of the server at once, or not at all",
+        arguments: [true, false])
+    func unfollowed(isHiding: Bool) async throws {
+        let operation: OutboxOperation =
+            isHiding
+            ? .hide(HideChannel(channel: channelId, hidePreviousMessages: true)) : .reset(ResetHistory(channel: channelId))
+        let name = type(of: operation.operation).name
+        var client = try await Harness()
+        try await client.enqueue(operation)
+        let refusals = client.take().compactMap { if case .reply(_, .failure(let error)) = $0 { error } else { nil } }
+        #expect(refusals.map(\.code) == [.notConnected] && refusals.map(\.field) == ["channel"])
+        #expect(try await client.outbox.count() == 0)
+        try await client.connectWithChannel()
+        #expect(client.calls.isEmpty)
+
+        // Hiding the channel alone conceals nothing.
+        client = try await Harness()
+        try await client.enqueue(.hide(HideChannel(channel: channelId)))
+        #expect(try await client.outbox.count() == 1)
+        try await client.connect()
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        try await client.answer("channel.hide", with: membership(readSeq: 1, readCount: 0))
+        _ = client.take()
+        try await client.enqueue(operation)
+        #expect(client.calls.values.sorted() == [name])
+        #expect(try await client.outbox.count() == 0)
+        try await client.refuse(name, with: RoostError(.notMember, "You aren't a member."))
+        let refused = client.take().compactMap { if case .reply(_, .failure(let error)) = $0 { error.code } else { nil } }
+        #expect(refused == [.notMember])
+    }
 }
