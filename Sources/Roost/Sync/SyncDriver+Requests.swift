@@ -178,7 +178,7 @@ extension SyncDriver {
         await turn.comesInAnyCase()
         try await whileWriting {
             let told = await toldReadSeq(of: channel)
-            _ = try await answer(turn) {
+            _ = try await answer(turn, isKept: true) {
                 .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now(), told: told)
             }
         }
@@ -192,8 +192,11 @@ extension SyncDriver {
         }
     }
 
+    /// Has the machine handle an input, and returns its answer.
+    ///
+    /// - Parameter isKept: Whether it may be written to the outbox. Who gives that up waits until it is.
     private func answer(
-        _ turn: CallOrder.Turn, _ input: @Sendable (CallToken) -> Sync.Input
+        _ turn: CallOrder.Turn, isKept: Bool = false, _ input: @Sendable (CallToken) -> Sync.Input
     ) async throws -> CallAnswer {
         do {
             try await turn.comes()
@@ -209,15 +212,22 @@ extension SyncDriver {
                 try await withCheckedThrowingContinuation { continuation in
                     ask(input, for: token, continuation)
                     turn.pass()
-                    if Task.isCancelled { submit(.cancel(token)) }
+                    if Task.isCancelled { giveUp(token, isKept: isKept) }
                 }
             } onCancel: {
-                Task { await self.post(.cancel(token)) }
+                Task { await self.giveUp(token, isKept: isKept) }
             }
         } catch {
             try Task.checkCancellation()
             throw error
         }
+    }
+
+    /// Ends the wait for an answer, and has the machine learn of it. The caller is told before that: the machine may be writing what it was given earlier, which
+    /// can take seconds where another process has locked the cache.
+    private func giveUp(_ token: CallToken, isKept: Bool) {
+        if !isKept { replies.removeValue(forKey: token)?.resume(throwing: CancellationError()) }
+        submit(.cancel(token))
     }
 
     /// Gives the machine an input, and has its answer resume a caller: at once if the chat has ended, where nothing answers.

@@ -3,6 +3,7 @@ import GRDB
 import Logging
 import RoostAPI
 import Synchronization
+import TaskSteps
 import Testing
 
 @testable import Roost
@@ -111,6 +112,28 @@ struct BatchTests {
         work.end()
         try await sending.value
         try await until { try await position(of: chat) == 60 }
+        await chat.disconnect()
+    }
+
+    @Test("A call that is cancelled while the store is busy ends at once, and doesn't wait for what is being written")
+    func cancelled() async throws {
+        let (chat, work) = try await busyChat()
+        defer { work.end() }
+        try await server.send(event(1))
+        try await until { await chat.driver.isDraining }
+        let call = Task { _ = try await chat.call(GetMe()) }
+        try await until { await !chat.driver.replies.isEmpty }
+        call.cancel()
+        let ended = await result(of: call)
+        guard case .failure(is CancellationError)? = ended else {
+            Issue.record("\(String(describing: ended))")
+            return
+        }
+        #expect(await chat.driver.isDraining)
+        work.end()
+        // Nobody is left who waits for the answer, and the client goes on.
+        try await until { try await position(of: chat) == 1 }
+        await #expect(throws: RoostError.self) { try await chat.call(GetMe()) }
         await chat.disconnect()
     }
 }
