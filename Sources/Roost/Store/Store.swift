@@ -16,6 +16,8 @@ final class Store: Sendable {
     private let replacements = NIOLockedValueBox(0)
     /// The positions as the machine has them from here.
     private let known = NIOLockedValueBox(OpenFiles.Known())
+    /// Whether it has let go of the file: another store may have begun a new one at its place.
+    private let hasLeft = NIOLockedValueBox(false)
     private let user: UserID
     private let kinds: CachedRowKinds
     private let gate: WriteGate
@@ -75,13 +77,25 @@ final class Store: Sendable {
         return queue
     }
 
-    deinit { OpenFiles.remove(file.url) }
+    deinit { leave() }
+
+    /// The store doesn't have the file any more. Once that is said, it says it no more.
+    private func leave() {
+        let isFirst = hasLeft.withLockedValue { left in
+            defer { left = true }
+            return !left
+        }
+        if isFirst { OpenFiles.remove(file.url) }
+    }
+
+    /// The file that it has open; nil for one in memory.
+    private var openURL: URL? { hasLeft.withLockedValue { $0 } ? nil : file.url }
 
     /// Applies writes in one transaction, then notifies the live objects.
     ///
     /// - Throws: `DatabaseError`; ``OpenFiles/BegunAfresh`` if another store of this process has made the positions wrong that were read.
     func write(_ writes: [StoreWrite]) async throws {
-        let (user, kinds, url, known) = (user, kinds, file.url, known)
+        let (user, kinds, url, known) = (user, kinds, openURL, known)
         let beginning = NIOLockedValueBox<OpenFiles.Beginning?>(nil)
         defer { OpenFiles.end(beginning.withLockedValue { $0 }) }
         let introduced = try await gate.pass {
@@ -102,7 +116,7 @@ final class Store: Sendable {
     }
 
     /// Whether another store of this process has the file open too.
-    var isShared: Bool { OpenFiles.isShared(file.url) }
+    var isShared: Bool { OpenFiles.isShared(openURL) }
 
     /// Writes the file anew without the gaps that deleted rows leave (``Database/pack()``).
     func pack() async throws {
@@ -141,7 +155,7 @@ final class Store: Sendable {
     }
 
     /// What begins afresh from now on may be missing in what is read.
-    private func readsPositions() { known.withLockedValue { $0 = OpenFiles.known(of: file.url) } }
+    private func readsPositions() { known.withLockedValue { $0 = OpenFiles.known(of: openURL) } }
 
     /// The same at the start, with the overlays. A file that turns out to be damaged is replaced, and has none.
     func recoveredState() async throws -> (saved: SavedState, overlays: [ChannelID?: Overlay]) {
@@ -192,6 +206,8 @@ final class Store: Sendable {
             _ = await connections.replace(with: former)
             throw error
         }
+        // The app may keep the chat that is over, beside a new one.
+        leave()
         signals.end()
     }
 

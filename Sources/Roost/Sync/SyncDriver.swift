@@ -381,14 +381,16 @@ actor SyncDriver {
                 // What was asked for before is in the outbox; nothing comes after.
                 await drain()
                 await rest()
-                let count = discardingUnsent ? 0 : try await unsentCount(in: files.outbox)
-                guard count == 0 else { throw UnsentOperations(count: count) }
                 guard !files.isShared else {
                     throw RoostError(.unavailable, "Another chat of this process has this user's files open.")
                 }
+                // Nobody else may add to what is counted: an extension, while the files are let go of.
                 try files.requireFree()
+                let count = discardingUnsent ? 0 : try await unsentCount(in: files.outbox)
+                guard count == 0 else { throw UnsentOperations(count: count) }
             } catch {
                 endCheck(isLoggingOut: false)
+                if suspended != nil { await files.suspend() }
                 await releaseFilesInBackground()
                 throw error
             }

@@ -123,6 +123,31 @@ struct LogOutTests {
         close(process)
     }
 
+    @Test(
+        "While another process can add to what isn't sent it isn't counted; who can't log out then leaves the files as free as before"
+    )
+    func extensionAtWork() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let chat = chat(.shared(directory))
+        try await chat.channel("general").send("unsent")
+        await chat.driver.take(.background)
+        let process = try #require(try takeLock(of: folder))
+        let error = await #expect(throws: RoostError.self) { try await chat.logOut() }
+        #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+        close(process)
+        await #expect(throws: UnsentOperations(count: 1)) { try await chat.logOut() }
+        close(try #require(try takeLock(of: folder)))
+
+        // Back in the foreground, another process has them still.
+        let other = try #require(try takeLock(of: folder))
+        await chat.driver.take(.foreground)
+        close(other)
+        await #expect(throws: UnsentOperations(count: 1)) { try await chat.logOut() }
+        close(try #require(try takeLock(of: folder)))
+        try await chat.logOut(discardingUnsent: true)
+        #expect(!isThere)
+    }
+
     @Test("The files of a user whose chat isn't open are deleted by name, and nobody else's")
     func erase() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -143,6 +143,25 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
+    @Test(
+        "A chat that its user has logged out of doesn't keep the cache of the next one from being trimmed, while the app has both")
+    func loggedOut() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let former = self.chat()
+        try await former.connect()
+        try await former.logOut()
+        let chat = chat()
+        try await chat.connect()
+        let store = try await chat.driver.files().store
+        #expect(!store.isShared)
+        try await join(["a"])
+        let most = try await receive(2...2000, in: ["a"], store)
+        #expect(most > sizeBytesMax && most <= sizeBytesMax / 8 * 9)
+        await chat.disconnect()
+        // It is gone only now.
+        try await former.logOut()
+    }
+
     @Test("A page that is on its way while older messages go is asked for once more: nobody knows which changes it lacks")
     func pageOnItsWay() async throws {
         var client = try await Harness()
