@@ -127,12 +127,19 @@ final class Outbox: Sendable {
         switch write {
         case .put(let item):
             let (name, fields, client) = try item.operation.columns()
+            // Another chat of the same files counts by itself. A new row comes after all that are there, whichever chat has put them.
             try database.cachedStatement(
                 sql: """
                     INSERT OR REPLACE INTO operations
                         (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
                          concealed_seq, epoch)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    VALUES (
+                        ?1,
+                        COALESCE(
+                            (SELECT number FROM operations WHERE id = ?1),
+                            MAX(?2, 1 + MIN((SELECT MAX(number) FROM operations), 9223372036854775806)),
+                            ?2),
+                        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
                     """
             ).execute(arguments: [
                 item.id, item.number, item.channel?.rawValue, name, client?.rawValue, item.createdAt.milliseconds,

@@ -144,6 +144,21 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
+    @Test("R08 I3 What is asked for in one chat comes after what was asked for in another before, however much that was")
+    func order() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = TinyServer()
+        let (first, second) = (try await offline(server), try await offline(server))
+        for text in ["1", "2", "3"] { try await first.channel("general").send(text) }
+        let message = MessageID(rawValue: 1)
+        let edits = ["a", "b"].map { EditMessage(channel: "general", message: message, text: $0) }
+        try await first.channel("general").edit(message, text: "a")
+        try await second.channel("general").edit(message, text: "b")
+        #expect(try await Array(kept(by: first).suffix(2)) == edits.map { .edit($0) })
+        try await second.channel("general").send("4")
+        #expect(try await kept(by: first).last?.sent?.text == "4")
+    }
+
     @Test("I4 What a chat knows already isn't sent twice when another one is gone")
     func known() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
