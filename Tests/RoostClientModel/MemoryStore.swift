@@ -214,6 +214,14 @@ struct MemoryOutbox: Hashable {
     mutating func apply(_ write: OutboxWrite) {
         switch write {
         case .put(let item): rows[item.id] = item
+        case .update(let item, let hasContent):
+            guard let former = rows[item.id] else { return }
+            rows[item.id] = item
+            rows[item.id]?.number = former.number
+            guard !hasContent else { return }
+            rows[item.id]?.operation = former.operation
+            rows[item.id]?.concealedSeq = former.concealedSeq
+            rows[item.id]?.epoch = former.epoch
         case .change(let id, _, let item): rows[id] = item
         case .sending(let id, _, let time, let server):
             guard var item = rows[id] else { return }

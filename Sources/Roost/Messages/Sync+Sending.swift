@@ -105,7 +105,7 @@ extension Sync {
     private mutating func resolve(_ key: MessageKey, _ message: MessageID) {
         for var change in changes(of: .sent(key.clientId), in: key.channel) {
             change.operation = change.operation.resolved(message)
-            put(change)
+            put(change, content: true)
         }
     }
 
@@ -115,7 +115,7 @@ extension Sync {
         for var change in changes(of: .stored(known.message.messageId), in: key.channel)
         where !change.isForAnother(than: known.item.server) {
             change.operation = change.operation.unresolved(key.clientId)
-            put(change)
+            put(change, content: true)
         }
         showOverlay(of: key.channel)
     }
@@ -155,7 +155,7 @@ extension Sync {
             remove(change)
             if case .edit(let edit, _) = change.operation { item.operation = item.operation.edited(edit) }
         }
-        if item != queues[item.channel]?.items[item.id] { put(item) }
+        if item != queues[item.channel]?.items[item.id] { put(item, content: true) }
     }
 }
 

@@ -146,6 +146,18 @@ final class Outbox: Sendable {
                 item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
                 item.isWaiting, item.concealedSeq, item.epoch,
             ])
+        case .update(let item, let hasContent):
+            try database.cachedStatement(
+                sql: "UPDATE operations SET first_sent_at = ?1, server = ?2, failure = ?3, is_waiting = ?4 WHERE id = ?5"
+            ).execute(arguments: [
+                item.firstSentAt?.milliseconds, item.server, try item.failure.map { try StoredJSON.encode($0) }, item.isWaiting,
+                item.id,
+            ])
+            guard hasContent else { return }
+            let (_, fields, client) = try item.operation.columns()
+            try database.cachedStatement(
+                sql: "UPDATE operations SET operation = ?1, client_id = ?2, concealed_seq = ?3, epoch = ?4 WHERE id = ?5"
+            ).execute(arguments: [fields, client?.rawValue, item.concealedSeq, item.epoch, item.id])
         case .sending(let id, _, let time, let server):
             // After a refusal it is another attempt. Else the first of two chats that send it says since when.
             try database.cachedStatement(
@@ -166,7 +178,7 @@ final class Outbox: Sendable {
         case .remove(let id, _), .done(let id, _):
             try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
         case .server(let server):
-            // As in `SavedOutbox.meet(_:)`. The rows' own writes may have failed, and what isn't for a server yet would be sent to the next one after a restart.
+            // As in `SavedOutbox.meet(_:)`: what isn't for a server yet would be sent to the next one after a restart.
             try database.execute(
                 sql: "UPDATE operations SET server = (SELECT COALESCE(server, ?) FROM outbox_state) WHERE server IS NULL",
                 arguments: [server])

@@ -5,12 +5,18 @@ struct OwedWrites: Sendable {
     /// Removals, and servers that were met, in their order.
     private var others: [OutboxWrite] = []
     /// Operations as they are by now.
-    private var items: [Int64: OutboxItem] = [:]
+    private var states: [Int64: State] = [:]
+
+    private struct State {
+        var item: OutboxItem
+        /// Whether what it asks for is another too.
+        var hasContent: Bool
+    }
 
     /// All of them, in an order in which they can be written.
     var all: [OutboxWrite] {
-        let items = items.values.sorted { $0.place < $1.place }
-        return others + items.map(OutboxWrite.put)
+        let states = states.values.sorted { $0.item.place < $1.item.place }
+        return others + states.map { .update($0.item, content: $0.hasContent) }
     }
 
     /// The operations that are still to be removed.
@@ -18,25 +24,32 @@ struct OwedWrites: Sendable {
 
     mutating func add(_ write: OutboxWrite) {
         switch write {
-        case .put(let item): items[item.id] = item
+        case .update(let item, let hasContent):
+            states[item.id] = State(item: item, hasContent: hasContent || states[item.id]?.hasContent == true)
         case .remove(let id, _), .done(let id, _):
-            items[id] = nil
+            states[id] = nil
             others.append(write)
         case .server: others.append(write)
-        // What couldn't be noted isn't sent, and whoever waits for a change is told that it wasn't kept.
-        case .sending, .change: break
+        // What couldn't be noted isn't sent, and whoever waits for an operation, or a change of one, is told that it wasn't kept.
+        case .put, .sending, .change: break
         }
     }
 
     /// Keeps the removals and the servers alone.
-    mutating func dropItems() { items = [:] }
+    mutating func dropItems() { states = [:] }
 
     /// Makes of what is in the file what it would be with these writes.
     func apply(to saved: inout SavedOutbox) {
         let removed = removed
         saved.items.removeAll { removed.contains($0.id) }
         for index in saved.items.indices {
-            if let item = items[saved.items[index].id] { saved.items[index] = item }
+            let former = saved.items[index]
+            guard let state = states[former.id] else { continue }
+            saved.items[index] = state.item
+            saved.items[index].number = former.number
+            guard !state.hasContent else { continue }
+            saved.items[index].operation = former.operation
+            (saved.items[index].concealedSeq, saved.items[index].epoch) = (former.concealedSeq, former.epoch)
         }
         for case .server(let name) in others { saved.meet(name) }
     }

@@ -166,7 +166,7 @@ extension Sync {
         var item = item
         // It is another request, with a key of its own.
         (item.operation, item.concealedSeq, item.firstSentAt, item.epoch) = (operation, nil, nil, epoch)
-        put(item)
+        put(item, content: true)
         return true
     }
 
@@ -178,16 +178,13 @@ extension Sync {
         let former = server
         if former != nil { dropHeldAnswers(ofOtherServer: true) }
         server = name
+        // It says the same of the file's rows. Those that aren't there any more, another chat has ended.
         emit(.outbox(.server(name)))
         for channel in queuedChannels {
             for var item in (queues[channel]?.items.values.map(\.self) ?? []).sorted(by: { $0.place < $1.place }) {
-                guard item.server == nil else {
-                    queues[channel]?.put(item, for: name)
-                    continue
-                }
-                // It was asked for before any server was known: the first one that is met is the one that was meant.
-                item.server = former ?? name
-                put(item)
+                // What was asked for before any server was known is for the first one that is met.
+                item.server = item.server ?? former ?? name
+                queues[channel]?.put(item, for: name)
             }
             showOverlay(of: channel)
         }
@@ -417,10 +414,12 @@ extension Sync {
         queues[channel]?.changes(of: message) ?? []
     }
 
-    /// Puts an operation, or another state of it, into its queue and the file.
-    mutating func put(_ item: OutboxItem) {
+    /// Puts another state of an operation into its queue and the file, which may not have it any more: another chat of the same files may have ended it.
+    ///
+    /// - Parameter content: Whether what it asks for is another too. Else the file's stays, which another chat may have changed.
+    mutating func put(_ item: OutboxItem, content: Bool = false) {
         queues[item.channel, default: OutboxQueue()].put(item, for: server)
-        emit(.outbox(.put(item)))
+        emit(.outbox(.update(item, content: content)))
     }
 
     /// Removes an operation that isn't to be carried out any more.

@@ -189,7 +189,7 @@ extension SyncDriver {
         if case .kept(let token, _, _)? = output { awaitedCount = machine?.keeping[token] ?? 0 }
         for write in writes.dropLast(awaitedCount) {
             // Another state of what isn't kept isn't kept either.
-            if case .put(let item) = write, batch.notKept.contains(item.id) { continue }
+            if case .update(let item, _) = write, batch.notKept.contains(item.id) { continue }
             owedWrites.add(write)
         }
         // What somebody waits for isn't owed: they are told that it wasn't kept, or not taken back, and it goes on as the file has it.

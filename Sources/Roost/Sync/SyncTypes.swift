@@ -68,8 +68,11 @@ struct MessageKey: Hashable, Sendable {
 
 /// A change of the outbox requested by the machine.
 enum OutboxWrite: Hashable, Sendable {
-    /// Stores an operation, or another state of it.
+    /// Stores an operation, whether it is there or not.
     case put(OutboxItem)
+    /// Stores how far an operation has come, and with its content what it asks for by now. Nothing is written if it isn't there any more: another chat of the
+    /// same files has ended it.
+    case update(OutboxItem, content: Bool)
     /// Stores another state of an operation that isn't sent, or removes it without one. Nothing is written if another chat of the same files has sent it, or
     /// given it up.
     case change(Int64, of: ChannelID?, to: OutboxItem?)
@@ -87,14 +90,14 @@ enum OutboxWrite: Hashable, Sendable {
         switch self {
         case .remove(let id, _), .done(let id, _): id
         case .change(let id, _, let item): item == nil ? id : nil
-        case .put, .sending, .server: nil
+        case .put, .update, .sending, .server: nil
         }
     }
 
     /// Whose operations they are.
     var channel: ChannelID? {
         switch self {
-        case .put(let item): item.channel
+        case .put(let item), .update(let item, _): item.channel
         case .sending(_, let channel, _, _), .change(_, let channel, _), .remove(_, let channel), .done(_, let channel): channel
         case .server: nil
         }

@@ -84,4 +84,34 @@ struct SharedOutboxTests {
         let ends = second.take().compactMap { if case .settled(_, .failure(let error)) = $0 { error.code } else { nil } }
         #expect(ends == [.unavailable])
     }
+    @Test("R08 I4 what one of them gives up before any server is known isn't brought back by the other's first connection")
+    func firstServer() async throws {
+        var first = try await Harness()
+        try await first.send("hi", clientId: "c1")
+        var second = try await first.restarted()
+        try await first.feed(.discard(.message(MessageKey(channel: Self.channel, clientId: "c1"))))
+        try await connect(&second, at: 1000)
+        #expect(second.calls.isEmpty && second.sync.queues.isEmpty)
+        #expect(try await second.outbox.count() == 0)
+    }
+
+    @Test("R08 I4 a change of a message on its way that one of them has had made isn't brought back when the other's is answered")
+    func changeDone() async throws {
+        var first = try await Harness()
+        try await first.connectWithChannel()
+        try await first.send("hi", clientId: "c1")
+        let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
+        try await first.enqueue(.edit(edit, of: "c1"))
+        try await first.feed(.stop)
+        first.forgetCalls()
+        var second = try await first.restarted()
+        try await connect(&first, at: 1000)
+        let sent = message(4, "hi", by: "ann", clientId: "c1")
+        try await first.answer("message.send", with: sent)
+        try await first.answer("message.edit", with: message(4, "changed", by: "ann", clientId: "c1", changedAt: 5))
+        try await connect(&second, at: 60_000)
+        try await second.answer("message.send", with: sent)
+        #expect(second.keys["message.edit"] == nil && second.calls.isEmpty)
+        #expect(try await second.outbox.items().map(\.message?.clientId) == ["c1"])
+    }
 }

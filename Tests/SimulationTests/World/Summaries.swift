@@ -50,7 +50,7 @@ extension Rows {
 extension OutboxWrite {
     var summary: String {
         switch self {
-        case .put(let item):
+        case .put(let item), .update(let item, _):
             "\(item.number) \(item.operation.summary)\(item.firstSentAt == nil ? "" : ", sent")\(item.failure.map { ", \($0.code.rawValue)" } ?? "")"
         case .change(let id, let channel, let item): (item.map(OutboxWrite.put) ?? .remove(id, of: channel)).summary
         case .sending(let id, _, _, _): "\(id) is sent"
