@@ -93,9 +93,9 @@ final class Outbox: Sendable {
                     for write in writes {
                         // What this chat knows of a file that was deleted may not be in it, and no other chat sends from there.
                         if isDeleted, case .change(let id, let channel, nil) = write {
-                            try Self.apply(.remove(id, of: channel), in: database, &outcome)
+                            try self.apply(.remove(id, of: channel), in: database, &outcome)
                         } else {
-                            try Self.apply(write, in: database, &outcome)
+                            try self.apply(write, in: database, &outcome)
                         }
                     }
                     return outcome
@@ -111,10 +111,10 @@ final class Outbox: Sendable {
         var description: String { "The file was deleted while it was open. A new chat begins with a new one." }
     }
 
-    private static func firstSent(_ id: Int64, in database: Database) throws -> Timestamp? {
-        try Int64.fetchOne(
-            database.cachedStatement(sql: "SELECT first_sent_at FROM operations WHERE id = ?"), arguments: [id]
-        ).map(Timestamp.init(milliseconds:))
+    /// An operation as the file has it; nil if it isn't there, or can't be read.
+    private func item(_ id: Int64, in database: Database) throws -> OutboxItem? {
+        let statement = try database.cachedStatement(sql: "\(Self.selectionOfItems) WHERE id = ?")
+        return try Row.fetchOne(statement, arguments: [id]).flatMap { try? item(id, $0) }
     }
 
     /// Whether an operation is in the file and no chat has sent it, or the server has refused it since.
@@ -123,7 +123,7 @@ final class Outbox: Sendable {
         return try Bool.fetchOne(database.cachedStatement(sql: sql), arguments: [id]) ?? false
     }
 
-    private static func apply(_ write: OutboxWrite, in database: Database, _ written: inout WrittenOutbox) throws {
+    private func apply(_ write: OutboxWrite, in database: Database, _ written: inout WrittenOutbox) throws {
         switch write {
         case .put(let item):
             let (name, fields, client) = try item.operation.columns()
@@ -168,9 +168,9 @@ final class Outbox: Sendable {
                     WHERE id = ?3
                     """
             ).execute(arguments: [time.milliseconds, server, id])
-            written.sentSince[id] = try firstSent(id, in: database)
+            written.rows[id] = try item(id, in: database)
         case .change(let id, let channel, let item):
-            guard try isUnsent(id, in: database) else {
+            guard try Self.isUnsent(id, in: database) else {
                 written.gone.insert(id)
                 return
             }
@@ -259,13 +259,8 @@ final class Outbox: Sendable {
     }
 
     private func rows(_ database: Database, _ clause: String, _ arguments: StatementArguments) throws -> ReadRows {
-        let sql = """
-            SELECT id, number, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
-                   concealed_seq, epoch
-            FROM operations \(clause)
-            """
         var rows = ReadRows()
-        for row in try Row.fetchAll(database, sql: sql, arguments: arguments) {
+        for row in try Row.fetchAll(database, sql: "\(Self.selectionOfItems) \(clause)", arguments: arguments) {
             let id: Int64 = row[0]
             do {
                 rows.items.append(try item(id, row))
@@ -275,6 +270,13 @@ final class Outbox: Sendable {
         }
         return rows
     }
+
+    /// The columns that ``item(_:_:)`` reads.
+    private static let selectionOfItems = """
+        SELECT id, number, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
+               concealed_seq, epoch
+        FROM operations
+        """
 
     private func item(_ id: Int64, _ row: Row) throws -> OutboxItem {
         let columns = DecodedOperations.Columns(
@@ -353,13 +355,13 @@ final class Outbox: Sendable {
 
 /// What the file says of operations after it was written.
 struct WrittenOutbox: Sendable {
-    /// Since when operations are sent, of those that were about to be and are here.
-    var sentSince: [Int64: Timestamp] = [:]
+    /// The operations that are about to be sent, as they are in the file: since when, and what they ask for, another chat may have said before.
+    var rows: [Int64: OutboxItem] = [:]
     /// Those that were to be changed, and that another chat has sent or given up.
     var gone: Set<Int64> = []
 
     mutating func merge(_ later: WrittenOutbox) {
-        sentSince.merge(later.sentSince) { _, new in new }
+        rows.merge(later.rows) { _, new in new }
         gone.formUnion(later.gone)
     }
 }

@@ -214,7 +214,7 @@ extension Sync {
             queues[channel]?.put(item, for: server)
             queues[channel]?.noting = item.id
             emit(.outbox(.sending(item.id, of: channel, at: serverTime, to: server)))
-            return emit(.noted(item.id, of: channel, at: serverTime))
+            return emit(.noted(item.id, of: channel))
         }
         queues[channel]?.inFlight = item.id
         let key = queues[channel]?.withoutKey == item.id ? nil : item.key
@@ -232,15 +232,18 @@ extension Sync {
     /// In place of a caller. The numbers below it stand for operations that are given up without one.
     static let nobody: CallToken = 0
 
-    /// What is to be sent next is in the file as that, since a time by which the server knows it from another chat of the same files.
-    mutating func noted(_ id: Int64, of channel: ChannelID?, at time: Timestamp?) {
-        guard queues[channel]?.noting == id, var item = queues[channel]?.items[id] else { return }
+    /// What is to be sent next is in the file as that. It is sent as it is there: since a time by which the server knows it from another chat of the same files,
+    /// and as that one may have changed it.
+    mutating func noted(_ id: Int64, of channel: ChannelID?, as row: OutboxItem?) {
+        guard queues[channel]?.noting == id, let known = queues[channel]?.items[id] else { return }
         queues[channel]?.noting = nil
-        if let time {
-            item.firstSentAt = time
-            queues[channel]?.put(item, for: server)
+        if var row {
+            // Among those that this chat knows it stays where it is.
+            row.number = known.number
+            queues[channel]?.put(row, for: server)
+            if row.operation != known.operation { showOverlay(of: channel) }
         } else {
-            lost(item)
+            lost(known)
         }
         sendNext(in: channel)
     }

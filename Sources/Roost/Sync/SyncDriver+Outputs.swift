@@ -35,8 +35,8 @@ extension SyncDriver {
             switch output {
             case .kept(let token, let id, let channel):
                 if batch.failure == nil { kept.append(.kept(token, id, of: channel, isGone: batch.written.gone.contains(id))) }
-            case .noted(let id, let channel, _):
-                if batch.failure == nil { kept.append(.noted(id, of: channel, at: batch.written.sentSince[id])) }
+            case .noted(let id, let channel):
+                if batch.failure == nil { kept.append(.noted(id, of: channel, as: batch.written.rows[id])) }
             default: await perform(output)
             }
         }

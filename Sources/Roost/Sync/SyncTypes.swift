@@ -169,8 +169,9 @@ extension Sync {
         /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of one that is gone: another
         /// chat of the same files has sent it, or given it up.
         case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false)
-        /// What ``Output/noted(_:of:at:)`` asked for is in the file, with the time that is there; nil if the operation isn't there any more.
-        case noted(Int64, of: ChannelID?, at: Timestamp?)
+        /// What ``Output/noted(_:of:)`` asked for is in the file. Carries the operation as it is there, which another chat of the same files may have changed; nil
+        /// if it isn't there any more.
+        case noted(Int64, of: ChannelID?, as: OutboxItem?)
         /// The outbox couldn't be written. Carries what is in the file, if somebody waited for something to be kept; nil if that can't be read either.
         case outboxFailed(SavedOutbox?, String, isAwaited: Bool = true)
         case retry(OutboxRow)
@@ -205,8 +206,8 @@ extension Sync {
         case outbox(OutboxWrite)
         /// Comes back as ``Input/kept(_:_:of:isGone:)`` once all that was written to the outbox before is in the file.
         case kept(CallToken, Int64, of: ChannelID?)
-        /// Comes back as ``Input/noted(_:of:at:)`` once it is in the file that an operation is about to be sent, since this time or an earlier one.
-        case noted(Int64, of: ChannelID?, at: Timestamp)
+        /// Comes back as ``Input/noted(_:of:as:)`` once it is in the file that an operation is about to be sent.
+        case noted(Int64, of: ChannelID?)
         /// The frame that answers a call, or why there is none.
         case reply(CallToken, Result<[UInt8], RoostError>)
         /// The outcome of a message of the outbox, or a message as a change from the outbox has made it.

@@ -54,7 +54,7 @@ struct Harness {
             case .outbox(let write): written.merge(try await outbox.apply([write]))
             case .kept(let token, let id, let channel):
                 kept.append(.kept(token, id, of: channel, isGone: written.gone.contains(id)))
-            case .noted(let id, let channel, _): kept.append(.noted(id, of: channel, at: written.sentSince[id]))
+            case .noted(let id, let channel): kept.append(.noted(id, of: channel, as: written.rows[id]))
             case .send(let bytes), .sendAhead(let bytes):
                 guard let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) else { break }
                 calls[call.call] = call.operation

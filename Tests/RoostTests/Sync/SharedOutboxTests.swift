@@ -84,6 +84,19 @@ struct SharedOutboxTests {
         let ends = second.take().compactMap { if case .settled(_, .failure(let error)) = $0 { error.code } else { nil } }
         #expect(ends == [.unavailable])
     }
+    @Test("R08 I4 what one of them has changed, the other sends as it is by then")
+    func changed() async throws {
+        var (first, second) = try await clients(.send(SendMessage(channel: Self.channel, clientId: "c1", text: "old")))
+        let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "new")
+        try await first.enqueue(.edit(edit, of: "c1"))
+        try await connect(&second, at: 1000)
+        let frames = second.take().compactMap { output in
+            if case .send(let bytes) = output { String(decoding: bytes, as: UTF8.self) } else { nil }
+        }
+        #expect(frames.filter { $0.contains("message.send") }.map { $0.contains(#""text":"new""#) } == [true])
+        #expect(second.sync.item(.message(MessageKey(channel: Self.channel, clientId: "c1")))?.operation.sent?.text == "new")
+    }
+
     @Test("R08 I4 what one of them gives up before any server is known isn't brought back by the other's first connection")
     func firstServer() async throws {
         var first = try await Harness()

@@ -206,8 +206,8 @@ final class SimulatedClient {
             if let channel = write.channel { showed(self, [channel]) }
             _ = countWrite()
         case .kept(let token, let id, let channel): kept.append(.kept(token, id, of: channel))
-        case .noted(let id, let channel, _):
-            kept.append(.noted(id, of: channel, at: outbox.items.first { $0.id == id }?.firstSentAt))
+        case .noted(let id, let channel):
+            kept.append(.noted(id, of: channel, as: outbox.items.first { $0.id == id }))
         case .reply(let token, let result):
             calls.remove(token)
             if let report = reports.removeValue(forKey: token), case .success = result {
