@@ -45,6 +45,11 @@ struct OutboxQueue: Hashable, Sendable {
     /// Everything but messages and their changes, in order.
     var others: [OutboxItem] { inOrder(remaining) }
 
+    /// What is neither being written nor sent, in order.
+    var resting: [OutboxItem] {
+        items.values.filter { unwritten[$0.id] == nil && $0.id != inFlight && $0.id != noting }.sorted { $0.place < $1.place }
+    }
+
     /// The operations that change a message, in order.
     func changes(of message: ChangedMessage) -> [OutboxItem] { inOrder(changes[message] ?? []) }
 
@@ -82,6 +87,7 @@ struct OutboxQueue: Hashable, Sendable {
     /// - Parameter server: The server that operations are sent to.
     mutating func put(_ item: OutboxItem, for server: String?) {
         let before = items.updateValue(item, forKey: item.id)
+        if let before, before.place != item.place { removePlace(of: before) }
         if let before, before.operation.changed != item.operation.changed { removeChanges(before) }
         if let sent = item.operation.sent {
             messages[sent.clientId] = item.id

@@ -31,40 +31,6 @@ extension Sync {
         }
     }
 
-    /// Goes on from what the files hold, which other chats may have had, of this process or another. Nothing is under way.
-    mutating func reopened(_ saved: SavedState, _ outbox: SavedOutbox) {
-        guard phase == .idle else { return }
-        self.saved = saved
-        userQuestions.forget()
-        restoreSettlingLost(from: outbox)
-        emit(.store(overlayWrites))
-        for channel in reading.keys.sorted() { showOverlay(of: channel) }
-    }
-
-    /// Restores the queues from the file. Another chat of the same files may have ended operations there: whoever waits for such a message is told.
-    mutating func restoreSettlingLost(from outbox: SavedOutbox) {
-        let before = queues.values.flatMap { $0.items.values.compactMap(\.message) }
-        restoreAcknowledged(from: outbox)
-        let gone = before.filter { item(.message($0)) == nil }
-        for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) { settleLost(key) }
-    }
-
-    /// Takes over the operations that another chat of the same files has left. What this one knows is as it knows it.
-    mutating func takeOver(_ outbox: SavedOutbox) {
-        lastNumber = max(lastNumber, outbox.lastNumber)
-        var channels: [ChannelID?] = []
-        for item in outbox.items where queues[item.channel]?.items[item.id] == nil {
-            // Its row is there until the stream brings it.
-            if let message = item.message, acknowledged[message] != nil { continue }
-            queues[item.channel, default: OutboxQueue()].put(item, for: server)
-            if !channels.contains(item.channel) { channels.append(item.channel) }
-        }
-        for channel in channels {
-            showOverlay(of: channel)
-            sendNext(in: channel)
-        }
-    }
-
     // MARK: Rows
 
     /// Sends a refused operation again. What is meant for another server waits for ``resolveOthers(discard:)``.
@@ -248,21 +214,6 @@ extension Sync {
         sendNext(in: channel)
     }
 
-    /// Another chat of the same files has sent an operation, or given it up.
-    mutating func lost(_ item: OutboxItem) {
-        forget(item)
-        if let key = item.message {
-            for change in changes(of: .sent(key.clientId), in: key.channel) { forget(change) }
-            settleLost(key)
-        }
-        showOverlay(of: item.channel)
-    }
-
-    mutating func settleLost(_ key: MessageKey) {
-        let error = RoostError(.unavailable, "Another chat had this user's files, and has sent the message or given it up.")
-        emit(.settled(key, .failure(error)))
-    }
-
     mutating func sendAgain(in channel: ChannelID?) {
         queues[channel]?.isWaiting = false
         sendNext(in: channel)
@@ -379,7 +330,7 @@ extension Sync {
         emit(.startTimer(.outbox(channel), delay))
     }
 
-    private mutating func endWaiting(in channel: ChannelID?) {
+    mutating func endWaiting(in channel: ChannelID?) {
         queues[channel]?.isWaiting = false
         emit(.cancelTimer(.outbox(channel)))
     }

@@ -15,6 +15,7 @@ import RoostAPI
 /// - `Sync+History`: pages of messages that the stream doesn't bring.
 /// - `Sync+Enqueuing`: taking operations into the outbox.
 /// - `Sync+Outbox`: operations on their way, one at a time in each channel.
+/// - `Sync+SharedOutbox`: what other chats of the same files do with the outbox.
 /// - `Sync+Sending`: what ends a message on its way.
 /// - `Sync+Events`: telling the app what happened.
 /// - `Sync+Users`: asking for users of whom only the id is known.
@@ -237,6 +238,7 @@ struct Sync: Sendable {
         case .storeFailed(let saved, let outbox, let reason): storeFailed(saved, outbox, reason)
         case .missedAgain(let after): missAgain(after)
         case .reopened(let saved, let outbox): reopened(saved, outbox)
+        case .outboxRead(let outbox): readOutbox(outbox)
         case .left(let outbox): takeOver(outbox)
         case .trim(let starts): trim(starts)
         }

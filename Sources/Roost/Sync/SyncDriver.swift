@@ -268,6 +268,15 @@ actor SyncDriver {
         }
     }
 
+    /// Has the machine know what another chat of the same files has done with the outbox, before it decides anything by what it knows of that.
+    private func readOutboxOfOthers() async {
+        guard suspended == nil, inputs.contains(where: \.dependsOnOutbox), let files = try? await files(), files.isShared,
+            // Without, it goes on from what it knows.
+            let outbox = try? await savedOutbox()
+        else { return }
+        inputs.insert(.outboxRead(outbox), at: 0)
+    }
+
     /// Has the machine go on from what is stored, before it handles anything that came meanwhile.
     func storeFailed(_ store: Store, _ reason: String) async {
         let saved = (try? await store.savedState()) ?? SavedState()
@@ -329,6 +338,7 @@ actor SyncDriver {
             } catch {
                 canRead = false
             }
+            await readOutboxOfOthers()
             let batch = inputs
             inputs = []
             inputBytes = 0

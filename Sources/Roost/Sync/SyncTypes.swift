@@ -185,6 +185,8 @@ extension Sync {
         case missedAgain([ChannelID: Seq])
         /// The files were let go of, and are open again. Carries what they hold: other processes may have had them.
         case reopened(SavedState, SavedOutbox)
+        /// Another chat has the same files. Carries what the outbox holds, before the machine decides by what it knows of it.
+        case outboxRead(SavedOutbox)
         /// Another chat of the same files is gone. Carries what the outbox holds, with what that one has left.
         case left(SavedOutbox)
         /// The cache has outgrown its size. Carries the seqs from which channels keep their messages.
@@ -228,5 +230,15 @@ extension Sync {
         case startTimer(Timer, Duration)
         case cancelTimer(Timer)
         case log(Logger.Level, String)
+    }
+}
+
+extension Sync.Input {
+    /// Whether the machine decides by what it knows of the outbox.
+    var dependsOnOutbox: Bool {
+        switch self {
+        case .enqueue, .stopReading, .retry, .discard, .resolveOthers, .transport(_, .opened): true
+        default: false
+        }
     }
 }

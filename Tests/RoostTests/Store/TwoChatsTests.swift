@@ -159,6 +159,31 @@ struct TwoChatsTests {
         #expect(try await kept(by: first).last?.sent?.text == "4")
     }
 
+    @Test("AM-45 R08 What is asked for once more after another chat has had it done is kept, and isn't taken for what is done")
+    func onceMore() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = ScriptedServer { call in
+            let marked = UnreadCount(channelId: "general", unreadCount: 0, readSeq: 3)
+            return call.operation == "reading.mark" ? .result(marked) : .nothing
+        }
+        await server.resume(with: [fresh()])
+        let first = try await offline(server)
+        let channel = first.channel("general")
+        try await channel.markRead()
+        #expect(try await kept(by: first) == [.read(MarkRead(channel: "general", seq: 3))])
+        let second = chat(server)
+        try await second.connect()
+        try await until { try await kept(by: second) == [] }
+        await second.disconnect()
+        // Another device may have marked it as unread since.
+        try await channel.markRead()
+        #expect(try await kept(by: first) == [.read(MarkRead(channel: "general", seq: 3))])
+        try await first.connect()
+        try await until { try await kept(by: first) == [] }
+        #expect(await server.operations().count { $0 == "reading.mark" } == 2)
+        await first.disconnect()
+    }
+
     @Test("I4 What a chat knows already isn't sent twice when another one is gone")
     func known() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -97,6 +97,42 @@ struct SharedOutboxTests {
         #expect(second.sync.item(.message(MessageKey(channel: Self.channel, clientId: "c1")))?.operation.sent?.text == "new")
     }
 
+    @Test("R08 I4 what one of them is sending, or has had done, counts in the other once that has read the file again")
+    func readAgain() async throws {
+        let edits = ["a", "b"].map {
+            OutboxOperation.edit(EditMessage(channel: Self.channel, message: MessageID(rawValue: 2), text: $0))
+        }
+        var (first, second) = try await clients(edits[0])
+        try await connect(&first, at: 1000)
+        try await second.feed(.outboxRead(try await second.outbox.saved()))
+        // The other may have sent it already: this one comes behind it.
+        try await second.enqueue(edits[1])
+        #expect(try await second.outbox.items().map(\.operation) == edits)
+        try await first.answer("message.edit", with: message(2, "a", changedAt: 4))
+        try await second.feed(.outboxRead(try await second.outbox.saved()))
+        #expect(second.sync.queues[Self.channel]?.items.values.map(\.operation) == [edits[1]])
+    }
+
+    @Test(
+        "R08 I4 whoever waits for a message that the other has sent, given up or had refused is told once the file was read again")
+    func toldAgain() async throws {
+        let key = MessageKey(channel: Self.channel, clientId: "c1")
+        let message = SendMessage(channel: key.channel, clientId: key.clientId, text: "hi")
+        for isRefused in [true, false] {
+            var (first, second) = try await clients(.send(message))
+            if isRefused {
+                try await connect(&first, at: 1000)
+                try await first.refuse("message.send", with: RoostError(.notPermitted, "No."))
+            } else {
+                try await first.feed(.discard(.message(key)))
+            }
+            try await second.feed(.outboxRead(try await second.outbox.saved()))
+            let ends = second.take().compactMap { if case .settled(key, .failure(let error)) = $0 { error.code } else { nil } }
+            #expect(ends == [isRefused ? .notPermitted : .unavailable])
+            #expect(second.sync.item(.message(key))?.isRefused == (isRefused ? true : nil))
+        }
+    }
+
     @Test("R08 I4 what one of them gives up before any server is known isn't brought back by the other's first connection")
     func firstServer() async throws {
         var first = try await Harness()

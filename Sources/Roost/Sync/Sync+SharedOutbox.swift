@@ -1,0 +1,84 @@
+import RoostAPI
+
+/// What other chats of the same files do with the outbox, in this process or in another that had them. The file decides: what is there is still to be sent, as it
+/// says, and what isn't there any more another chat has sent, or given up.
+extension Sync {
+    /// Goes on from what the files hold, which other chats may have had, of this process or another. Nothing is under way.
+    mutating func reopened(_ saved: SavedState, _ outbox: SavedOutbox) {
+        guard phase == .idle else { return }
+        self.saved = saved
+        userQuestions.forget()
+        restoreSettlingLost(from: outbox)
+        emit(.store(overlayWrites))
+        for channel in reading.keys.sorted() { showOverlay(of: channel) }
+    }
+
+    /// Restores the queues from the file. Another chat of the same files may have ended operations there: whoever waits for such a message is told.
+    mutating func restoreSettlingLost(from outbox: SavedOutbox) {
+        let before = queues.values.flatMap { $0.items.values.compactMap(\.message) }
+        restoreAcknowledged(from: outbox)
+        let gone = before.filter { item(.message($0)) == nil }
+        for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) { settleLost(key) }
+    }
+
+    /// Takes over the operations that another chat of the same files has left. What this one knows is as it knows it.
+    mutating func takeOver(_ outbox: SavedOutbox) {
+        lastNumber = max(lastNumber, outbox.lastNumber)
+        var channels: [ChannelID?] = []
+        for item in outbox.items where queues[item.channel]?.items[item.id] == nil {
+            // Its row is there until the stream brings it.
+            if let message = item.message, acknowledged[message] != nil { continue }
+            queues[item.channel, default: OutboxQueue()].put(item, for: server)
+            if !channels.contains(item.channel) { channels.append(item.channel) }
+        }
+        for channel in channels {
+            showOverlay(of: channel)
+            sendNext(in: channel)
+        }
+    }
+
+    /// Takes in what another chat has changed, sent or given up, before anything is decided by what this one knows. What this one is writing or sending is as it
+    /// knows it, and what it doesn't know stays with the other: that one sends it, or leaves it (``takeOver(_:)``).
+    mutating func readOutbox(_ outbox: SavedOutbox) {
+        lastNumber = max(lastNumber, outbox.lastNumber)
+        let rows = Dictionary(outbox.items.map { ($0.id, $0) }) { first, _ in first }
+        let channels = queuedChannels
+        let known = channels.flatMap { queues[$0]?.resting ?? [] }
+        var changed: Set<ChannelID?> = []
+        // First of all, since a change of a message that is gone may name it by its id now.
+        for item in known {
+            guard let row = rows[item.id], row != item else { continue }
+            queues[item.channel]?.put(row, for: server)
+            changed.insert(item.channel)
+            if let key = row.message, let error = row.failure, row.isRefused, !item.isRefused {
+                emit(.settled(key, .failure(error)))
+            }
+        }
+        for item in known where rows[item.id] == nil {
+            // It may have gone with its message.
+            guard let gone = queues[item.channel]?.items[item.id] else { continue }
+            lost(gone)
+            changed.insert(item.channel)
+        }
+        for channel in channels where changed.contains(channel) {
+            showOverlay(of: channel)
+            sendNext(in: channel)
+        }
+    }
+
+    /// Another chat of the same files has sent an operation, or given it up.
+    mutating func lost(_ item: OutboxItem) {
+        if queues[item.channel]?.items[item.id]?.isWaiting == true { endWaiting(in: item.channel) }
+        forget(item)
+        if let key = item.message {
+            for change in changes(of: .sent(key.clientId), in: key.channel) { forget(change) }
+            settleLost(key)
+        }
+        showOverlay(of: item.channel)
+    }
+
+    mutating func settleLost(_ key: MessageKey) {
+        let error = RoostError(.unavailable, "Another chat had this user's files, and has sent the message or given it up.")
+        emit(.settled(key, .failure(error)))
+    }
+}
