@@ -229,6 +229,11 @@ struct MemoryOutbox: Hashable {
             (item.server, item.failure, item.isWaiting) = (server, nil, false)
             rows[id] = item
         case .remove(let id, _), .done(let id, _): rows[id] = nil
+        case .arrived(let id, let key, let message):
+            rows[id] = nil
+            for (id, item) in rows where item.channel == key.channel && item.operation.changed == [.sent(key.clientId)] {
+                rows[id]?.operation = item.operation.resolved(message)
+            }
         case .server(let server):
             for (id, item) in rows where item.server == nil { rows[id]?.server = self.server ?? server }
             self.server = server

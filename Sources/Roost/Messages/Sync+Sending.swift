@@ -23,7 +23,7 @@ extension Sync {
             forget(item)
             acknowledged[key] = Acknowledged(message: message, item: item)
         } else {
-            complete(item)
+            remove(item, .arrived(item.id, key, as: message.messageId))
         }
     }
 
@@ -61,16 +61,18 @@ extension Sync {
         let key = MessageKey(channel: message.channelId, clientId: message.clientId)
         guard let item = item(.message(key)) else { return }
         resolve(key, message.messageId)
-        complete(item)
+        remove(item, .arrived(item.id, key, as: message.messageId))
         emit(.settled(key, .success(item.operation.sent.map(message.answered) ?? message)))
         showOverlay(of: key.channel)
         sendNext(in: key.channel)
     }
 
     mutating func settleAcknowledged() {
-        for (key, known) in acknowledged where saved.channels[key.channel].map({ $0.cursor >= known.message.seq }) ?? true {
+        // The same history ends them in the same order.
+        for (key, known) in acknowledged.sorted(by: { $0.value.item.place < $1.value.item.place })
+        where saved.channels[key.channel].map({ $0.cursor >= known.message.seq }) ?? true {
             acknowledged[key] = nil
-            emit(.outbox(.done(known.item.id, of: key.channel)))
+            emit(.outbox(.arrived(known.item.id, key, as: known.message.messageId)))
         }
     }
 

@@ -126,6 +126,13 @@ final class Outbox: Sendable {
     private func apply(_ write: OutboxWrite, in database: Database, _ written: inout WrittenOutbox) throws {
         switch write {
         case .put(let item):
+            // Another chat has sent the message that is to be changed, or given it up.
+            if case .sent(let client)? = item.operation.changed.first, let channel = item.channel,
+                try !Self.holdsMessage(MessageKey(channel: channel, clientId: client), in: database)
+            {
+                written.gone.insert(item.id)
+                return
+            }
             let (name, fields, client) = try item.operation.columns()
             // Another chat of the same files counts by itself. A new row comes after all that are there, whichever chat has put them.
             try database.cachedStatement(
@@ -175,8 +182,13 @@ final class Outbox: Sendable {
                 return
             }
             try apply(item.map(OutboxWrite.put) ?? .remove(id, of: channel), in: database, &written)
-        case .remove(let id, _), .done(let id, _):
-            try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
+        case .remove(let id, _):
+            try Self.removeChanges(ofMessage: id, in: database)
+            try Self.remove(id, in: database)
+        case .done(let id, _): try Self.remove(id, in: database)
+        case .arrived(let id, let key, let message):
+            try resolveChanges(of: key, as: message, in: database)
+            try Self.remove(id, in: database)
         case .server(let server):
             // As in `SavedOutbox.meet(_:)`: what isn't for a server yet would be sent to the next one after a restart.
             try database.execute(
@@ -184,6 +196,10 @@ final class Outbox: Sendable {
                 arguments: [server])
             try database.execute(sql: "UPDATE outbox_state SET server = ?", arguments: [server])
         }
+    }
+
+    private static func remove(_ id: Int64, in database: Database) throws {
+        try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
     }
 
     /// Everything, in the order of sending, and the server that the device knew last.
@@ -272,13 +288,13 @@ final class Outbox: Sendable {
     }
 
     /// The columns that ``item(_:_:)`` reads.
-    private static let selectionOfItems = """
+    static let selectionOfItems = """
         SELECT id, number, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
                concealed_seq, epoch
         FROM operations
         """
 
-    private func item(_ id: Int64, _ row: Row) throws -> OutboxItem {
+    func item(_ id: Int64, _ row: Row) throws -> OutboxItem {
         let columns = DecodedOperations.Columns(
             name: try row.decode(atIndex: 2), client: try row.decode(atIndex: 3), fields: try row.decode(atIndex: 7),
             failure: try row.decode(atIndex: 8))
@@ -348,7 +364,13 @@ final class Outbox: Sendable {
                     CREATE INDEX operations_by_server ON operations (server);
                     """)
         }
-        migrator.registerMigration("4") { try $0.execute(sql: "ALTER TABLE operations ADD COLUMN epoch TEXT") }
+        migrator.registerMigration("4") { database in
+            try database.execute(
+                sql: """
+                    ALTER TABLE operations ADD COLUMN epoch TEXT;
+                    CREATE INDEX operations_by_changed ON operations (channel_id, client_id) WHERE name <> 'message.send';
+                    """)
+        }
         return migrator
     }
 }
@@ -378,10 +400,18 @@ struct SavedOutbox: Hashable, Sendable {
         for index in items.indices where items[index].server == nil { items[index].server = server ?? name }
         server = name
     }
+
+    /// Changes of a message that has arrived name it by its id.
+    mutating func resolve(_ key: MessageKey, _ message: MessageID) {
+        for index in items.indices
+        where items[index].channel == key.channel && items[index].operation.changed == [.sent(key.clientId)] {
+            items[index].operation = items[index].operation.resolved(message)
+        }
+    }
 }
 
 extension OutboxOperation {
-    fileprivate func columns() throws -> (name: String, fields: Data, client: ClientID?) {
+    func columns() throws -> (name: String, fields: Data, client: ClientID?) {
         func fields<Fields: RoostAPI.Operation>(_ operation: Fields) throws -> (String, Data) {
             (Fields.name, try StoredJSON.encode(operation))
         }

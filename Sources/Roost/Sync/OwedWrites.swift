@@ -26,7 +26,7 @@ struct OwedWrites: Sendable {
         switch write {
         case .update(let item, let hasContent):
             states[item.id] = State(item: item, hasContent: hasContent || states[item.id]?.hasContent == true)
-        case .remove(let id, _), .done(let id, _):
+        case .remove(let id, _), .done(let id, _), .arrived(let id, _, _):
             states[id] = nil
             others.append(write)
         case .server: others.append(write)
@@ -51,6 +51,7 @@ struct OwedWrites: Sendable {
             saved.items[index].operation = former.operation
             (saved.items[index].concealedSeq, saved.items[index].epoch) = (former.concealedSeq, former.epoch)
         }
+        for case .arrived(_, let key, let message) in others { saved.resolve(key, message) }
         for case .server(let name) in others { saved.meet(name) }
     }
 }

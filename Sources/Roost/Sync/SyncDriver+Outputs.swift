@@ -19,7 +19,7 @@ extension SyncDriver {
             switch output {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id. What the
             // user gives up goes all the same: that it is gone is told below.
-            case .outbox(.done) where !isStored: continue
+            case .outbox(.done) where !isStored, .outbox(.arrived) where !isStored: continue
             // Nor is the app told of it: it comes again, among what was missed. What was missed before, and is stored, comes with it.
             case .event(let event, _) where !isStored:
                 if case .missed(let after) = event { untold.append(.missedAgain(after)) }

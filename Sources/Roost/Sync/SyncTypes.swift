@@ -78,17 +78,19 @@ enum OutboxWrite: Hashable, Sendable {
     case change(Int64, of: ChannelID?, to: OutboxItem?)
     /// Notes that an operation is about to be sent. Another chat of the same files may have noted that before, whose time stays then.
     case sending(Int64, of: ChannelID?, at: Timestamp, to: String?)
-    /// Removes an operation that isn't to be carried out any more.
+    /// Removes an operation that isn't to be carried out any more, and with a message the changes of it, whichever chat has put them.
     case remove(Int64, of: ChannelID?)
     /// Removes one that the server has carried out. It stays if what it did can't be stored.
     case done(Int64, of: ChannelID?)
+    /// The same for a message. The changes of it name it by its id from then on, those too that another chat of the same files has put.
+    case arrived(Int64, MessageKey, as: MessageID)
     /// The server that operations are sent to.
     case server(String)
 
     /// The operation that it removes.
     var removed: Int64? {
         switch self {
-        case .remove(let id, _), .done(let id, _): id
+        case .remove(let id, _), .done(let id, _), .arrived(let id, _, _): id
         case .change(let id, _, let item): item == nil ? id : nil
         case .put, .update, .sending, .server: nil
         }
@@ -99,6 +101,7 @@ enum OutboxWrite: Hashable, Sendable {
         switch self {
         case .put(let item), .update(let item, _): item.channel
         case .sending(_, let channel, _, _), .change(_, let channel, _), .remove(_, let channel), .done(_, let channel): channel
+        case .arrived(_, let key, _): key.channel
         case .server: nil
         }
     }

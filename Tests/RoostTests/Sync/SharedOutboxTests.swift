@@ -133,6 +133,56 @@ struct SharedOutboxTests {
         }
     }
 
+    /// A client whose message "hi" may have been sent, and another one that has read that.
+    private func clientsOfSent() async throws -> (Harness, Harness) {
+        var first = try await Harness()
+        try await first.connectWithChannel()
+        try await first.send("hi", clientId: "c1")
+        try await first.feed(.stop)
+        first.forgetCalls()
+        return (first, try await first.restarted())
+    }
+
+    @Test(
+        "SB-58 R08 a change of a message on its way that only one of them knows names the message by its id once the other has sent it"
+    )
+    func changeOfSent() async throws {
+        var (first, second) = try await clientsOfSent()
+        let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
+        try await first.enqueue(.edit(edit, of: "c1"))
+        try await connect(&second, at: 1000)
+        try await second.receive(alone(message(4, "hi", by: "ann", clientId: "c1")))
+        let resolved = EditMessage(channel: Self.channel, message: MessageID(rawValue: 4), text: "changed")
+        #expect(try await second.outbox.items().map(\.operation) == [.edit(resolved)])
+        // Whether it reads the file while it goes on, or begins anew.
+        try await first.feed(.outboxRead(try await first.outbox.saved()))
+        #expect(first.sync.queues[Self.channel]?.items.values.map(\.operation) == [.edit(resolved)])
+        first = try await first.restarted()
+        try await connect(&first, at: 2000)
+        #expect(first.calls.values.sorted() == ["message.edit"])
+    }
+
+    @Test("SB-58 R08 a change of a message that the other has sent, or given up, isn't kept without it", arguments: [true, false])
+    func changeWithoutMessage(isGivenUp: Bool) async throws {
+        var (first, second) = try await clientsOfSent()
+        let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
+        // One that the other doesn't know goes with its message.
+        if isGivenUp { try await first.enqueue(.edit(edit, of: "c1")) }
+        if isGivenUp {
+            try await second.feed(.discard(.message(MessageKey(channel: Self.channel, clientId: "c1"))))
+        } else {
+            try await connect(&second, at: 1000)
+            try await second.receive(alone(message(4, "hi", by: "ann", clientId: "c1")))
+        }
+        #expect(try await first.outbox.count() == 0)
+        _ = first.take()
+        let customised = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), customType: "note")
+        try await first.enqueue(.edit(customised, of: "c1"))
+        let refusals = first.take().compactMap { if case .reply(_, .failure(let error)) = $0 { error.code } else { nil } }
+        #expect(refusals == [.notFound])
+        #expect(try await first.outbox.count() == 0)
+    }
+
     @Test("R08 I4 what one of them gives up before any server is known isn't brought back by the other's first connection")
     func firstServer() async throws {
         var first = try await Harness()

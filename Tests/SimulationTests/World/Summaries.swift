@@ -55,7 +55,7 @@ extension OutboxWrite {
         case .change(let id, let channel, let item): (item.map(OutboxWrite.put) ?? .remove(id, of: channel)).summary
         case .sending(let id, _, _, _): "\(id) is sent"
         case .remove(let id, _): "without \(id)"
-        case .done(let id, _): "done with \(id)"
+        case .done(let id, _), .arrived(let id, _, _): "done with \(id)"
         case .server(let server): "for \(server)"
         }
     }
