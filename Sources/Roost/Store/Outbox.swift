@@ -179,6 +179,7 @@ final class Outbox: Sendable {
         case .change(let id, let channel, let item):
             guard try Self.isUnsent(id, in: database) else {
                 written.gone.insert(id)
+                written.underWay[id] = try self.item(id, in: database)
                 return
             }
             try apply(item.map(OutboxWrite.put) ?? .remove(id, of: channel), in: database, &written)
@@ -381,10 +382,19 @@ struct WrittenOutbox: Sendable {
     var rows: [Int64: OutboxItem] = [:]
     /// Those that were to be changed, and that another chat has sent or given up.
     var gone: Set<Int64> = []
+    /// Those among them that are there: another chat is sending them.
+    var underWay: [Int64: OutboxItem] = [:]
+
+    /// Returns what is under way, in its order, once.
+    mutating func takeUnderWay() -> [OutboxItem] {
+        defer { underWay = [:] }
+        return underWay.values.sorted { $0.place < $1.place }
+    }
 
     mutating func merge(_ later: WrittenOutbox) {
         rows.merge(later.rows) { _, new in new }
         gone.formUnion(later.gone)
+        underWay.merge(later.underWay) { _, new in new }
     }
 }
 

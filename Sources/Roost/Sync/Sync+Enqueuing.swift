@@ -316,7 +316,10 @@ extension Sync {
         queues[item.channel, default: OutboxQueue()].put(item, for: server)
         emit(.outbox(write(item)))
         queues[item.channel]?.beginWriting(item.id, isNew: isNew)
-        for earlier in superseded { remove(earlier) }
+        for earlier in superseded {
+            // What another chat of the same files is sending stays.
+            if earlier.isUnsent { remove(earlier, .change(earlier.id, of: earlier.channel, to: nil)) } else { remove(earlier) }
+        }
         keeping[token] = 1 + superseded.count
         emit(.kept(token, item.id, of: item.channel))
     }
@@ -338,9 +341,13 @@ extension Sync {
     /// The same where nobody waits for that. One that the file still has goes on, as its row says.
     mutating func giveUp(_ item: OutboxItem) { takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id)) }
 
-    mutating func kept(_ id: Int64, of channel: ChannelID?, isGone: Bool, for token: CallToken) {
+    mutating func kept(_ id: Int64, of channel: ChannelID?, isGone: Bool, _ underWay: [OutboxItem], for token: CallToken) {
         guard keeping.removeValue(forKey: token) != nil else { return }
-        guard !isGone else { return changedNothing(of: id, in: channel, for: token) }
+        // Forgotten, it would be sent by the other chat alone, and maybe after what was asked for since.
+        for item in underWay { queues[item.channel, default: OutboxQueue()].put(item, for: server) }
+        guard !isGone else {
+            return changedNothing(of: id, in: channel, isUnderWay: underWay.contains { $0.id == id }, for: token)
+        }
         settleGivenUp(token)
         queues[channel]?.endWriting(id)
         showOverlay(of: channel)
@@ -349,9 +356,10 @@ extension Sync {
     }
 
     /// What was to be changed or taken back is another chat's by now.
-    private mutating func changedNothing(of id: Int64, in channel: ChannelID?, for token: CallToken) {
-        if let message = givenUp.removeValue(forKey: token) { settleLost(message) }
-        if let item = queues[channel]?.items[id] { lost(item) }
+    private mutating func changedNothing(of id: Int64, in channel: ChannelID?, isUnderWay: Bool, for token: CallToken) {
+        if let message = givenUp.removeValue(forKey: token), !isUnderWay { settleLost(message) }
+        queues[channel]?.endWriting(id)
+        if !isUnderWay, let item = queues[channel]?.items[id] { lost(item) }
         showOverlay(of: channel)
         if token > Self.nobody {
             let error = RoostError(.notFound, "Another chat has sent what was to be changed, or has given it up.")

@@ -229,7 +229,8 @@ struct Sync: Sendable {
         case .startReading(let token, let channel): startReading(channel, for: token)
         case .stopReading(let token, let channel, let id, let time, let told):
             stopReading(channel, id: id, at: time, told: told, for: token)
-        case .kept(let token, let id, let channel, let isGone): kept(id, of: channel, isGone: isGone, for: token)
+        case .kept(let token, let id, let channel, let isGone, let underWay):
+            kept(id, of: channel, isGone: isGone, underWay, for: token)
         case .noted(let id, let channel, let row): noted(id, of: channel, as: row)
         case .outboxFailed(let outbox, let reason, let isAwaited): outboxFailed(outbox, reason, isAwaited: isAwaited)
         case .retry(let row): retry(row)

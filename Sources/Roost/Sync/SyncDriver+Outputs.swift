@@ -34,7 +34,9 @@ extension SyncDriver {
             }
             switch output {
             case .kept(let token, let id, let channel):
-                if batch.failure == nil { kept.append(.kept(token, id, of: channel, isGone: batch.written.gone.contains(id))) }
+                guard batch.failure == nil else { continue }
+                let isGone = batch.written.gone.contains(id)
+                kept.append(.kept(token, id, of: channel, isGone: isGone, underWay: batch.written.takeUnderWay()))
             case .noted(let id, let channel):
                 if batch.failure == nil { kept.append(.noted(id, of: channel, as: batch.written.rows[id])) }
             default: await perform(output)

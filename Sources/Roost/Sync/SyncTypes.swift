@@ -170,8 +170,8 @@ extension Sync {
         /// With what the mark of what was read is enqueued with.
         case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp, told: Seq = 0)
         /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of one that is gone: another
-        /// chat of the same files has sent it, or given it up.
-        case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false)
+        /// chat of the same files has sent it, or given it up. Carries, in their order, what was to be changed or removed and another chat is sending: it stays.
+        case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false, underWay: [OutboxItem] = [])
         /// What ``Output/noted(_:of:)`` asked for is in the file. Carries the operation as it is there, which another chat of the same files may have changed; nil
         /// if it isn't there any more.
         case noted(Int64, of: ChannelID?, as: OutboxItem?)

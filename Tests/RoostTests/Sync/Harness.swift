@@ -53,7 +53,8 @@ struct Harness {
             case .store(let writes): try await store.write(writes)
             case .outbox(let write): written.merge(try await outbox.apply([write]))
             case .kept(let token, let id, let channel):
-                kept.append(.kept(token, id, of: channel, isGone: written.gone.contains(id)))
+                let isGone = written.gone.contains(id)
+                kept.append(.kept(token, id, of: channel, isGone: isGone, underWay: written.takeUnderWay()))
             case .noted(let id, let channel): kept.append(.noted(id, of: channel, as: written.rows[id]))
             case .send(let bytes), .sendAhead(let bytes):
                 guard let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) else { break }
