@@ -83,8 +83,7 @@ extension Sync {
         acknowledged = [:]
         for (key, known) in former {
             let item = known.item
-            let isEphemeral = saved.channels[key.channel].map { $0.messageCount == nil } ?? false
-            if isForThisServer(item), !isEphemeral {
+            if isForThisServer(item), !isEphemeral(key.channel) {
                 queues[item.channel, default: OutboxQueue()].put(item, for: server)
                 unresolve(key, known)
             } else {
@@ -92,6 +91,8 @@ extension Sync {
             }
         }
     }
+
+    func isEphemeral(_ channel: ChannelID) -> Bool { saved.channels[channel].map { $0.messageCount == nil } ?? false }
 
     /// Restores the queues from the file, which has the rows of acknowledged messages: they are sent once more, which the server knows by their client ids.
     /// It may have begun another history by then, and give them other ids, so their changes name them by their client ids until they are acknowledged again.

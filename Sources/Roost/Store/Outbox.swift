@@ -166,6 +166,7 @@ final class Outbox: Sendable {
                 sql: "UPDATE operations SET operation = ?1, client_id = ?2, concealed_seq = ?3, epoch = ?4 WHERE id = ?5"
             ).execute(arguments: [fields, client?.rawValue, item.concealedSeq, item.epoch, item.id])
         case .sending(let id, _, let time, let server):
+            let isFirst = try Self.isUnsent(id, in: database)
             // After a refusal it is another attempt. Else the first of two chats that send it says since when.
             try database.cachedStatement(
                 sql: """
@@ -176,6 +177,7 @@ final class Outbox: Sendable {
                     """
             ).execute(arguments: [time.milliseconds, server, id])
             written.rows[id] = try item(id, in: database)
+            if !isFirst { written.taken.insert(id) }
         case .change(let id, let channel, let item):
             guard try Self.isUnsent(id, in: database) else {
                 written.gone.insert(id)
@@ -380,6 +382,8 @@ final class Outbox: Sendable {
 struct WrittenOutbox: Sendable {
     /// The operations that are about to be sent, as they are in the file: since when, and what they ask for, another chat may have said before.
     var rows: [Int64: OutboxItem] = [:]
+    /// Those among them that another chat has begun to send before.
+    var taken: Set<Int64> = []
     /// Those that were to be changed, and that another chat has sent or given up.
     var gone: Set<Int64> = []
     /// Those among them that are there: another chat is sending them.
@@ -393,6 +397,7 @@ struct WrittenOutbox: Sendable {
 
     mutating func merge(_ later: WrittenOutbox) {
         rows.merge(later.rows) { _, new in new }
+        taken.formUnion(later.taken)
         gone.formUnion(later.gone)
         underWay.merge(later.underWay) { _, new in new }
     }

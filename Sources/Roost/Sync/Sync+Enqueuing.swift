@@ -344,6 +344,7 @@ extension Sync {
     mutating func kept(_ id: Int64, of channel: ChannelID?, isGone: Bool, _ underWay: [OutboxItem], for token: CallToken) {
         guard keeping.removeValue(forKey: token) != nil else { return }
         // Forgotten, it would be sent by the other chat alone, and maybe after what was asked for since.
+        let underWay = underWay.filter { !isSentByOne($0) }
         for item in underWay { queues[item.channel, default: OutboxQueue()].put(item, for: server) }
         guard !isGone else {
             return changedNothing(of: id, in: channel, isUnderWay: underWay.contains { $0.id == id }, for: token)

@@ -200,10 +200,10 @@ extension Sync {
 
     /// What is to be sent next is in the file as that. It is sent as it is there: since a time by which the server knows it from another chat of the same files,
     /// and as that one may have changed it.
-    mutating func noted(_ id: Int64, of channel: ChannelID?, as row: OutboxItem?) {
+    mutating func noted(_ id: Int64, of channel: ChannelID?, as row: OutboxItem?, isTaken: Bool) {
         guard queues[channel]?.noting == id, let known = queues[channel]?.items[id] else { return }
         queues[channel]?.noting = nil
-        if var row {
+        if var row, !(isTaken && isSentByOne(row)) {
             // Among those that this chat knows it stays where it is.
             row.number = known.number
             queues[channel]?.put(row, for: server)

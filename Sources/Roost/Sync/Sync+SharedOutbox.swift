@@ -21,9 +21,9 @@ extension Sync {
         for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) { settleLost(key) }
     }
 
-    /// Takes over the operations that another chat of the same files has left. What this one knows is as it knows it.
+    /// Takes over the operations that another chat of the same files has left, and what it was sending.
     mutating func takeOver(_ outbox: SavedOutbox) {
-        lastNumber = max(lastNumber, outbox.lastNumber)
+        readOutbox(outbox, besideOthers: false)
         var channels: [ChannelID?] = []
         for item in outbox.items where queues[item.channel]?.items[item.id] == nil {
             // Its row is there until the stream brings it.
@@ -39,7 +39,9 @@ extension Sync {
 
     /// Takes in what another chat has changed, sent or given up, before anything is decided by what this one knows. What this one is writing or sending is as it
     /// knows it, and what it doesn't know stays with the other: that one sends it, or leaves it (``takeOver(_:)``).
-    mutating func readOutbox(_ outbox: SavedOutbox) {
+    ///
+    /// - Parameter besideOthers: Whether that chat goes on.
+    mutating func readOutbox(_ outbox: SavedOutbox, besideOthers: Bool) {
         lastNumber = max(lastNumber, outbox.lastNumber)
         let rows = Dictionary(outbox.items.map { ($0.id, $0) }) { first, _ in first }
         let channels = queuedChannels
@@ -48,8 +50,12 @@ extension Sync {
         // First of all, since a change of a message that is gone may name it by its id now.
         for item in known {
             guard let row = rows[item.id], row != item else { continue }
-            queues[item.channel]?.put(row, for: server)
             changed.insert(item.channel)
+            guard !(besideOthers && item.isUnsent && !row.isUnsent && isSentByOne(row)) else {
+                lost(item)
+                continue
+            }
+            queues[item.channel]?.put(row, for: server)
             if let key = row.message, let error = row.failure, row.isRefused, !item.isRefused {
                 emit(.settled(key, .failure(error)))
             }
@@ -65,6 +71,10 @@ extension Sync {
             sendNext(in: channel)
         }
     }
+
+    /// Whether the chat that has begun to send an operation sends it alone: an ephemeral channel doesn't know a message by its client id, and everybody would
+    /// get it twice.
+    func isSentByOne(_ item: OutboxItem) -> Bool { item.message.map { isEphemeral($0.channel) } ?? false }
 
     /// Another chat of the same files has sent an operation, or given it up.
     mutating func lost(_ item: OutboxItem) {

@@ -231,7 +231,7 @@ struct Sync: Sendable {
             stopReading(channel, id: id, at: time, told: told, for: token)
         case .kept(let token, let id, let channel, let isGone, let underWay):
             kept(id, of: channel, isGone: isGone, underWay, for: token)
-        case .noted(let id, let channel, let row): noted(id, of: channel, as: row)
+        case .noted(let id, let channel, let row, let isTaken): noted(id, of: channel, as: row, isTaken: isTaken)
         case .outboxFailed(let outbox, let reason, let isAwaited): outboxFailed(outbox, reason, isAwaited: isAwaited)
         case .retry(let row): retry(row)
         case .discard(let row): discard(row)
@@ -239,7 +239,7 @@ struct Sync: Sendable {
         case .storeFailed(let saved, let outbox, let reason): storeFailed(saved, outbox, reason)
         case .missedAgain(let after): missAgain(after)
         case .reopened(let saved, let outbox): reopened(saved, outbox)
-        case .outboxRead(let outbox): readOutbox(outbox)
+        case .outboxRead(let outbox): readOutbox(outbox, besideOthers: true)
         case .left(let outbox): takeOver(outbox)
         case .trim(let starts): trim(starts)
         }

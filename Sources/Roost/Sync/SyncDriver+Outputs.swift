@@ -38,7 +38,9 @@ extension SyncDriver {
                 let isGone = batch.written.gone.contains(id)
                 kept.append(.kept(token, id, of: channel, isGone: isGone, underWay: batch.written.takeUnderWay()))
             case .noted(let id, let channel):
-                if batch.failure == nil { kept.append(.noted(id, of: channel, as: batch.written.rows[id])) }
+                guard batch.failure == nil else { continue }
+                let isTaken = batch.written.taken.contains(id)
+                kept.append(.noted(id, of: channel, as: batch.written.rows[id], isTaken: isTaken))
             default: await perform(output)
             }
         }

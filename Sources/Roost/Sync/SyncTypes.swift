@@ -173,8 +173,8 @@ extension Sync {
         /// chat of the same files has sent it, or given it up. Carries, in their order, what was to be changed or removed and another chat is sending: it stays.
         case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false, underWay: [OutboxItem] = [])
         /// What ``Output/noted(_:of:)`` asked for is in the file. Carries the operation as it is there, which another chat of the same files may have changed; nil
-        /// if it isn't there any more.
-        case noted(Int64, of: ChannelID?, as: OutboxItem?)
+        /// if it isn't there any more. With whether that one has begun to send it before.
+        case noted(Int64, of: ChannelID?, as: OutboxItem?, isTaken: Bool = false)
         /// The outbox couldn't be written. Carries what is in the file, if somebody waited for something to be kept; nil if that can't be read either.
         case outboxFailed(SavedOutbox?, String, isAwaited: Bool = true)
         case retry(OutboxRow)

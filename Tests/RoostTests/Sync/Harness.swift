@@ -55,7 +55,8 @@ struct Harness {
             case .kept(let token, let id, let channel):
                 let isGone = written.gone.contains(id)
                 kept.append(.kept(token, id, of: channel, isGone: isGone, underWay: written.takeUnderWay()))
-            case .noted(let id, let channel): kept.append(.noted(id, of: channel, as: written.rows[id]))
+            case .noted(let id, let channel):
+                kept.append(.noted(id, of: channel, as: written.rows[id], isTaken: written.taken.contains(id)))
             case .send(let bytes), .sendAhead(let bytes):
                 guard let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) else { break }
                 calls[call.call] = call.operation

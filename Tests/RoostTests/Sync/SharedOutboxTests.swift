@@ -66,6 +66,34 @@ struct SharedOutboxTests {
         }
     }
 
+    /// Two clients that have read the same outbox, with a message for an ephemeral channel.
+    private func clientsInEphemeralChannel() async throws -> (Harness, Harness) {
+        var client = try await Harness()
+        try await client.connect()
+        var page = fresh()
+        page.rows.channel?.isEphemeral = true
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
+        try await client.feed(.stop)
+        try await client.send("hi", clientId: "c1")
+        return (try await client.restarted(), try await client.restarted())
+    }
+
+    @Test(
+        "SB-04 I4 a message of an ephemeral channel, which knows no client ids, is sent by the one that has begun to",
+        arguments: [true, false])
+    func ephemeral(isRead: Bool) async throws {
+        var (first, second) = try await clientsInEphemeralChannel()
+        try await connect(&first, at: 1000)
+        #expect(first.calls.values.sorted() == ["message.send"])
+        if isRead { try await second.feed(.outboxRead(try await second.outbox.saved())) }
+        try await connect(&second, at: 60_000)
+        #expect(second.calls.isEmpty && second.sync.queues.isEmpty)
+        #expect(try await second.outbox.count() == 1)
+        // Unless that one is gone.
+        try await second.feed(.left(try await second.outbox.saved()))
+        #expect(second.calls.values.sorted() == ["message.send"])
+    }
+
     @Test("R08 I4 a change that one of them is sending isn't replaced by one in the other, which comes behind it")
     func underWayBefore() async throws {
         let edits = ["a", "b"].map {
