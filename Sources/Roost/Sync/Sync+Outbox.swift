@@ -399,11 +399,11 @@ extension Sync {
 
     // MARK: What is shown
 
-    private func overlay(of channel: ChannelID?) -> Overlay {
-        var overlay =
-            queues[channel].map { queue in
-                Overlay((queue.others + queue.newestChanges).filter { queue.isShown($0, by: server) })
-            } ?? Overlay()
+    /// - Parameter others: What other chats of the same files have in the outbox of the channel.
+    func overlay(of channel: ChannelID?, beside others: [OutboxItem] = []) -> Overlay {
+        var queue = queues[channel] ?? OutboxQueue()
+        for item in others { queue.put(item, for: server) }
+        var overlay = Overlay((queue.others + queue.newestChanges).filter { queue.isShown($0, by: server) })
         // What is read at this moment is read as far as this device has it.
         if let channel, reading[channel] != nil, let cursor = saved.channels[channel]?.cursor {
             overlay.readSeq = max(overlay.readSeq ?? 0, cursor)

@@ -91,4 +91,31 @@ extension Sync {
         let error = RoostError(.unavailable, "Another chat had this user's files, and has sent the message or given it up.")
         emit(.settled(key, .failure(error)))
     }
+
+    // MARK: What is shown
+
+    /// Returns writes of the cache with what other chats of the same files have asked for: what is shown over the server's rows of a channel is one row, which each
+    /// of them writes.
+    ///
+    /// - Parameters:
+    ///   - outbox: What the file holds.
+    ///   - ended: What this one is about to remove from it.
+    func showingOthers(_ writes: [StoreWrite], _ outbox: SavedOutbox, without ended: Set<Int64>) -> [StoreWrite] {
+        let unknown = outbox.items.filter { queues[$0.channel]?.items[$0.id] == nil && !ended.contains($0.id) }
+        guard !unknown.isEmpty else { return writes }
+        let others = Dictionary(grouping: unknown, by: \.channel)
+        func write(of channel: ChannelID?) -> StoreWrite {
+            let overlay = overlay(of: channel, beside: others[channel] ?? [])
+            return .overlay(channel, overlay.isEmpty ? nil : overlay)
+        }
+        return writes.flatMap { requested -> [StoreWrite] in
+            switch requested {
+            case .overlay(let channel, _) where others[channel] != nil: return [write(of: channel)]
+            case .keepOverlays(let kept):
+                let more = others.keys.filter { !kept.contains($0) }.sorted { $0?.rawValue ?? "" < $1?.rawValue ?? "" }
+                return [.keepOverlays(kept.union(more))] + more.map(write)
+            default: return [requested]
+            }
+        }
+    }
 }

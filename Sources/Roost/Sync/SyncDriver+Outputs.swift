@@ -7,7 +7,8 @@ extension SyncDriver {
     /// of a row before it is stored.
     func perform(_ outputs: [Sync.Output]) async {
         for output in outputs { if case .sendAhead(let bytes) = output { outgoing?.yield(.message(bytes)) } }
-        let writes = outputs.flatMap { output in if case .store(let writes) = output { writes } else { [StoreWrite]() } }
+        let requested = outputs.flatMap { output in if case .store(let writes) = output { writes } else { [StoreWrite]() } }
+        let writes = await showingOthers(requested, outputs)
         let storeFailure = writes.isEmpty ? nil : await store(writes)
         let isStored = storeFailure == nil
         // A watch ends with the membership, without a word of the server's.
@@ -56,6 +57,21 @@ extension SyncDriver {
         inputs.insert(contentsOf: kept, at: 0)
         if let storeFailure, let files = try? await files() { await storeFailed(files.store, "\(storeFailure)") }
         inputs.insert(contentsOf: untold, at: 0)
+    }
+
+    /// Returns the writes of outputs with what other chats of the same files have asked for (``Sync/showingOthers(_:_:without:)``).
+    private func showingOthers(_ writes: [StoreWrite], _ outputs: [Sync.Output]) async -> [StoreWrite] {
+        let showsOutbox = writes.contains { write in
+            switch write {
+            case .overlay, .keepOverlays: true
+            default: false
+            }
+        }
+        guard showsOutbox, let files = try? await files(), files.isShared, let outbox = try? await savedOutbox(), let machine else {
+            return writes
+        }
+        let ended = outputs.compactMap { output in if case .outbox(let write) = output { write.removed } else { nil } }
+        return machine.showingOthers(writes, outbox, without: Set(ended))
     }
 
     /// Returns why the rows aren't stored; nil if they are. The machine has to get the state that is.

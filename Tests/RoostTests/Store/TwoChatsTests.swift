@@ -184,6 +184,27 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
+    @Test("SB-60 R08 What is asked for in one chat is shown beside what another one has asked for in the same channel")
+    func shownTogether() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = TinyServer()
+        let (first, second) = (try await offline(server), try await offline(server))
+        let store = try await second.driver.files().store
+        try await first.channel("general").resetHistory()
+        try await second.channel("general").muteNotifications()
+        let both = try #require(try await store.read { try $0.overlay(of: "general") })
+        #expect(both.concealedSeq == 2 && both.isMuted == true)
+        // What one of them gives up isn't shown any more, and the other's is.
+        for row in try await second.driver.files().outbox.items() {
+            guard case .mute = row.operation else { continue }
+            await second.driver.request(.discard(.operation(row.id, of: "general")))
+        }
+        let left = try #require(try await store.read { try $0.overlay(of: "general") })
+        #expect(left.concealedSeq == 2 && left.isMuted == nil)
+        // The first one's own is still there to be sent.
+        #expect(try await kept(by: first) == [.reset(ResetHistory(channel: "general", upTo: 2))])
+    }
+
     @Test("I4 What a chat knows already isn't sent twice when another one is gone")
     func known() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
