@@ -125,46 +125,8 @@ final class Outbox: Sendable {
 
     private func apply(_ write: OutboxWrite, in database: Database, _ written: inout WrittenOutbox) throws {
         switch write {
-        case .put(let item):
-            // Another chat has sent the message that is to be changed, or given it up.
-            if case .sent(let client)? = item.operation.changed.first, let channel = item.channel,
-                try !Self.holdsMessage(MessageKey(channel: channel, clientId: client), in: database)
-            {
-                written.gone.insert(item.id)
-                return
-            }
-            let (name, fields, client) = try item.operation.columns()
-            // Another chat of the same files counts by itself. A new row comes after all that are there, whichever chat has put them.
-            try database.cachedStatement(
-                sql: """
-                    INSERT OR REPLACE INTO operations
-                        (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
-                         concealed_seq, epoch)
-                    VALUES (
-                        ?1,
-                        COALESCE(
-                            (SELECT number FROM operations WHERE id = ?1),
-                            MAX(?2, 1 + MIN((SELECT MAX(number) FROM operations), 9223372036854775806)),
-                            ?2),
-                        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-                    """
-            ).execute(arguments: [
-                item.id, item.number, item.channel?.rawValue, name, client?.rawValue, item.createdAt.milliseconds,
-                item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
-                item.isWaiting, item.concealedSeq, item.epoch,
-            ])
-        case .update(let item, let hasContent):
-            try database.cachedStatement(
-                sql: "UPDATE operations SET first_sent_at = ?1, server = ?2, failure = ?3, is_waiting = ?4 WHERE id = ?5"
-            ).execute(arguments: [
-                item.firstSentAt?.milliseconds, item.server, try item.failure.map { try StoredJSON.encode($0) }, item.isWaiting,
-                item.id,
-            ])
-            guard hasContent else { return }
-            let (_, fields, client) = try item.operation.columns()
-            try database.cachedStatement(
-                sql: "UPDATE operations SET operation = ?1, client_id = ?2, concealed_seq = ?3, epoch = ?4 WHERE id = ?5"
-            ).execute(arguments: [fields, client?.rawValue, item.concealedSeq, item.epoch, item.id])
+        case .put(let item): try put(item, in: database, &written)
+        case .update(let item, let hasContent): try Self.update(item, content: hasContent, in: database)
         case .sending(let id, _, let time, let server):
             let isFirst = try Self.isUnsent(id, in: database)
             // After a refusal it is another attempt. Else the first of two chats that send it says since when.
@@ -199,6 +161,50 @@ final class Outbox: Sendable {
                 arguments: [server])
             try database.execute(sql: "UPDATE outbox_state SET server = ?", arguments: [server])
         }
+    }
+
+    private func put(_ item: OutboxItem, in database: Database, _ written: inout WrittenOutbox) throws {
+        // Another chat has sent the message that is to be changed, or given it up.
+        if case .sent(let client)? = item.operation.changed.first, let channel = item.channel,
+            try !Self.holdsMessage(MessageKey(channel: channel, clientId: client), in: database)
+        {
+            written.gone.insert(item.id)
+            return
+        }
+        let (name, fields, client) = try item.operation.columns()
+        // Another chat of the same files counts by itself. A new row comes after all that are there, whichever chat has put them.
+        try database.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO operations
+                    (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
+                     concealed_seq, epoch)
+                VALUES (
+                    ?1,
+                    COALESCE(
+                        (SELECT number FROM operations WHERE id = ?1),
+                        MAX(?2, 1 + MIN((SELECT MAX(number) FROM operations), 9223372036854775806)),
+                        ?2),
+                    ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+                """
+        ).execute(arguments: [
+            item.id, item.number, item.channel?.rawValue, name, client?.rawValue, item.createdAt.milliseconds,
+            item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
+            item.isWaiting, item.concealedSeq, item.epoch,
+        ])
+    }
+
+    private static func update(_ item: OutboxItem, content hasContent: Bool, in database: Database) throws {
+        try database.cachedStatement(
+            sql: "UPDATE operations SET first_sent_at = ?1, server = ?2, failure = ?3, is_waiting = ?4 WHERE id = ?5"
+        ).execute(arguments: [
+            item.firstSentAt?.milliseconds, item.server, try item.failure.map { try StoredJSON.encode($0) }, item.isWaiting,
+            item.id,
+        ])
+        guard hasContent else { return }
+        let (_, fields, client) = try item.operation.columns()
+        try database.cachedStatement(
+            sql: "UPDATE operations SET operation = ?1, client_id = ?2, concealed_seq = ?3, epoch = ?4 WHERE id = ?5"
+        ).execute(arguments: [fields, client?.rawValue, item.concealedSeq, item.epoch, item.id])
     }
 
     private static func remove(_ id: Int64, in database: Database) throws {
