@@ -49,7 +49,7 @@ extension Sync {
         var changed: Set<ChannelID?> = []
         // First of all, since a change of a message that is gone may name it by its id now.
         for item in known {
-            guard let row = rows[item.id], row != item else { continue }
+            guard let row = rows[item.id], row != item, queues[item.channel]?.items[item.id] != nil else { continue }
             changed.insert(item.channel)
             guard !(besideOthers && item.isUnsent && !row.isUnsent && isSentByOne(row)) else {
                 lost(item)
