@@ -26,11 +26,9 @@ extension Outbox {
 
     /// Removes the changes of a message; none if that isn't one, or isn't there any more.
     static func removeChanges(ofMessage id: Int64, in database: Database) throws {
-        let message = try Row.fetchOne(
-            database.cachedStatement(sql: "SELECT channel_id, client_id FROM operations WHERE id = ? AND name = 'message.send'"),
-            arguments: [id])
-        guard let message else { return }
-        let (channel, client): (String?, String?) = (message[0], message[1])
+        let sql = "SELECT channel_id, client_id FROM operations WHERE id = ? AND name = 'message.send'"
+        guard let message = try Row.fetchOne(database.cachedStatement(sql: sql), arguments: [id]) else { return }
+        let (channel, client): (String?, String?) = (try message.decode(atIndex: 0), try message.decode(atIndex: 1))
         try database.cachedStatement(
             sql: "DELETE FROM operations WHERE channel_id = ? AND client_id = ? AND name <> 'message.send'"
         ).execute(arguments: [channel, client])
