@@ -3,6 +3,7 @@ extension Member: StreamRow {
     package var key: String { userId.rawValue }
     package var stamp: Int64 { changeSeq }
     package var namedUsers: [UserID] { [userId] }
+    package var contentSizeBytes: Int { userId.rawValue.utf8.count + 200 }
 }
 
 /// Only on the member's own stream, and in the member's own changes.
@@ -10,6 +11,7 @@ extension Membership: StreamRow {
     package static let kind = "memberships"
     package var key: String { channelId.rawValue }
     package var stamp: Int64 { userSeq }
+    package var contentSizeBytes: Int { channelId.rawValue.utf8.count + 300 }
 }
 
 /// On the streams of inviter and invited, and on the channel's if its members get invitations.
@@ -19,7 +21,10 @@ extension Invitation: StreamRow {
     package var key: String { "\(channelId)\n\(userId)\n\(inviter)" }
     package var stamp: Int64 { Int64(revision) }
     package var namedUsers: [UserID] { [inviter, userId] }
-    package var contentSizeBytes: Int { (welcome.map(JSONBytes.sizeBytes) ?? 0) + 300 }
+    package var contentSizeBytes: Int {
+        let ids = channelId.rawValue.utf8.count + userId.rawValue.utf8.count + inviter.rawValue.utf8.count
+        return (welcome.map(JSONBytes.sizeBytes) ?? 0) + ids + 200
+    }
 }
 
 extension Rows {

@@ -31,7 +31,9 @@ extension ChannelDraft: StreamRow {
     package static let kind = "drafts"
     package var key: String { channelId.rawValue }
     package var stamp: Int64 { userSeq }
-    package var contentSizeBytes: Int { 200 + JSONBytes.sizeBytes(of: text) + (metadata?.sizeBytes ?? 0) }
+    package var contentSizeBytes: Int {
+        channelId.rawValue.utf8.count + 200 + JSONBytes.sizeBytes(of: text) + (metadata?.sizeBytes ?? 0)
+    }
 }
 
 extension ChannelDraft: WireWritable {

@@ -143,14 +143,32 @@ extension Context {
 
 extension Channel: ContentSized {
     var contentSizeBytes: Int {
-        (attributes.data.map(JSONBytes.sizeBytes) ?? 0) + (attributes.coverUrl.map(JSONBytes.sizeBytes) ?? 0)
-            + (metadata?.sizeBytes ?? 0) + 800
+        let texts = [attributes.displayName, attributes.avatarFileId, attributes.coverUrl, attributes.customType, attributes.data]
+        var bytes = texts.reduce(800) { $0 + ($1.map(JSONBytes.sizeBytes) ?? 0) }
+        bytes += metadata?.sizeBytes ?? 0
+        bytes += tags.reduce(0) { $0 + JSONBytes.sizeBytes(of: $1) + 1 }
+        bytes += channelId.rawValue.utf8.count
+        bytes += (metadataUpdatedBy?.rawValue.utf8.count ?? 0) + (createdBy?.rawValue.utf8.count ?? 0)
+        if let policy {
+            var json = JSONBytes()
+            policy.write(to: &json)
+            bytes += json.bytes.count
+        }
+        return bytes
     }
+}
+
+extension [Permission] {
+    /// The bytes of the list as it is written.
+    var sizeBytes: Int { reduce(2) { $0 + $1.rawValue.utf8.count + 3 } }
 }
 
 extension ChannelView: ContentSized, NamesUsers {
     var namedUsers: [UserID] { (lastMessage?.namedUsers ?? []) + (invitation?.namedUsers ?? []) }
     var contentSizeBytes: Int {
-        channel.contentSizeBytes + (lastMessage?.contentSizeBytes ?? 0) + (invitation?.contentSizeBytes ?? 0) + 800
+        var bytes = channel.contentSizeBytes + ownCapabilities.sizeBytes + 100
+        bytes += membership?.contentSizeBytes ?? 0
+        bytes += (lastMessage?.contentSizeBytes ?? 0) + (invitation?.contentSizeBytes ?? 0)
+        return bytes
     }
 }

@@ -189,7 +189,8 @@ extension Invitation: StoredRow {
             try transaction.rows(whole) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }, upTo: last)
     }
 
-    /// Returns the changed invitations to and by the user.
+    /// Returns the changed invitations to and by the user. With its text one may be of several thousand bytes, so that a page also ends with its bytes; what a
+    /// node fetches for events that it missed is asked for without an end, and has all of it.
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<Invitation> {
@@ -209,7 +210,17 @@ extension Invitation: StoredRow {
             if part.count == rowsMax, let last = part.last?.stamp { upTo = min(upTo ?? .max, last - 1) }
             stamped += part
         }
-        return ChangedRows(stamped.sorted { $0.stamp < $1.stamp }, upTo: upTo)
+        stamped.sort { $0.stamp < $1.stamp }
+        // All rows of a stamp come together, and a page has those of one stamp at least.
+        let sizeBytesMax = limit > Limits.changesPage.max ? Int.max : Limits.pageContentBytes
+        var sizeBytes = 0
+        for (stamp, row) in stamped {
+            sizeBytes += row.contentSizeBytes
+            guard sizeBytes > sizeBytesMax, let first = stamped.first?.stamp, stamp > first else { continue }
+            upTo = min(upTo ?? .max, stamp - 1)
+            break
+        }
+        return ChangedRows(stamped, upTo: upTo)
     }
 
     /// The most invitations that one call sends, all with one seq of the inviter: a channel is created with users and operators.

@@ -19,7 +19,7 @@ extension Resume: Handled {
             guard let changes = try changes(of: channel, in: context, &capabilityCache) else { continue }
             // The caller's own membership counts as one with its channel: it comes with nearly every one of them.
             rowCount += 1 + changes.rows.count - (changes.rows.memberships?.count ?? 0)
-            sizeBytes += changes.rows.contentSizeBytes + (changes.rows.channel?.contentSizeBytes ?? 0)
+            sizeBytes += Self.sizeBytes(of: changes, in: channel)
             guard channels.isEmpty || sizeBytes <= Limits.pageContentBytes else {
                 hasMore = true
                 break
@@ -30,6 +30,16 @@ extension Resume: Handled {
         return Resumption(
             user: user, channels: channels, hasMore: hasMore,
             users: try context.summaries(for: channels.map(\.rows) + [user.rows]))
+    }
+
+    /// About the bytes of a channel's part of the answer. Its id is in the stream's name, and beside the caller's capabilities.
+    private static func sizeBytes(of changes: Changes, in channel: ChannelID) -> Int {
+        let rows = changes.rows
+        var bytes = rows.contentSizeBytes + (rows.channel?.contentSizeBytes ?? 0) + 100
+        bytes += rows.counters == nil ? 0 : 200
+        bytes += rows.ownCapabilities?.values.reduce(0) { $0 + $1.sizeBytes } ?? 0
+        bytes += channel.rawValue.utf8.count * 2
+        return bytes
     }
 
     /// Returns whether so many messages were missed that the newest are a better start.

@@ -16,7 +16,8 @@ struct ContentSizeTests {
 
     /// What a field may hold that takes a long text, or many short ones.
     private static let contents: [JSONValue] = [
-        .string(text), .array([.string(text)]), .object(["k": .string(text)]), .object(["k": .array(texts)]),
+        .string(text), .array([.string(text)]), .array(Array(texts.prefix(Limits.channelTags))), .object(["k": .string(text)]),
+        .object(["k": .array(texts)]),
         .array([.object(["type": .string("user"), "users": .array(texts)])]),
     ]
 
@@ -68,7 +69,7 @@ struct ContentSizeTests {
             counters: ChannelCounters(seq: 1, memberCount: 1, messageCount: 0, lastActivity: time), createdAt: time,
             updatedAt: time)
         let fields = try longFields(of: channel, writtenBy: CreateChannel()) { $0.contentSizeBytes }
-        #expect(fields.uncounted == [] && fields.all == ["coverUrl", "data", "metadata"])
+        #expect(fields.uncounted == [] && Set(fields.all) == ["coverUrl", "data", "tags", "metadata"])
     }
 
     @Test("X-01 every field of a draft that may be long counts in its size")
@@ -106,6 +107,32 @@ struct ContentSizeTests {
             createdAt: time)
         let sizeBytes = try JSONWriter.bytes(of: message).count
         #expect(message.contentSizeBytes > sizeBytes / 10 * 9)
+    }
+
+    @Test("X-01 a page of channels with the longest ids, names and tags counts them")
+    func longChannelNames() throws {
+        let long = String(repeating: "é", count: Limits.identifierLength)
+        let tags = (0..<Limits.channelTags).map { "\($0)".padding(toLength: Limits.tagLength, withPad: "é", startingAt: 0) }
+        let channel = Channel(
+            channelId: ChannelID(long), type: .group, displayName: long, avatarFileId: long, customType: long, metadata: ["a": 1],
+            metadataVersion: 1, metadataUpdatedBy: UserID(long), tags: tags,
+            policy: PolicyChanges(join: .everyone, send: .operators, invitationAudience: .members, typingEvents: false),
+            counters: ChannelCounters(seq: 1, memberCount: 1, messageCount: 0, lastActivity: time), createdBy: UserID(long),
+            createdAt: time, updatedAt: time)
+        let membership = Membership(
+            channelId: ChannelID(long), role: .owner, state: .member, joinedAt: time, joinedSeq: 1, readSeq: 1, readCount: 0,
+            channelSeq: 1, userSeq: 1)
+        let invitation = Invitation(
+            channelId: ChannelID(long), userId: UserID(long), inviter: UserID(long), state: .pending, invitedAt: time, revision: 1)
+        let view = ChannelView(
+            channel: channel, membership: membership, invitation: invitation, ownCapabilities: Permission.allCases)
+        let sizes: [(counted: Int, written: Int)] = [
+            (channel.contentSizeBytes, try JSONWriter.bytes(of: channel).count),
+            (membership.contentSizeBytes, try JSONWriter.bytes(of: membership).count),
+            (invitation.contentSizeBytes, try JSONWriter.bytes(of: invitation).count),
+            (view.contentSizeBytes, try JSONWriter.bytes(of: view).count),
+        ]
+        for (counted, written) in sizes { #expect(counted > written / 10 * 9) }
     }
 
     @Test("X-01 SB-37 R21 a message has a limit as a whole, by sending, by an edit and by its lists")

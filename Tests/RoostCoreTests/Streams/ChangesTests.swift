@@ -166,6 +166,37 @@ struct ChangesTests {
         #expect(try world.perform(GetChannelChanges(channel: "echo", after: 2), as: "ann").isIncomplete == nil)
     }
 
+    @Test("EM-24 NF-04 a page of one's own changes ends before the texts of invitations make it too large, and all of them come")
+    func longInvitations() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "ann")
+        let welcome = String(repeating: "🇩🇪", count: Limits.welcomeLength)
+        let channels = (0..<400).map { ChannelID("c\($0)") }
+        try world.batch {
+            for channel in channels {
+                try world.perform(CreateChannel(channel: channel, type: .group), as: "bob")
+                try world.perform(InviteMembers(channel: channel, users: ["ann"], welcome: welcome), as: "bob")
+            }
+        }
+        // The inviter has them in the own stream, too.
+        for user in ["ann", "bob"] as [UserID] {
+            var (found, place, pages): (Set<ChannelID>, Seq, Int) = ([], 0, 0)
+            var hasMore = true
+            while hasMore, pages < 20 {
+                let changes = try world.perform(GetMyChanges(after: place, limit: Limits.changesPage.max), as: user)
+                let invitations = changes.rows.invitations ?? []
+                #expect(try JSONWriter.bytes(of: invitations).count <= Limits.pageContentBytes)
+                found.formUnion(invitations.map(\.channelId))
+                (place, hasMore, pages) = (changes.seq, changes.hasMore, pages + 1)
+            }
+            #expect(found == Set(channels) && pages == 2)
+            // A node that missed the events has all of them.
+            let missed = try world.database.read { try Invitation.changed(for: user, after: 0, limit: Int(Int32.max), in: $0) }
+            #expect(missed.upTo == nil)
+        }
+    }
+
     @Test("I5 SB-21 with a channel's changed attributes a non-member who watches it gets what they may do now")
     func capabilitiesOfNonMember() throws {
         let world = try CoreWorld()

@@ -258,6 +258,37 @@ struct ResumeTests {
         #expect(found == [true, false, true, false])
     }
 
+    @Test("I18 NF-04 channels with long names and tags come in pages of about 1 MiB, each of them once")
+    func largeChannels() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "eve"] as [UserID] { try world.user(user) }
+        let count = 300
+        let tags = (0..<Limits.channelTags).map { "\(100 + $0)" + String(repeating: "日", count: Limits.tagLength - 3) }
+        let text = String(repeating: "日", count: 128)
+        try world.batch {
+            for number in 0..<count {
+                let id = ChannelID("\(1000 + number)" + String(repeating: "日", count: Limits.identifierLength - 4))
+                let create = CreateChannel(
+                    channel: id, type: .community, displayName: text, avatarFileId: text, customType: text, tags: tags,
+                    users: ["ann"])
+                try world.perform(create, as: "eve")
+            }
+        }
+        var (held, after, pages): ([String: Seq], Seq, Int) = ([:], 0, 0)
+        var hasMore = true
+        while hasMore, pages < 20 {
+            let answer = try world.perform(Resume(after: after, channels: held), as: "ann")
+            #expect(!answer.channels.isEmpty)
+            #expect(try JSONWriter.bytes(of: answer.channels).count < Limits.pageContentBytes / 10 * 11)
+            for changes in answer.channels {
+                guard case .channel(let channel) = changes.stream else { continue }
+                #expect(held.updateValue(changes.seq, forKey: channel.rawValue) == nil)
+            }
+            (after, hasMore, pages) = (answer.user.seq, answer.hasMore, pages + 1)
+        }
+        #expect(held.count == count && (2...5).contains(pages))
+    }
+
     @Test("I5 one message missed in each of many channels comes in one answer")
     func manyChannels() throws {
         let world = try CoreWorld()
