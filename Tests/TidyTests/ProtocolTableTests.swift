@@ -59,6 +59,10 @@ struct ProtocolTableTests {
         "`limit` of `effect.listDead`": [1, Limits.effectPage.max, Limits.effectPage.standard],
         "`kind` of `effect.retry`; `key`": [Limits.effectKindLength, Limits.effectKeyLength],
         "`limit` of `stream.channelChanges`, `stream.myChanges`": [1, Limits.changesPage.max, Limits.changesPage.standard],
+        "channels that all sockets of one user get, as a member or by watching, added up, on one of a server's threads for connections":
+            [
+                Limits.connectionsWithAllChannels * Limits.watchedChannels, Limits.watchedChannels, 4029,
+            ],
         "channels named in a resume": [Limits.channelsPerUserMax],
         "changed rows after which the answer to a resume ends": [Limits.resumeRows.max, Limits.resumeRows.first],
         "missed messages of one channel in a resume": [Limits.resumeMessagesPerChannel, Limits.freshMessages],

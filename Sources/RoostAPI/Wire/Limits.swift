@@ -162,6 +162,9 @@ public enum Limits {
     public static let typingSeconds = 10
     /// Channels that one connection watches at a time.
     public static let watchedChannels = 2000
+    /// Connections of one user, on one of a server's threads for connections, that may each get as many channels as a user may be in, or a connection watch:
+    /// the channels of all of them together are ten times as many.
+    public static let connectionsWithAllChannels = 10
     /// Bytes of what an app tells in a signal.
     public static let signalSizeBytes = 4000
     /// Calls in a second of one user, of each of the operations that cost others something and keep nothing: an app's own signals, typing, presence and preferences.

@@ -142,6 +142,16 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     func closeEnded() { perform(session.closeEnded()) }
 
+    /// Stops all events, since the connections of the user would get too many channels together; ``closeEnded()`` follows.
+    ///
+    /// - Returns: False if the socket ends already.
+    func turnAway() -> Bool {
+        guard session.endForRoom(.tooManyChannels) else { return false }
+        services.metrics.connectionRefused(.user)
+        services.security.reached(.channelsOfUser, user: user, address: ticket?.address)
+        return true
+    }
+
     /// Has the client asked whether it has what its user reads.
     func confirm(_ readable: [ChannelID: Seq]) { perform(session.confirm(readable)) }
 

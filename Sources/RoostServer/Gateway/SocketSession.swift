@@ -25,9 +25,9 @@ struct SocketSession {
     private(set) var caller: Caller?
     private var tokenExpiresAt = Timestamp.forever
     /// The device as the client named it; nil if it didn't.
-    private(set) var device: SocketDevice?
+    var device: SocketDevice?
     /// The reason why the caller is shut out; nil if they aren't.
-    private var accessRefusal: RoostError?
+    var accessRefusal: RoostError?
 
     // Input. Frames are decoded one by one, as far as the budget allows; the rest waits as bytes.
     private var reader = FrameReader()
@@ -63,7 +63,7 @@ struct SocketSession {
         (connectedAt, lastHeardAt, lastPingAt) = (now, now, now)
     }
 
-    private mutating func takeActions() -> [Action] {
+    mutating func takeActions() -> [Action] {
         defer { actions = [] }
         return actions
     }
@@ -257,25 +257,6 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// Stops all events if one of the changes shuts the caller out, and returns whether it does: then ``closeEnded()`` follows.
-    mutating func endIfRefused(by changes: [AccessSubject: AccessChange]) -> Bool {
-        guard let caller, accessRefusal == nil else { return false }
-        if caller.device == nil { device?.note(changes, of: caller.user) }
-        for subject in caller.accessSubjects {
-            guard let refusal = changes[subject]?.refusal(of: caller) else { continue }
-            accessRefusal = refusal
-            return true
-        }
-        return false
-    }
-
-    /// Closes a socket whose caller is shut out.
-    mutating func closeEnded() -> [Action] {
-        guard let error = accessRefusal, !isClosing else { return [] }
-        refuse(error, closing: CloseCode(refusing: error) ?? .unauthenticated, error.code.rawValue)
-        return takeActions()
-    }
-
     // MARK: Out
 
     /// Adds an event to the output.
@@ -383,7 +364,7 @@ struct SocketSession {
     /// Sends an error that isn't the answer to a call.
     private mutating func refuse(_ error: RoostError) { write(["error": error]) }
 
-    private mutating func refuse(_ error: RoostError, closing code: CloseCode, _ reason: String) {
+    mutating func refuse(_ error: RoostError, closing code: CloseCode, _ reason: String) {
         refuse(error)
         close(code, reason)
     }

@@ -27,8 +27,10 @@ final class Hub: Delivery {
     /// How often sockets are checked for pings and timeouts.
     private static let tickInterval = TimeAmount.seconds(1)
 
-    init(group: any EventLoopGroup) async throws {
+    /// - Parameter channelsPerUser: How many channels a user may be in.
+    init(group: any EventLoopGroup, channelsPerUser: Int = AppOptions().channelsPerUser) async throws {
         let presence = board
+        let receivedMax = Limits.connectionsWithAllChannels * max(Limits.watchedChannels, channelsPerUser)
         var loops: [any EventLoop] = []
         var shards: [NIOLoopBound<HubShard>] = []
         for loop in group.makeIterator() {
@@ -36,7 +38,8 @@ final class Hub: Delivery {
             loops.append(loop)
             shards.append(
                 try await loop.submit {
-                    NIOLoopBound(HubShard(number: number, eventLoop: loop, presence: presence), eventLoop: loop)
+                    let shard = HubShard(number: number, eventLoop: loop, presence: presence, receivedMax: receivedMax)
+                    return NIOLoopBound(shard, eventLoop: loop)
                 }.get())
         }
         self.loops = loops

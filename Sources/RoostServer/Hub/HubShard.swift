@@ -33,10 +33,12 @@ final class HubShard {
     /// Called when the last socket of a stream is gone.
     var emptied: (@Sendable (StreamID) -> Void)?
 
-    init(number: Int, eventLoop: any EventLoop, presence: PresenceBoard) {
+    /// - Parameter receivedMax: How many channels all connections of one user here may get together.
+    init(number: Int, eventLoop: any EventLoop, presence: PresenceBoard, receivedMax: Int) {
         self.number = number
         self.eventLoop = eventLoop
         self.presence = presence
+        subscriptions.receivedMax = receivedMax
     }
 
     var socketCount: Int { subscriptions.sockets.count }
@@ -51,11 +53,18 @@ final class HubShard {
     /// - Returns: Why a connection can't begin an operation; nil if it can.
     func refusal(of operation: some Handled, on connection: ConnectionID) -> RoostError? {
         let (count, max) = (operation.watchCountMax, Limits.watchedChannels)
-        guard count > 0, subscriptions.watchedCount(of: connection) + count > max else { return nil }
+        guard count > 0 else { return nil }
         // What it watches is known by its id, which the call may name as `type:id`.
         let names = (operation as? WatchChannel).map { Scope.channel($0.channel).channels } ?? []
         if names.contains(where: { subscriptions.isWatched($0, on: connection) }) { return nil }
-        return RoostError(.limitExceeded, "A connection watches at most \(max) channels.", limit: Int64(max))
+        if subscriptions.watchedCount(of: connection) + count > max {
+            return RoostError(.limitExceeded, "A connection watches at most \(max) channels.", limit: Int64(max))
+        }
+        // Those of a query that are too many are told as not watched.
+        guard !names.isEmpty, !names.contains(where: { subscriptions.mayReceive($0, connection) }) else { return nil }
+        return RoostError(
+            .limitExceeded, "The connections of one user get at most \(subscriptions.receivedMax) channels together.",
+            limit: Int64(subscriptions.receivedMax))
     }
 
     // MARK: Sockets
@@ -137,6 +146,7 @@ final class HubShard {
         case .answeredOnline(let count, let channel): presence.answeredOnline(count, in: channel)
         case .stoppedWatching(let user, let channels, let isShown): presence.stoppedWatching(user, channels, isShown: isShown)
         case .emptied(let stream): emptied?(stream)
+        case .turnAway(let socket): if socket.turnAway() { noteEnding(socket) }
         }
     }
 

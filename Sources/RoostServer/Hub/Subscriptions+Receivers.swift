@@ -116,18 +116,55 @@ extension Subscriptions {
         /// The readers according to the last event, which the floors follow. Nil if the receivers have to be checked again.
         var readers: Readers?
 
-        mutating func put(_ receiver: Receiver, as connection: ConnectionID, isRanked: Bool, isReading: Bool) {
-            byConnection[connection] = receiver
+        /// - Returns: Whether the connection is new here.
+        mutating func put(_ receiver: Receiver, as connection: ConnectionID, isRanked: Bool, isReading: Bool) -> Bool {
+            let former = byConnection.updateValue(receiver, forKey: connection)
             if receiver.isWatching { watching.insert(connection) } else { watching.remove(connection) }
             if isRanked { ranked.insert(connection) } else { ranked.remove(connection) }
             if isReading { reading.insert(connection) } else { reading.remove(connection) }
+            return former == nil
         }
 
-        mutating func remove(_ connection: ConnectionID) {
-            byConnection[connection] = nil
+        /// - Returns: Whether the connection was here.
+        mutating func remove(_ connection: ConnectionID) -> Bool {
             watching.remove(connection)
             ranked.remove(connection)
             reading.remove(connection)
+            return byConnection.removeValue(forKey: connection) != nil
         }
+    }
+}
+
+// MARK: - How many channels connections watch and get
+
+extension Subscriptions {
+    /// How many channels a connection watches.
+    func watchedCount(of connection: ConnectionID) -> Int { subscribers[connection]?.watched.count ?? 0 }
+
+    /// Whether a connection watches a channel.
+    func isWatched(_ channel: ChannelID, on connection: ConnectionID) -> Bool {
+        subscribers[connection]?.watched.contains(channel) == true
+    }
+
+    /// The channels that somebody watches or reads.
+    var followed: [ChannelID] { channels.filter { !$0.value.watching.isEmpty || !$0.value.reading.isEmpty }.map(\.key) }
+
+    /// Returns whether a connection of a user may get so many more channels. Each takes about 600 bytes on each connection. The user's only connection may get
+    /// all that it is entitled to; admins and services have no limit, as they have none of connections.
+    func hasRoom(for count: Int, of user: UserID, _ role: AppRole) -> Bool {
+        guard let held = received[user] else { return true }
+        return held + count <= receivedMax || role == .admin || role == .service
+    }
+
+    /// Returns whether a connection gets a channel already, or may get one more.
+    func mayReceive(_ channel: ChannelID, _ connection: ConnectionID) -> Bool {
+        guard let user = subscribers[connection]?.user, let role = subscribers[connection]?.appRole else { return true }
+        return channels[channel]?.byConnection[connection] != nil || hasRoom(for: 1, of: user, role)
+    }
+
+    /// Counts a channel less for a user.
+    mutating func noteLess(receivedBy user: UserID) {
+        let count = (received[user] ?? 1) - 1
+        received[user] = count > 0 ? count : nil
     }
 }

@@ -46,6 +46,8 @@ struct Subscriptions<Socket> {
         case stoppedWatching(UserID, Set<ChannelID>, isShown: Bool)
         /// No connection needs the stream any more.
         case emptied(StreamID)
+        /// End the connection: those of its user would get too many channels together.
+        case turnAway(Socket)
     }
 
     /// All connections, including those before their welcome.
@@ -55,6 +57,10 @@ struct Subscriptions<Socket> {
     var channels: [ChannelID: Receivers] = [:]
     /// Connections that watch a channel and don't get its events yet.
     var unattached: [ChannelID: Set<ConnectionID>] = [:]
+    /// The channels that each user's connections get, added up.
+    var received: [UserID: Int] = [:]
+    /// How many of them a user with more than one connection may have.
+    var receivedMax = Limits.connectionsWithAllChannels * Limits.watchedChannels
     /// Connections with something readable that they haven't been asked about.
     var unconfirmed: Set<ConnectionID> = []
     /// The number of the reading session that began last.
@@ -77,22 +83,11 @@ struct Subscriptions<Socket> {
             connectionsOfUser[user] = nil
             perform(.emptied(.user(user)))
         }
-        for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, from: channel, perform) }
+        for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, of: user, from: channel, perform) }
         hidePresence(of: subscriber, perform)
         endWatches(of: subscriber, perform)
         perform(.disconnected(user))
     }
-
-    /// How many channels a connection watches.
-    func watchedCount(of connection: ConnectionID) -> Int { subscribers[connection]?.watched.count ?? 0 }
-
-    /// Whether a connection watches a channel.
-    func isWatched(_ channel: ChannelID, on connection: ConnectionID) -> Bool {
-        subscribers[connection]?.watched.contains(channel) == true
-    }
-
-    /// The channels that somebody watches or reads.
-    var followed: [ChannelID] { channels.filter { !$0.value.watching.isEmpty || !$0.value.reading.isEmpty }.map(\.key) }
 
     /// Returns the streams that a connection needs.
     func used(among streams: [StreamID]) -> [StreamID] {
@@ -298,7 +293,7 @@ extension Subscriptions {
             if subscriber.joined.contains(channel) {
                 subscribe(connection, to: channel)
             } else {
-                unsubscribe(connection, from: channel, perform)
+                unsubscribe(connection, of: subscriber.user, from: channel, perform)
             }
             perform(.stoppedWatching(user, [channel], isShown: subscriber.sharesPresence))
         case .mayRead(let connection, let channel): learnReader(connection, of: channel)
@@ -320,6 +315,10 @@ extension Subscriptions {
     ) {
         guard let socket = sockets[connection] else { return }
         let subscriber = Subscriber(socket: socket, user: user, streams: streams)
+        guard hasRoom(for: subscriber.joined.count, of: user, subscriber.appRole) else {
+            for channel in subscriber.joined where channels[channel] == nil { perform(.emptied(.channel(channel))) }
+            return perform(.turnAway(socket))
+        }
         subscribers[connection] = subscriber
         connectionsOfUser[user, default: []].append((connection, socket))
         for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
@@ -361,9 +360,13 @@ extension Subscriptions {
     func connections(of user: UserID) -> [ConnectionID] { (connectionsOfUser[user] ?? []).map(\.connection) }
 
     private mutating func join(_ channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
-        guard subscribers[connection]?.joined.insert(channel).inserted == true, let user = subscribers[connection]?.user else {
+        guard subscribers[connection]?.joined.contains(channel) == false, let user = subscribers[connection]?.user else { return }
+        guard mayReceive(channel, connection) else {
+            // Its client gets the channel when it comes back.
+            if let socket = sockets[connection] { perform(.turnAway(socket)) }
             return
         }
+        subscribers[connection]?.joined.insert(channel)
         subscribe(connection, to: channel)
         if subscribers[connection]?.sharesPresence == true { perform(.cameOnline(user, [channel])) }
     }
@@ -377,7 +380,8 @@ extension Subscriptions {
     ) -> Bool {
         guard let subscriber = subscribers[connection] else { return false }
         // Calls are refused before that, and a socket has one under way that watches. This holds without either.
-        guard subscriber.watched.count < Limits.watchedChannels || subscriber.watched.contains(channel) else {
+        let mayWatchMore = subscriber.watched.count < Limits.watchedChannels && mayReceive(channel, connection)
+        guard mayWatchMore || subscriber.watched.contains(channel) else {
             send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
             return false
         }
@@ -397,7 +401,7 @@ extension Subscriptions {
         if subscribers[connection]?.joined.remove(channel) != nil, isShown { perform(.wentOffline(user, [channel])) }
         if subscribers[connection]?.watched.remove(channel) != nil { perform(.stoppedWatching(user, [channel], isShown: isShown)) }
         subscribers[connection]?.readable[channel] = nil
-        unsubscribe(connection, from: channel, perform)
+        unsubscribe(connection, of: user, from: channel, perform)
     }
 
     mutating func subscribe(_ connection: ConnectionID, to channel: ChannelID) {
@@ -421,8 +425,9 @@ extension Subscriptions {
             if isWatchInDoubt || isReadingInDoubt { channels[channel]?.readers = nil }
         }
         let isRanked = isMember && subscriber.role(in: channel) != .member
-        channels[channel, default: Receivers()].put(
+        let isNew = channels[channel, default: Receivers()].put(
             receiver, as: connection, isRanked: isRanked, isReading: subscriber.read[channel] != nil)
+        if isNew { received[subscriber.user, default: 0] += 1 }
     }
 
     /// Returns the connections that get an event of a channel. If the readers have changed, each connection is checked again before the
@@ -440,7 +445,7 @@ extension Subscriptions {
             if isMember || subscriber.isReader(of: channel, readers, isMember: isMember) {
                 subscribe(connection, to: channel)
             } else {
-                unsubscribe(connection, from: channel, perform)
+                unsubscribe(connection, of: subscriber.user, from: channel, perform)
             }
         }
         return channels[channel]?.byConnection
@@ -472,9 +477,11 @@ extension Subscriptions {
         perform(.send(frame, eventCount: 0, to: subscriber.socket))
     }
 
-    private mutating func unsubscribe(_ connection: ConnectionID, from channel: ChannelID, _ perform: (Action) -> Void) {
+    private mutating func unsubscribe(
+        _ connection: ConnectionID, of user: UserID, from channel: ChannelID, _ perform: (Action) -> Void
+    ) {
         setUnattached(false, connection, channel)
-        channels[channel]?.remove(connection)
+        if channels[channel]?.remove(connection) == true { noteLess(receivedBy: user) }
         if channels[channel]?.byConnection.isEmpty == true {
             channels[channel] = nil
             perform(.emptied(.channel(channel)))

@@ -27,6 +27,8 @@ struct SecurityLog: Sendable {
         case memoryOfProcess = "memory-limit"
         /// A quarter of it, for one user.
         case memoryOfUser = "memory-budget, a quarter for one user"
+        /// Not a setting: how many channels all connections of a user may get together.
+        case channelsOfUser = "the channels of a user's connections"
         /// Not a setting: the limit of queued operations.
         case queue = "the queue"
     }

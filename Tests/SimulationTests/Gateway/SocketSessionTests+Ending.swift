@@ -24,4 +24,24 @@ extension SocketSessionTests {
         let sent = last.flatMap { if case .flush(let bytes) = $0 { bytes.pieces } else { [ByteBuffer]() } }
         #expect(sent.first == event && last.last == .close(.init(codeNumber: 4002)))
     }
+
+    @Test("I18 a socket for whose channels there is no room gets no event any more, and is closed with the code to come back later")
+    func noRoom() throws {
+        let overloaded = RoostError(.overloaded, "many")
+        var session = session()
+        _ = session.authenticate("t")
+        _ = session.verified(Self.token)
+        let begun = [session.endForRoom(overloaded), session.endForRoom(overloaded)]
+        #expect(begun == [true, false])
+        session.send(event: Self.frame("event"))
+        // The welcome stands before the events of the same delivery.
+        session.send(reply: Array("welcome".utf8))
+        session.send(event: Self.frame("event"))
+        let ended = session.closeEnded()
+        #expect(
+            try ended == [.flush([Self.frame("welcome"), Self.refusal(overloaded)])] + Self.closing(4029, "overloaded"))
+        let isBegunAgain = session.endForRoom(overloaded)
+        #expect(!isBegunAgain)
+        #expect(session.closeEnded() == [])
+    }
 }

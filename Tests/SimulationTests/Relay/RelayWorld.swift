@@ -358,7 +358,7 @@ final class RelayWorld {
             }
         case .emptied(let stream): after(random(0...3)) { [self] in handle(.emptied([stream]), node) }
         case .checkAccess, .forgetReading, .signal, .connected, .disconnected, .appeared, .disappeared, .cameOnline, .wentOffline,
-            .startedWatching, .answeredOnline, .stoppedWatching:
+            .startedWatching, .answeredOnline, .stoppedWatching, .turnAway:
             break
         }
     }

@@ -92,7 +92,7 @@ final class SimulatedServer {
             case .answeredOnline(let count, let channel): presence.answeredOnline(count, in: channel)
             case .forgetReading(let channel, let socket): socket.forgetReading(of: channel)
             case .checkAccess(let changes, let socket): if socket.endIfRefused(by: changes) { ending.append(socket) }
-            case .emptied: break
+            case .emptied, .turnAway: break
             }
         }
 

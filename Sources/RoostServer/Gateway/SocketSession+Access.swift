@@ -1,0 +1,35 @@
+import RoostAPI
+import RoostCore
+
+/// Shutting out a caller who may not stay, or for whom there is no room.
+extension SocketSession {
+    /// Stops all events if one of the changes shuts the caller out, and returns whether it does: then ``closeEnded()`` follows.
+    mutating func endIfRefused(by changes: [AccessSubject: AccessChange]) -> Bool {
+        guard let caller, accessRefusal == nil else { return false }
+        if caller.device == nil { device?.note(changes, of: caller.user) }
+        for subject in caller.accessSubjects {
+            guard let refusal = changes[subject]?.refusal(of: caller) else { continue }
+            accessRefusal = refusal
+            return true
+        }
+        return false
+    }
+
+    /// Stops all events, since there is no room for what the connection gets: then ``closeEnded()`` follows.
+    ///
+    /// - Returns: False if the socket ends already.
+    mutating func endForRoom(_ error: RoostError) -> Bool {
+        guard accessRefusal == nil, !isClosing else { return false }
+        accessRefusal = error
+        return true
+    }
+
+    /// Closes a socket whose caller is shut out.
+    mutating func closeEnded() -> [Action] {
+        guard let error = accessRefusal, !isClosing else { return [] }
+        refuse(
+            error, closing: CloseCode(refusing: error) ?? (error.isRetryable ? .tryAgainLater : .unauthenticated),
+            error.code.rawValue)
+        return takeActions()
+    }
+}

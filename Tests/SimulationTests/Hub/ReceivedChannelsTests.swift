@@ -1,0 +1,75 @@
+import RoostAPI
+import RoostCore
+import Testing
+
+@testable import RoostServer
+
+/// How many channels all connections of a user get together.
+@Suite("Received channels")
+struct ReceivedChannelsTests {
+    /// The value under test, with room for ten channels of a user.
+    private struct Recorder {
+        var value = Subscriptions<Int>()
+
+        init() { value.receivedMax = 10 }
+
+        /// Returns the connections that are turned away.
+        mutating func deliver(_ notices: [Notice]) -> [Int] {
+            var turnedAway: [Int] = []
+            for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
+                value.deliver(step) { if case .turnAway(let socket) = $0 { turnedAway.append(socket) } }
+            }
+            return turnedAway
+        }
+
+        mutating func connect(_ socket: Int, _ user: UserID, channels: Int, appRole: AppRole = .user) -> [Int] {
+            let connection = ReceivedChannelsTests.id(socket)
+            value.add(socket, as: connection)
+            var streams = UserStreams(user: 0)
+            streams.channels = Dictionary(uniqueKeysWithValues: (0..<channels).map { (ChannelID("c\($0)"), Seq(1)) })
+            streams.appRole = appRole
+            return deliver([.connected(connection, user, streams)])
+        }
+
+        mutating func remove(_ socket: Int) { value.remove(ReceivedChannelsTests.id(socket)) { _ in } }
+    }
+
+    private static func id(_ socket: Int) -> ConnectionID { ConnectionID(rawValue: Int64(socket)) }
+
+    @Test("I18 connections that would get too many channels together are turned away, those of other users aren't")
+    func connecting() {
+        var subscriptions = Recorder()
+        let turnedAway = (1...3).map { subscriptions.connect($0, "ann", channels: 4) }
+        #expect(turnedAway == [[], [], [3]])
+        #expect(subscriptions.connect(4, "bob", channels: 4) == [])
+        #expect(subscriptions.value.received == ["ann": 8, "bob": 4] && subscriptions.value.subscriberCount == 3)
+        // The end of another one makes room.
+        for socket in [3, 1] { subscriptions.remove(socket) }
+        #expect(subscriptions.connect(5, "ann", channels: 4) == [])
+        // The only connection of a user gets all of their channels, and those who are trusted with everything have no limit.
+        #expect(subscriptions.connect(6, "cid", channels: 40) == [])
+        let services = (7...9).map { subscriptions.connect($0, "backend", channels: 4, appRole: .service) }
+        #expect(services == [[], [], []])
+        for socket in 1...9 { subscriptions.remove(socket) }
+        #expect(subscriptions.value.received == [:] && subscriptions.value.channels.isEmpty)
+    }
+
+    @Test("I18 a connection for whose new channel there is no room is turned away, and what may not be watched any more isn't")
+    func joiningAndWatching() {
+        var subscriptions = Recorder()
+        for socket in 1...2 { _ = subscriptions.connect(socket, "ann", channels: 4) }
+        #expect(subscriptions.deliver([.joined("ann", "new", at: 1)]) == [])
+        #expect(subscriptions.value.received == ["ann": 10])
+        #expect(subscriptions.deliver([.joined("ann", "newer", at: 1)]).sorted() == [1, 2])
+        // What they get as a member can be watched, and counts once.
+        _ = subscriptions.deliver([.watching(Self.id(1), "ann", "new", at: 1), .watching(Self.id(1), "ann", "other", at: 1)])
+        let watched = (["new", "other"] as [ChannelID]).map { subscriptions.value.isWatched($0, on: Self.id(1)) }
+        #expect(watched == [true, false] && subscriptions.value.received == ["ann": 10])
+        // Leaving makes room.
+        #expect(subscriptions.deliver([.left("ann", "new", at: 2), .joined("ann", "newer", at: 1)]) == [])
+        _ = subscriptions.deliver([.left("ann", "newer", at: 2), .watching(Self.id(1), "ann", "other", at: 1)])
+        #expect(subscriptions.value.received == ["ann": 9])
+        _ = subscriptions.deliver([.stoppedWatching(Self.id(1), "ann", "other")])
+        #expect(subscriptions.value.received == ["ann": 8])
+    }
+}
