@@ -453,8 +453,11 @@ struct SocketSession {
     /// Checks once a second whether something has taken too long, and whether a ping is due.
     mutating func tick(_ now: NIODeadline, _ time: Timestamp, _ pressure: Pressure, _ waiting: WaitingBytes? = nil) -> [Action] {
         switch state {
-        case .unauthenticated, .authenticating, .connecting:
+        case .unauthenticated:
             if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token came") }
+        case .authenticating, .connecting:
+            // The token did come. It is the server that takes too long.
+            if now - connectedAt > limits.authenticationTimeout { close(CloseCode.tryAgainLater, "come back later") }
         case .open:
             if tokenExpiresAt <= time { close(CloseCode.tokenExpired, "the token has expired") }
         case .closing: return []

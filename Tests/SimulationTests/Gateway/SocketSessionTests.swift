@@ -302,13 +302,22 @@ struct SocketSessionTests {
     // MARK: Time
 
     @Test(
-        "A client without a token, a silent one, one that doesn't read and one whose token has expired are closed, each with its code"
+        "A client without a token, one whose token isn't answered, a silent one, one that doesn't read and one whose token has expired are closed, each with its code"
     )
     func timeouts() {
         let never = Timestamp(milliseconds: 0)
         var silent = session()
         #expect(silent.tick(Self.time(10), never, .init()) == [])
         #expect(silent.tick(Self.time(11), never, .init()) == Self.closing(4003, "no token came"))
+
+        // The token did come, and the server is late.
+        for isVerified in [false, true] {
+            var waiting = session()
+            _ = waiting.authenticate("t")
+            if isVerified { _ = waiting.verified(Self.token) }
+            #expect(waiting.tick(Self.time(10), never, .init()) == [])
+            #expect(waiting.tick(Self.time(11), never, .init()) == Self.closing(4029, "come back later"))
+        }
 
         var idle = opened()
         #expect(idle.tick(Self.time(61), never, .init()) == Self.closing(1001, "nothing was heard"))
