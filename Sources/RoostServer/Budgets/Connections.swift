@@ -107,6 +107,9 @@ final class Connections: Sendable {
         }
     }
 
+    /// Counts bytes for a user, for the lifetime of the returned object.
+    func hold(_ sizeBytes: Int, of user: UserID) -> UserBytes { UserBytes(sizeBytes, of: user, on: self) }
+
     func release(_ user: UserID) {
         state.withLock { state in
             guard let entry = state.ledgers[user] else { return }
@@ -200,8 +203,9 @@ extension ConnectionCounts.Refusal {
     }
 }
 
-/// Bytes of an answer that a user hasn't read. The user's sum is kept for as long, even if the user has no request any more.
-final class UnreadBytes: Sendable {
+/// Bytes that are held for a user: of an answer that they haven't read, or of a call that isn't done. The user's sum is kept for as long, even if the user has
+/// neither a connection nor a request any more.
+final class UserBytes: Sendable {
     private let held: HeldBytes
     private let user: UserID
     private let connections: Connections
@@ -327,8 +331,8 @@ final class ConnectionTicket: Sendable {
 
     /// Counts bytes of the answer that is being written, for the lifetime of the returned object. Nil for a shared answer, which takes no
     /// memory of its own.
-    func hold(_ sizeBytes: Int) -> UnreadBytes? {
-        state.withLock { $0.reader }.map { UnreadBytes(sizeBytes, of: $0, on: connections) }
+    func hold(_ sizeBytes: Int) -> UserBytes? {
+        state.withLock { $0.reader }.map { UserBytes(sizeBytes, of: $0, on: connections) }
     }
 
     func ended() {

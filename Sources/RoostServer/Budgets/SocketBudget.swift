@@ -1,6 +1,7 @@
 import RoostAPI
 
-/// The bytes that the server holds for one socket: input that isn't decoded, calls under way, output that isn't read yet.
+/// The bytes that the server holds for one socket: input that isn't decoded, calls under way, output that isn't read yet. A call that is itself large
+/// counts with its job instead, which may wait for its turn when the socket is gone.
 ///
 /// A state machine without I/O. Its driver reports what happened, and asks whether the next call may be decoded and the socket may be read.
 /// A call's weight is decided when it begins, by the likely size of its answer: see ``AnswerWeight``.
@@ -26,12 +27,12 @@ struct SocketBudget {
     /// Small calls under way with small answers: most calls are like that, and are only counted.
     private var smallCalls = 0
     /// The other calls under way, by their numbers.
-    private var largeCalls: [Int64: (asked: Int, weight: Int, answer: AnswerWeight)] = [:]
+    private var largeCalls: [Int64: (heldBytes: Int, weight: Int, answer: AnswerWeight)] = [:]
     /// The numbers of all calls under way: a reply says no more of its call.
     private var numbers: Set<Int64> = []
     private var latest = LatestAnswers()
     private var largeWeightBytes = 0
-    private var largeAskedBytes = 0
+    private var largeHeldBytes = 0
     /// Sent while the client wasn't reading.
     private(set) var unwrittenBytes = 0
     /// The part of it that is events: replies are bounded by the calls.
@@ -49,7 +50,7 @@ struct SocketBudget {
     var underWayBytes: Int { largeWeightBytes + smallCalls * limits.smallWeightBytes }
 
     /// All that is held for the socket.
-    var heldBytes: Int { undecodedBytes + largeAskedBytes + smallCalls * limits.smallCallBytes + unwrittenBytes + signalBytes }
+    var heldBytes: Int { undecodedBytes + largeHeldBytes + smallCalls * limits.smallCallBytes + unwrittenBytes + signalBytes }
 
     /// Whether the next call may be decoded. The rest of what was read waits as bytes.
     var mayDecode: Bool { underWayBytes < limits.underWayBytesMax && !isUnread }
@@ -69,16 +70,22 @@ struct SocketBudget {
     mutating func undecoded(_ sizeBytes: Int) { undecodedBytes = sizeBytes }
 
     /// Begins a call of `asked` bytes, whose number no other call under way has.
-    mutating func begin(call: Int64, asked: Int, _ answer: AnswerWeight) {
+    ///
+    /// - Returns: The bytes that aren't counted here, but for as long as the call's job is there.
+    @discardableResult
+    mutating func begin(call: Int64, asked: Int, _ answer: AnswerWeight) -> Int {
         numbers.insert(call)
-        if answer == .small, asked <= limits.smallCallBytes {
+        let isItselfSmall = asked <= limits.smallCallBytes
+        if answer == .small, isItselfSmall {
             smallCalls += 1
-            return
+            return 0
         }
         let weight = answer.weightBytes(asked: asked, after: latest, of: limits)
-        largeCalls[call] = (asked, weight, answer)
-        largeAskedBytes += asked
+        let heldBytes = isItselfSmall ? asked : 0
+        largeCalls[call] = (heldBytes, weight, answer)
+        largeHeldBytes += heldBytes
         largeWeightBytes += weight
+        return asked - heldBytes
     }
 
     /// Ends the call that a reply frame answers.
@@ -88,7 +95,7 @@ struct SocketBudget {
             smallCalls = max(0, smallCalls - 1)
             return
         }
-        largeAskedBytes -= ended.asked
+        largeHeldBytes -= ended.heldBytes
         largeWeightBytes -= ended.weight
         latest.add(reply.count, of: ended.answer)
     }

@@ -40,6 +40,8 @@ final class Job: Sendable {
         /// The channels that its query has found, which are counted until the job is done.
         var channels: FoundChannels?
         var heldBytes: HeldBytes?
+        /// The bytes of a large call, which are counted likewise. Nil for a small one, and for one over HTTP.
+        var callBytes: UserBytes?
     }
 
     init(

@@ -256,8 +256,11 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     ) -> RoostError? {
         if let refusal = services.hub.shard(of: socket).refusal(of: operation, on: socket.connection) { return refusal }
         let isLimited = caller.role != .admin && caller.role != .service
+        var found = Job.Found()
+        if call.heldBytes > 0 { found.callBytes = services.connections.hold(call.heldBytes, of: caller.user) }
         let job = Job(
-            operation, call: call.number, key: call.key, by: caller, at: socket, callerMemory: isLimited ? held.user : nil)
+            operation, call: call.number, key: call.key, by: caller, at: socket, callerMemory: isLimited ? held.user : nil,
+            found: found)
         do {
             if type(of: operation).isReadOnly {
                 try submit(read: job, mayRunHere: mayRead && operation.isBrief)
@@ -377,7 +380,7 @@ extension Job {
     /// A call of a socket.
     convenience init<O: Handled>(
         _ operation: O, call: Int64, key: IdempotencyKey? = nil, by caller: Caller, at socket: SocketID,
-        callerMemory: ByteLedger? = nil
+        callerMemory: ByteLedger? = nil, found: Found = Found()
     ) {
         self.init(
             operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
@@ -389,7 +392,7 @@ extension Job {
                 guard let response = try operation.handle(once: key, in: &context) else { return ReplyFrame.done(call: call) }
                 return try ReplyFrame.result(response, call: call)
             },
-            destination: .socket(socket, call: call))
+            destination: .socket(socket, call: call), found: found)
     }
 
     /// A mark that the server makes for a user who reads: nobody waits for its answer.

@@ -81,6 +81,8 @@ extension SocketSession {
         let operation: any Handled
         /// Nil for a call that is made as often as it comes.
         var key: IdempotencyKey?
+        /// The bytes of it that count until its job is done, whether or not the socket is there; 0 for a small one.
+        var heldBytes = 0
 
         static func == (left: Call, right: Call) -> Bool {
             left.number == right.number && left.key == right.key && AnyHashable(left.operation) == AnyHashable(right.operation)

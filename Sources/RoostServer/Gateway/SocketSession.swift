@@ -172,8 +172,8 @@ struct SocketSession {
             actions.append(.refused(Self.repeatedNumber))
             refuse(Self.repeatedNumber)
         case (.call(let number, let operation, let key), .open):
-            budget.begin(call: number, asked: message.readableBytes, AnswerWeight(of: operation))
-            actions.append(.call(Call(number: number, operation: operation, key: key)))
+            let heldBytes = budget.begin(call: number, asked: message.readableBytes, AnswerWeight(of: operation))
+            actions.append(.call(Call(number: number, operation: operation, key: key, heldBytes: heldBytes)))
         case (.refused(let call, let error), .open):
             actions.append(.refused(error))
             put(frame: ReplyFrame.refusal(error, call: call))

@@ -139,16 +139,28 @@ import Testing
             var budget = SocketBudget(limits: .init())
             budget.begin(call: -7, asked: asked, answer)
             budget.begin(call: 1, asked: 80, .small)
-            let held = budget.heldBytes
+            let weight = budget.underWayBytes
             #expect(budget.isUnderWay(-7) && !budget.isUnderWay(7))
             budget.end(reply: Self.reply(7))
-            #expect(budget.heldBytes == held)
+            #expect(budget.underWayBytes == weight)
             budget.end(reply: Self.reply(-7))
-            #expect(!budget.isUnderWay(-7) && budget.heldBytes < held)
+            #expect(!budget.isUnderWay(-7) && budget.underWayBytes < weight)
             budget.end(reply: Self.reply(1))
             #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
         }
         for number in [0, 9, -1, .max, .min] as [Int64] { #expect(ReplyFrame.call(of: Self.reply(number)) == number) }
+    }
+
+    @Test("I18 what a call takes counts once: with its socket if it is small, otherwise with its job")
+    func callBytes() {
+        var budget = SocketBudget(limits: .init())
+        var left: [Int] = []
+        for (asked, answer) in [(80, AnswerWeight.small), (400, .page), (20_000, .small), (20_000, .page)] {
+            left.append(budget.begin(call: Int64(left.count), asked: asked, answer))
+        }
+        #expect(left == [0, 0, 20_000, 20_000] && budget.heldBytes == budget.limits.smallCallBytes + 400)
+        for number in 0..<4 { budget.end(reply: Self.reply(Int64(number))) }
+        #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
     }
 
     @Test("I18 what isn't read counts, replies and events, until it is read")

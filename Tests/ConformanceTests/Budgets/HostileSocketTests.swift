@@ -1,6 +1,8 @@
+import Dispatch
 import Foundation
 import NIOCore
 import RoostAPI
+import RoostServer
 import RoostTestSupport
 import Testing
 
@@ -209,6 +211,43 @@ import Testing
         } until: {
             $0 == 0
         }
+        try await server.stop()
+    }
+
+    @Test("I18 calls whose sockets are gone count until they are done")
+    func callsWithoutSockets() async throws {
+        let server = try await TestServer { $0.memoryBudgetBytes = 512 << 20 }
+        func metric(_ name: String, _ labels: [String: String] = [:]) async throws -> Double {
+            try MetricsText(try await server.request("GET", "/metrics").body).value(name, labels) ?? -1
+        }
+        var sockets: [RawSocket] = []
+        for _ in 0..<50 { sockets.append(try await server.socket("mallory")) }
+        try await sockets[0].call(CreateChannel(channel: "c"))
+        let (isHeld, isFree) = (Mailbox<Bool>(), DispatchSemaphore(value: 0))
+        async let writer: Void = server.perform { _ in
+            isHeld.put(true)
+            // One that fails never lets go.
+            _ = isFree.wait(timeout: .now() + 60)
+        }
+        guard await isHeld.next() == true else { throw Missed("the writer") }
+        defer { isFree.signal() }
+        let spaces = [UInt8](repeating: 32, count: 1_000_000)
+        for (number, socket) in sockets.enumerated() {
+            let call = #"{"call":9000,"operation":"message.send","with":{"channel":"c","clientId":"\#(number)","text":"x"}}"#
+            try await socket.connection.send(RawSocket.frame(opcode: 1, Array(call.utf8) + spaces))
+        }
+        try await eventually("all calls wait for the writer") {
+            try await metric("roost_queue_length", ["queue": "write"]) == 50
+        }
+        let all = try await metric("roost_held_bytes")
+        #expect((50_000_000..<52_000_000).contains(all))
+        for socket in sockets { await socket.close() }
+        try await eventually("all sockets are gone") { try await metric("roost_sockets") == 0 }
+        let left = try await metric("roost_held_bytes")
+        #expect((50_000_000..<52_000_000).contains(left))
+        isFree.signal()
+        try await writer
+        try await eventually("nothing is held") { try await metric("roost_held_bytes") == 0 }
         try await server.stop()
     }
 
