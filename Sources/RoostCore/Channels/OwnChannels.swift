@@ -78,15 +78,20 @@ private struct OwnChannelList: Sendable {
     /// How often it has helped, up to a few times.
     var useCount = 0
     var wait: Int
-    let sizeBytes: Int
+    private(set) var sizeBytes: Int
 
     init(_ rows: [OwnChannel], userSeq: Seq, commit: Int64, wait: Int) {
         self.rows = rows
         marks = rows.map { ChangeMark($0.channel) }
         (self.userSeq, self.commit, self.wait) = (userSeq, commit, wait)
+        sizeBytes = rows.reduce(256) { $0 + Self.sizeBytes(of: $1.channel) }
+    }
+
+    /// The size of a channel's row.
+    private static func sizeBytes(of channel: ChannelID) -> Int {
         let row = MemoryLayout<OwnChannel>.stride + MemoryLayout<ChangeMark>.stride
         // A text of more than 15 bytes is an allocation of its own.
-        sizeBytes = rows.reduce(256) { $0 + row + ($1.channel.rawValue.utf8.count > 15 ? $1.channel.rawValue.utf8.count + 48 : 0) }
+        return row + (channel.rawValue.utf8.count > 15 ? channel.rawValue.utf8.count + 48 : 0)
     }
 
     /// Puts a row in its place, or takes it away.
@@ -98,10 +103,12 @@ private struct OwnChannelList: Sendable {
             } else {
                 rows.insert(row, at: place.index)
                 marks.insert(ChangeMark(channel), at: place.index)
+                sizeBytes += Self.sizeBytes(of: channel)
             }
         } else if place.isFound {
             rows.remove(at: place.index)
             marks.remove(at: place.index)
+            sizeBytes -= Self.sizeBytes(of: channel)
         }
     }
 

@@ -63,6 +63,33 @@ struct SQLiteMemoryTests {
         }
     }
 
+    @Test("NF-04 a list that has grown or shrunk counts as one that is read anew")
+    func changedSize() throws {
+        try withDatabase { database in
+            let user = UserID("user-" + String(repeating: "x", count: 100))
+            try fill(database, user: user, channels: 150)
+            func read() throws -> Int {
+                for _ in 0..<3 { _ = try rowCount(of: GetTotalUnread(), as: user, in: database) }
+                return database.kept.sizeBytes
+            }
+            /// Changes memberships one after another with reads in between, and compares what is then kept with what is read anew.
+            func size(after state: String) throws -> Int {
+                for number in 100..<150 {
+                    try changeMembership(of: user, in: ChannelID("\(user)-\(number)"), database, state)
+                    _ = try read()
+                }
+                let kept = database.kept.sizeBytes
+                database.forgetReads()
+                #expect(try read() == kept)
+                return kept
+            }
+            let all = try read()
+            let fewer = try size(after: "none")
+            #expect(fewer < all / 10 * 8)
+            #expect(try size(after: "member") == all)
+        }
+    }
+
     @Test("I8 totals and pages are exact while channels and memberships change beside the reads")
     func concurrent() throws {
         try withDatabase(checksMemory: true) { database in
