@@ -92,6 +92,9 @@ public struct GetPreferences: Operation {
 }
 
 /// Replaces the given fields of the caller's own preferences.
+///
+/// - Throws: `rate_limited` for more than ``Limits/signalsPerSecond`` a second of one user, or with `sharesPresence` more than
+///   ``Limits/presenceChangesPerMinute`` a minute.
 public struct UpdatePreferences: Operation {
     public typealias Response = Preferences
     public static let name = "preferences.update"

@@ -171,6 +171,8 @@ public enum Limits {
     public static let signalsPerSecond = 10
     /// Calls of `device.signOut` in a minute of one user.
     public static let signOutsPerMinute = 20
+    /// Calls of `preferences.update` with `sharesPresence` in a minute of one user: each concerns all of their connections, in all of their channels.
+    public static let presenceChangesPerMinute = 20
     /// Characters of an effect's kind and key.
     public static let effectKindLength = 64
     /// Characters of an effect's key.
@@ -346,6 +348,7 @@ extension Limits {
         "watcherPage": watcherPage.max, "watcherOffset": watcherOffset, "watchedChannels": watchedChannels,
         "typingSeconds": typingSeconds,
         "signalSizeBytes": signalSizeBytes, "signalsPerSecond": signalsPerSecond, "signOutsPerMinute": signOutsPerMinute,
+        "presenceChangesPerMinute": presenceChangesPerMinute,
         "receiptMembers": receiptMembers,
         "manyWatchers": manyWatchers, "manyReaders": manyReaders,
         "historyPage": historyPage.max, "memberPage": memberPage.max, "channelPage": channelPage.max,

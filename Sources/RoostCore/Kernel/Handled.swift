@@ -28,6 +28,9 @@ public protocol Handled: Operation {
     /// How often each user may do what costs its caller nothing, and others something; nil for most operations.
     static var userRate: UserRate? { get }
 
+    /// The same of what this call asks for. By default ``userRate``; nil only where that is.
+    var rate: UserRate? { get }
+
     /// The client id of the message that it sends to its channel; nil for most operations. A batch asks beforehand whether those of its messages are taken.
     var sentClientId: ClientID? { get }
 
@@ -42,6 +45,7 @@ extension Handled {
     public var watchCountMax: Int { 0 }
     public static var isTold: Bool { false }
     public static var userRate: UserRate? { nil }
+    public var rate: UserRate? { Self.userRate }
     public var sentClientId: ClientID? { nil }
 }
 
@@ -51,12 +55,15 @@ public enum UserRate: Hashable, Sendable {
     case ofSignals
     /// ``Limits/signOutsPerMinute``: what all others wait for, who write at the same time.
     case ofSignOuts
+    /// ``Limits/presenceChangesPerMinute``: what concerns each of a user's connections, in each of their channels.
+    case ofPresenceChanges
 
     /// How many times.
     public var count: Int {
         switch self {
         case .ofSignals: Limits.signalsPerSecond
         case .ofSignOuts: Limits.signOutsPerMinute
+        case .ofPresenceChanges: Limits.presenceChangesPerMinute
         }
     }
 
@@ -64,7 +71,7 @@ public enum UserRate: Hashable, Sendable {
     public var seconds: Int {
         switch self {
         case .ofSignals: 1
-        case .ofSignOuts: 60
+        case .ofSignOuts, .ofPresenceChanges: 60
         }
     }
 }

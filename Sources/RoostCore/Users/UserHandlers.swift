@@ -89,8 +89,8 @@ extension GetPreferences: Handled {
 }
 
 extension UpdatePreferences: Handled {
-    /// Whether somebody is seen to be online concerns each of their connections, in each of their channels.
     public static var userRate: UserRate? { .ofSignals }
+    public var rate: UserRate? { sharesPresence == nil ? Self.userRate : .ofPresenceChanges }
 
     public func scope(for caller: Caller) -> Scope { .user(caller.user) }
 

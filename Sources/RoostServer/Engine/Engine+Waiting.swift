@@ -7,7 +7,7 @@ extension Engine {
         try await perform(
             type(of: operation).name, for: caller, scope: operation.scope(for: caller),
             presenceQuestion: operation.presenceQuestion, isReadOnly: type(of: operation).isReadOnly,
-            isTold: type(of: operation).isTold, userRate: type(of: operation).userRate, sentClientId: operation.sentClientId
+            isTold: type(of: operation).isTold, userRate: operation.rate, sentClientId: operation.sentClientId
         ) { context in
             guard let response = try operation.handle(once: key, in: &context) else { return [] }
             return try JSONWriter.bytes(of: response)

@@ -384,7 +384,7 @@ extension Job {
     ) {
         self.init(
             operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
-            userRate: O.userRate, sentClientId: operation.sentClientId,
+            userRate: operation.rate, sentClientId: operation.sentClientId,
             presenceQuestion: operation.presenceQuestion,
             // One with a key is refused, or was carried out before.
             channelQuestion: key == nil ? operation.channelQuestion : nil, callerMemory: callerMemory,

@@ -71,12 +71,16 @@ import Testing
         try await server.stop()
     }
 
-    @Test("X-37 preferences are taken 10 times a second of a user: each change of what is shared concerns all that they are in")
+    @Test("X-37 whether a user is seen changes 20 times a minute: it concerns all of their connections in all that they are in")
     func flipping() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
-        let refusals = try await ann.refusals(of: (0..<40).map { UpdatePreferences(sharesPresence: $0.isMultiple(of: 2)) })
-        #expect(Set(refusals.compactMap { $0?.code }) == [.rateLimited])
+        let refusals = try await ann.refusals(of: (0..<60).map { UpdatePreferences(sharesPresence: $0.isMultiple(of: 2)) })
+        let refused = refusals.compactMap { $0 }
+        #expect(refused.count >= 60 - 2 * Limits.presenceChangesPerMinute)
+        #expect(refused.allSatisfy { $0.code == .rateLimited && $0.limit == Int64(Limits.presenceChangesPerMinute) })
+        // Other preferences concern nobody's connections, and have another rate.
+        _ = try await ann.call(UpdatePreferences(sharesTyping: false))
         try await server.stop()
     }
 
