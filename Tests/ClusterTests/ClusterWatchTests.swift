@@ -5,6 +5,20 @@ import Testing
 
 extension RealClusterTests {
     @Suite struct ClusterWatchTests {
+        @Test("ST-05 SB-05 a watch that would make a conversation which is there counts those who are online on other nodes too")
+        func countsInExistingConversation() async throws {
+            try await TestCluster.run(2) { cluster in
+                try await cluster.waitUntilAcquainted()
+                let (bob, ann) = (try await cluster.socket("bob", at: 0), try await cluster.socket("ann", at: 1))
+                try await bob.call(CreateChannel(channel: "talk", type: .conversation, users: ["ann"]))
+                try await eventually("both are online") { try await ann.call(WatchChannel(channel: "talk")).online == 2 }
+                // It is the same conversation under another name.
+                let other = WatchChannel(channel: "other", create: CreateChannel(type: .conversation, users: ["bob"]))
+                let watched = try await ann.call(other)
+                #expect(watched.channel.channelId == "talk" && watched.online == 2)
+            }
+        }
+
         @Test("ST-09 I3 I4 whoever watches by a query on one node while another node writes gets every message from there on, once")
         func manyMessages() async throws {
             try await TestCluster.run(2) { cluster in

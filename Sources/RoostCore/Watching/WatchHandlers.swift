@@ -21,14 +21,14 @@ extension WatchChannel: Handled {
     public func handle(in context: inout Context) throws -> WatchedChannel {
         let connection = try context.requireConnection("Watching")
         var channel = channel
-        var isMade = false
+        var mayBeNew = false
         if let creation, try context.transaction.access(to: channel, of: context.caller.user) == nil {
             // The call may name a channel of before, with an id that no new one gets.
             try creation.channel?.validateNew(field: "channel")
             // Of a type that has one channel for a set of members, it may be another that is there already.
             do {
                 channel = try creation.handle(in: &context, needing: .channelWatch).channel.channelId
-                isMade = true
+                mayBeNew = true
             } catch let refusal as RoostError {
                 throw refusal.field == "channel" ? refusal : refusal.inside("create")
             }
@@ -36,7 +36,9 @@ extension WatchChannel: Handled {
         let access = try context.require(.channelWatch, in: channel)
         let caller = context.caller.user
         channel = access.channelId
-        let online = try isMade ? context.connectedMemberCount(of: channel) : context.presence.onlineMemberCount(of: channel)
+        // Who is there in a new channel isn't known of it before its first event is delivered. In one that was there already, there may be some on other nodes.
+        let known = context.presence.onlineMemberCount(of: channel)
+        let online = try mayBeNew ? max(known, context.connectedMemberCount(of: channel)) : known
         if access.isMember, context.refusal(of: .historyRead, in: access) == nil { context.tell(.mayRead(connection, channel)) }
         context.tell(.watching(connection, caller, channel, at: access.counters.seq, online: online))
 
