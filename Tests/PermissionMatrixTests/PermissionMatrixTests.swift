@@ -91,7 +91,7 @@ struct PermissionMatrixTests {
             var wrong: [String] = []
             for kind in Kind.all {
                 for role in AppRole.allCases {
-                    let create = CreateChannel(channel: "new", type: kind.type, users: [Rows.target])
+                    let create = CreateChannel(channel: "new", type: kind.type, users: [Rows.target, Rows.chief])
                     let refusal = try attempts.refusal(of: create, as: "stranger", role)
                     let outcome = refusal.map { Outcome.refused($0.code) } ?? .allowed
                     let expected: Outcome =

@@ -141,7 +141,8 @@ extension CreateChannel: Handled {
         switch policy.distinct {
         case .always:
             if isDistinct == false { throw forbidden("isDistinct", "are always distinct") }
-            guard !others.isEmpty else {
+            // A service isn't one of the members.
+            guard others.count > (context.caller.role == .service ? 1 : 0) else {
                 throw RoostError.invalidArgument("users", "must name somebody else: a conversation needs two people")
             }
         case .optional:

@@ -91,6 +91,21 @@ import Testing
         #expect(refusal?.code == .invalidArgument && refusal?.field == "users")
     }
 
+    @Test("AM-24 a conversation that a service makes is one of two people at least, without the service")
+    func madeByService() throws {
+        let world = try world()
+        for users in [nil, [], ["ann"]] as [[UserID]?] {
+            let create = CreateChannel(type: .conversation, users: users)
+            let refusal = try world.refusal(create, as: "dan", role: .service)
+            #expect(refusal?.code == .invalidArgument && refusal?.field == "users")
+        }
+        let create = CreateChannel(type: .conversation, users: ["ann", "bob"])
+        let talk = try world.perform(create, as: "dan", role: .service).channel
+        #expect(talk.counters.memberCount == 2)
+        #expect(
+            try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel.channelId == talk.channelId)
+    }
+
     @Test("SB-05 SB-07 D-12 D-14 R04 a distinct group is one for its members; without the flag each create makes another")
     func distinct() throws {
         let world = try world()
