@@ -1,5 +1,6 @@
 import RoostAPI
 import RoostCore
+import RoostDatabase
 import RoostTestSupport
 import Testing
 
