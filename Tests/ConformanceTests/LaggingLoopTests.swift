@@ -59,6 +59,16 @@ struct LaggingLoopTests {
         #expect(lagging.deliveredCount == 16)
         try await lagging.end()
     }
+
+    @Test("I9 once the bus is back it is settled: streams that were opened just before have not waited for their subscriptions")
+    func settled() async throws {
+        let lagging = try await LaggingNode()
+        let before = lagging.bus.settleCount
+        lagging.bus.comeBack()
+        try await eventually("a settlement") { lagging.bus.settleCount == before + 1 }
+        lagging.node.stop()
+        try await lagging.end()
+    }
 }
 
 /// A node of a cluster that has a connection of `ann`. The last of its two event loops does nothing until it is free.
@@ -121,10 +131,14 @@ private final class HandBus: Bus {
     private struct State {
         var handler: (@Sendable (BusEvent) -> Void)?
         var heartbeatCount = 0
+        var settleCount = 0
     }
     private let state = Mutex(State())
 
     var heartbeatCount: Int { state.withLock { $0.heartbeatCount } }
+    var settleCount: Int { state.withLock { $0.settleCount } }
+
+    func comeBack() { state.withLock { $0.handler }?(.reconnected) }
 
     func bring(_ items: [StreamItem]) {
         guard let handler = state.withLock({ $0.handler }) else { return }
@@ -139,7 +153,7 @@ private final class HandBus: Bus {
 
     func subscribe(to topic: BusTopic) {}
     func unsubscribe(from topic: BusTopic) {}
-    func settle() {}
+    func settle() { state.withLock { $0.settleCount += 1 } }
     var isConnected: Bool { true }
     func stop() { state.withLock { $0.handler = nil } }
 }

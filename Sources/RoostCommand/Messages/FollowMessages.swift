@@ -119,7 +119,7 @@ extension Messages {
             while hasMore, left > 0 {
                 do {
                     let changes = try await chat.call(GetChannelChanges(channel: channel, after: position))
-                    try requireReading(changes, after: position)
+                    try await requireReading(changes, after: position)
                     // A page also has what was sent within it and changed beyond its end. That is told where it was changed: whoever went on after its line
                     // here would miss what is between.
                     let messages = (changes.rows.messages ?? []).filter { $0.changeSeq <= changes.seq }
@@ -137,8 +137,12 @@ extension Messages {
         }
 
         /// Throws if the caller may not read any more: what comes without messages has holes.
-        private func requireReading(_ changes: Changes, after position: Seq) throws {
-            guard let own = changes.rows.ownCapabilities?[channel.rawValue], !own.contains(.historyRead) else { return }
+        private func requireReading(_ changes: Changes, after position: Seq) async throws {
+            // Messages come to those who may read alone. Where none came, a page says what the caller may only if that changed within it.
+            guard changes.seq > position, changes.rows.messages?.isEmpty != false else { return }
+            var own = changes.rows.ownCapabilities?[channel.rawValue]
+            if own == nil { own = try await chat.call(GetChannel(channel: channel)).ownCapabilities }
+            guard own?.contains(.historyRead) == false else { return }
             throw RoostError(
                 .notPermitted,
                 "You may not read \(channel.rawValue.safe()) any more. Once you may again, go on with --after \(position).")

@@ -22,6 +22,8 @@ final class ClusterNode: Delivery {
     private let questions = Inbox<Relay.Request>()
     private let threads = Threads()
     private let unreadable = LogPace()
+    /// Whether the bus has said that it is back, and ``settleIfBack()`` hasn't looked since.
+    private let isToSettle = Mutex(false)
     private let told = Mutex<TellingNews?>(nil)
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
@@ -195,6 +197,7 @@ final class ClusterNode: Delivery {
             logger.notice("The bus is connected.")
             clusterPresence.returned()
             inbox.put(.recheckAll)
+            isToSettle.withLock { $0 = true }
             // No stream tells of rules that changed meanwhile.
             told.withLock { $0 }?.take([.rulesChanged])
         }
@@ -267,6 +270,7 @@ final class ClusterNode: Delivery {
                 lookAtDatabase()
             }
             lookNowAndThen()
+            settleIfBack()
             var opening: [StreamID] = []
             for request in requests { if case .open(let streams) = request { opening += streams } }
             if !opening.isEmpty { open(opening) }
@@ -276,6 +280,17 @@ final class ClusterNode: Delivery {
                 lookNowAndThen()
             }
         }
+    }
+
+    /// Streams that were opened before the bus said that it is back have not waited for their subscriptions: behind a settlement all are compared once more.
+    private func settleIfBack() {
+        let isBack = isToSettle.withLock { isToSettle in
+            defer { isToSettle = false }
+            return isToSettle
+        }
+        guard isBack else { return }
+        do { try bus.settle() } catch { return }
+        inbox.put(.recheckAll)
     }
 
     /// While the database doesn't answer, the server isn't ready: writes are refused, and sockets stay.

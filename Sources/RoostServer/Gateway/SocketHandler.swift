@@ -147,7 +147,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     /// - Returns: False if the socket ends already.
     func turnAway() -> Bool {
         guard session.endForRoom(.tooManyChannels) else { return false }
-        services.metrics.connectionRefused(.user)
+        services.metrics.overloaded(.socket)
         services.security.reached(.channelsOfUser, user: user, address: ticket?.address)
         return true
     }

@@ -146,8 +146,10 @@ struct Subscriptions<Socket> {
         case .change(let notice): change(notice, perform)
         case .attach(let connection, let channel): join(channel, connection, perform)
         case .attachWatcher(let connection, let channel):
-            // The watch may have ended with something that it caught up with.
-            if subscribers[connection]?.watched.contains(channel) == true { subscribe(connection, to: channel) }
+            // The watch may have ended with something that it caught up with, and others may have taken the room meanwhile.
+            guard subscribers[connection]?.watched.contains(channel) == true else { return }
+            guard mayReceive(channel, connection) else { return endWatch(of: channel, connection, perform) }
+            subscribe(connection, to: channel)
         case .reply(let id, let payload):
             if let socket = sockets[id.connection] { perform(.reply(payload, to: socket)) }
         }
@@ -361,14 +363,18 @@ extension Subscriptions {
 
     private mutating func join(_ channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard subscribers[connection]?.joined.contains(channel) == false, let user = subscribers[connection]?.user else { return }
-        guard mayReceive(channel, connection) else {
-            // Its client gets the channel when it comes back.
-            if let socket = sockets[connection] { perform(.turnAway(socket)) }
-            return
-        }
+        guard mayReceive(channel, connection) else { return turnAway(connection, perform) }
         subscribers[connection]?.joined.insert(channel)
         subscribe(connection, to: channel)
         if subscribers[connection]?.sharesPresence == true { perform(.cameOnline(user, [channel])) }
+    }
+
+    /// Ends a connection for which there is no room. What it gets ends at once, so that the others of its user have the room.
+    private mutating func turnAway(_ connection: ConnectionID, _ perform: (Action) -> Void) {
+        guard let socket = sockets[connection] else { return }
+        perform(.turnAway(socket))
+        remove(connection, perform)
+        sockets[connection] = socket  // It still gets the replies to its earlier calls.
     }
 
     /// Marks a connection as watching a channel. Whether it gets the channel's events yet is decided elsewhere.

@@ -285,6 +285,26 @@ import Testing
         try await server.stop()
     }
 
+    @Test("I3 D-35 R22 who follows a channel is told so too where what their role may do has changed, of which no stream tells")
+    func followRole() async throws {
+        let server = try await room()
+        let (ann, root) = (try await server.socket("ann"), try await server.socket("root", role: .admin))
+        try await root.call(PutRole(role: "reader", rank: 1, permissions: [.historyRead]))
+        try await root.call(SetMemberRole(channel: "team", users: ["bob"], role: "reader"))
+        try await ann.call(UpdateChannel(channel: "team", policy: PolicyChanges(read: .owners)))
+        let first = try await ann.call(SendMessage(channel: "team", clientId: "1", text: "1"))
+        let following = try RunningCommand(
+            "messages follow team --after \(first.seq - 1) --as bob",
+            environment: ["ROOST_URL": "http://127.0.0.1:\(server.port)", "ROOST_DATA": server.directory.path])
+        try await following.wait(forOutput: #""text":"1""#)
+        try await root.call(PutRole(role: "reader", rank: 1, permissions: []))
+        try await ann.call(SendMessage(channel: "team", clientId: "2", text: "2"))
+        let ended = try await following.end()
+        let advice = "Once you may again, go on with --after \(first.changeSeq)."
+        #expect([ended.errors, "\(ended.status)"] == ["Error: You may not read team any more. \(advice) (not_permitted)\n", "1"])
+        try await server.stop()
+    }
+
     @Test("I3 I9 R22 who follows a channel gets each message and change as a line of JSON, from the place where it was left")
     func follow() async throws {
         struct Line: Decodable {
