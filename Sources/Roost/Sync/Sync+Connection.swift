@@ -117,7 +117,7 @@ extension Sync {
         } else if let unwatched = frame.unwatched {
             endWatch(of: unwatched.channel)
             emit(.unwatched(unwatched.channel))
-            log(.notice, "\(unwatched.channel) isn't watched any more: the right to watch it has ended, or the user watches too many on all devices.")
+            log(.notice, "\(unwatched.channel) isn't watched any more: the right to watch it has ended, or there are too many.")
         } else if let ended = frame.readingEnded {
             readingHasEnded(ended.channel)
         } else if let signal = frame.signal {
