@@ -94,6 +94,19 @@ extension Sync {
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
     }
 
+    /// Whether the answer that a caller waits for is still to come. Else it is on its way to them.
+    func isStillToAnswer(_ token: CallToken) -> Bool {
+        let isAsked = calls.values.contains { purpose in
+            switch purpose {
+            case .app(let waiting, _, _): waiting == token
+            case .startReading(_, let waiting): waiting == token
+            default: false
+            }
+        }
+        return isAsked || earlyAnswers[token] != nil || loads.values.contains { $0.waiting.contains(token) }
+            || readingRetries.values.contains { $0.waiting.contains(token) }
+    }
+
     /// Sends a call and remembers the purpose of its reply. One that can't be sent is refused here, and the connection goes on.
     ///
     /// - Parameter ahead: Whether it goes out before what is stored.

@@ -226,8 +226,14 @@ extension SyncDriver {
     /// Ends the wait for an answer, and has the machine learn of it. The caller is told before that: the machine may be writing what it was given earlier, which
     /// can take seconds where another process has locked the cache.
     private func giveUp(_ token: CallToken, isKept: Bool) {
-        if !isKept { replies.removeValue(forKey: token)?.resume(throwing: CancellationError()) }
-        submit(.cancel(token))
+        let isQueued = inputs.contains { $0.caller == token }
+        // What the machine has taken in is the caller's, as a watch is that has begun: they get the answer.
+        guard !isKept, isQueued || machine?.isStillToAnswer(token) == true else { return submit(.cancel(token)) }
+        replies.removeValue(forKey: token)?.resume(throwing: CancellationError())
+        guard !isQueued else { return submit(.cancel(token)) }
+        // Before an answer that has come and wasn't looked at: nobody would end the watch that it begins.
+        inputs.insert(.cancel(token), at: 0)
+        Task { await drain() }
     }
 
     /// Gives the machine an input, and has its answer resume a caller: at once if the chat has ended, where nothing answers.

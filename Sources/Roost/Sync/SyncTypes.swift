@@ -237,6 +237,14 @@ extension Sync {
 }
 
 extension Sync.Input {
+    /// Who waits for the answer to a request that may be given up.
+    var caller: CallToken? {
+        switch self {
+        case .call(let token, _), .loadMessages(let token, _, _, _), .hold(let token, _, _), .startReading(let token, _): token
+        default: nil
+        }
+    }
+
     /// Whether the machine decides by what it knows of the outbox.
     var dependsOnOutbox: Bool {
         switch self {

@@ -3,7 +3,7 @@ public import RoostAPI
 extension LiveChannel {
     /// Watches the channel, and returns its state (ST-01, ST-05). A watch ends with the connection; the client begins it again after a reconnect.
     ///
-    /// If the task is cancelled, or no answer comes in time, the channel isn't watched, unless something else watches it.
+    /// If the task is cancelled before the answer has come, or none comes in time, the channel isn't watched, unless something else watches it.
     ///
     /// - Parameters:
     ///   - limit: Messages in the answer, 1 to 100; 30 when it is nil. With 0 it has no members and watchers either, only their numbers.
@@ -27,7 +27,8 @@ extension Chat {
     /// Returns a page of channels by filters, and watches them: no further call is needed (ST-09). The watches begin again after a reconnect, and end with
     /// ``LiveChannel/unwatch()``.
     ///
-    /// Channels that the user may find but not watch are returned, too. If the task is cancelled, or no answer comes in time, none is watched because of this call.
+    /// Channels that the user may find but not watch are returned, too. If the task is cancelled before the answer has come, or none comes in time, none is watched
+    /// because of this call.
     /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
     public func watch(_ query: QueryChannels) async throws -> Page<ChannelView> {
         try await call(QueryAndWatchChannels(query: query))

@@ -14,10 +14,12 @@ struct BatchTests {
     private let server = ScriptedServer { _ in .error(.notFound("operation")) }
 
     /// An online client whose store is busy until the work ends.
-    private func busyChat(observedBy commits: Commits? = nil) async throws -> (chat: Chat, work: BusyWork) {
+    private func busyChat(
+        observedBy commits: Commits? = nil, of server: ScriptedServer? = nil
+    ) async throws -> (chat: Chat, work: BusyWork) {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        configuration.transport = server
+        configuration.transport = server ?? self.server
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         try await chat.connect()
         let store = try await chat.driver.prepare().store
@@ -134,6 +136,54 @@ struct BatchTests {
         // Nobody is left who waits for the answer, and the client goes on.
         try await until { try await position(of: chat) == 1 }
         await #expect(throws: RoostError.self) { try await chat.call(GetMe()) }
+        await chat.disconnect()
+    }
+
+    /// What the server says to whoever begins to watch.
+    private static let watched = WatchedChannel(
+        config: ChannelPolicy.presets[0], channel: channel(counters(1, messages: 0)), online: 1, watcherCount: 1, watchers: [:],
+        members: [:], read: [:], messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 1),
+        ownCapabilities: [.channelRead, .channelWatch])
+
+    @Test(
+        "ST-01 ST-10 A watch whose answer has come is ended if it is cancelled before the answer is looked at, and after that it is the caller's",
+        arguments: [false, true])
+    func answeredWatch(isLookedAt: Bool) async throws {
+        let (gate, open) = AsyncStream.makeStream(of: Void.self)
+        let server = ScriptedServer { call in
+            call.operation == "channel.watch" ? .held(until: gate, .result(Self.watched)) : .result(Done())
+        }
+        let (chat, work) = try await busyChat(of: server)
+        defer { work.end() }
+        let driver = chat.driver
+        let call = Task { _ = try await chat.call(WatchChannel(channel: "general")) }
+        try await until { await server.operations().contains("channel.watch") }
+        if !isLookedAt {
+            try await server.send(event(1))
+            try await until { await driver.isDraining }
+            try await until { await driver.inputs.isEmpty }
+        }
+        open.finish()
+        if isLookedAt {
+            try await until { await driver.machine?.watched == ["general"] }
+        } else {
+            try await until { await !driver.inputs.isEmpty }
+        }
+        call.cancel()
+        try await until { await driver.inputs.contains { if case .cancel = $0 { true } else { false } } }
+        if isLookedAt {
+            work.end()
+            try await call.value
+            await driver.rest()
+            #expect(await driver.machine?.watched == ["general"])
+            #expect(await server.operations().contains("channel.unwatch") == false)
+        } else {
+            await #expect(throws: CancellationError.self) { try await call.value }
+            work.end()
+            try await until { await server.operations().contains("channel.unwatch") }
+            await driver.rest()
+            #expect(await driver.machine?.watched == [])
+        }
         await chat.disconnect()
     }
 }
