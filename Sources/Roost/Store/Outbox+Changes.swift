@@ -24,13 +24,22 @@ extension Outbox {
         }
     }
 
-    /// Removes the changes of a message; none if that isn't one, or isn't there any more.
-    static func removeChanges(ofMessage id: Int64, in database: Database) throws {
-        let sql = "SELECT channel_id, client_id FROM operations WHERE id = ? AND name = 'message.send'"
-        guard let message = try Row.fetchOne(database.cachedStatement(sql: sql), arguments: [id]) else { return }
-        let (channel, client): (String?, String?) = (try message.decode(atIndex: 0), try message.decode(atIndex: 1))
+    /// Removes an operation, and with a message the changes of it.
+    ///
+    /// - Parameter onlyUnsent: Whether it stays where a chat has sent it, and the server hasn't refused it since.
+    /// - Returns: Whether it was there and is removed.
+    @discardableResult
+    static func removeWithChanges(_ id: Int64, ifUnsent onlyUnsent: Bool = false, in database: Database) throws -> Bool {
+        let condition = onlyUnsent ? "AND (first_sent_at IS NULL OR failure IS NOT NULL)" : ""
+        // One statement, for most are marks and drafts in whose place another one comes, and which nothing changes.
         try database.cachedStatement(
-            sql: "DELETE FROM operations WHERE channel_id = ? AND client_id = ? AND name <> 'message.send'"
-        ).execute(arguments: [channel, client])
+            sql: """
+                DELETE FROM operations
+                WHERE (id = ?1 \(condition))
+                    OR (name <> 'message.send' AND (channel_id, client_id) = (
+                        SELECT channel_id, client_id FROM operations WHERE id = ?1 AND name = 'message.send' \(condition)))
+                """
+        ).execute(arguments: [id])
+        return database.changesCount > 0
     }
 }

@@ -128,7 +128,7 @@ final class Outbox: Sendable {
         case .put(let item): try put(item, in: database, &written)
         case .update(let item, let hasContent): try Self.update(item, content: hasContent, in: database)
         case .sending(let id, _, let time, let server):
-            let isFirst = try Self.isUnsent(id, in: database)
+            var row = try item(id, in: database)
             // After a refusal it is another attempt. Else the first of two chats that send it says since when.
             try database.cachedStatement(
                 sql: """
@@ -138,18 +138,23 @@ final class Outbox: Sendable {
                     WHERE id = ?3
                     """
             ).execute(arguments: [time.milliseconds, server, id])
-            written.rows[id] = try item(id, in: database)
-            if !isFirst { written.taken.insert(id) }
-        case .change(let id, let channel, let item):
-            guard try Self.isUnsent(id, in: database) else {
+            if row?.isUnsent != true { written.taken.insert(id) }
+            row?.beginSending(at: time, to: server)
+            written.rows[id] = row
+        case .change(let id, _, let item):
+            let isUnsent =
+                if item == nil {
+                    try Self.removeWithChanges(id, ifUnsent: true, in: database)
+                } else {
+                    try Self.isUnsent(id, in: database)
+                }
+            guard isUnsent else {
                 written.gone.insert(id)
                 written.underWay[id] = try self.item(id, in: database)
                 return
             }
-            try apply(item.map(OutboxWrite.put) ?? .remove(id, of: channel), in: database, &written)
-        case .remove(let id, _):
-            try Self.removeChanges(ofMessage: id, in: database)
-            try Self.remove(id, in: database)
+            if let item { try put(item, in: database, &written) }
+        case .remove(let id, _): try Self.removeWithChanges(id, in: database)
         case .done(let id, _): try Self.remove(id, in: database)
         case .arrived(let id, let key, let message):
             try resolveChanges(of: key, as: message, in: database)
@@ -377,7 +382,8 @@ final class Outbox: Sendable {
             try database.execute(
                 sql: """
                     ALTER TABLE operations ADD COLUMN epoch TEXT;
-                    CREATE INDEX operations_by_changed ON operations (channel_id, client_id) WHERE name <> 'message.send';
+                    CREATE INDEX operations_by_changed ON operations (channel_id, client_id)
+                        WHERE client_id IS NOT NULL AND name <> 'message.send';
                     """)
         }
         return migrator

@@ -277,6 +277,12 @@ struct OutboxItem: Hashable, Sendable {
     /// Whether the server can't have it: it can still be changed, or taken away without a trace.
     var isUnsent: Bool { firstSentAt == nil || failure != nil }
 
+    /// From now on the server may have it. The first of two chats that send it says since when; after a refusal it is another attempt.
+    mutating func beginSending(at time: Timestamp, to server: String?) {
+        firstSentAt = isUnsent ? time : firstSentAt
+        (self.server, failure, isWaiting) = (server, nil, false)
+    }
+
     /// The name by which the server knows a repetition. A message has its client id.
     var key: IdempotencyKey? {
         guard operation.takesKey, let firstSentAt else { return nil }
