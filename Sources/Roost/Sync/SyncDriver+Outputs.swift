@@ -40,7 +40,9 @@ extension SyncDriver {
                 kept.append(.kept(token, id, of: channel, isGone: isGone, underWay: batch.written.takeUnderWay()))
             case .noted(let id, let channel):
                 guard batch.failure == nil else { continue }
-                let isTaken = batch.written.taken.contains(id)
+                var isTaken = batch.written.taken.contains(id)
+                // Where nobody else has the files it was this chat, when a write failed beside which it was noted.
+                if isTaken { isTaken = (try? await files())?.isShared == true }
                 kept.append(.noted(id, of: channel, as: batch.written.rows[id], isTaken: isTaken))
             default: await perform(output)
             }

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Logging
 import RoostAPI
+import Synchronization
 import Testing
 
 @testable import Roost
@@ -15,10 +16,14 @@ struct FailedWriteTests {
 
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
-    private func chat(_ transport: any Transport = TinyServer()) -> Chat {
+    private func chat(_ transport: any Transport = TinyServer(), onProblem: @escaping @Sendable () -> Void = {}) -> Chat {
         let told = problems.continuation
         let configuration = Chat.Configuration(
-            storage: .directory(directory), onStorageProblem: { told.yield($0) },
+            storage: .directory(directory),
+            onStorageProblem: { problem in
+                told.yield(problem)
+                onProblem()
+            },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: transport)
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
@@ -242,6 +247,63 @@ struct FailedWriteTests {
         try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
         try await until { await server.operations().contains("channel.hide") }
         for await entries in chat.outbox.updates where entries.isEmpty { break }
+        await chat.disconnect()
+    }
+
+    /// A file that refuses writes until that was told.
+    private final class Refusing: Sendable {
+        private let file = Mutex<DatabaseQueue?>(nil)
+        func begin(_ queue: DatabaseQueue) { file.withLock { $0 = queue } }
+        func end() {
+            file.withLock { file in
+                try? file?.write { try $0.execute(sql: "DROP TRIGGER refused") }
+                file = nil
+            }
+        }
+    }
+
+    @Test(
+        "SB-04 A message of an ephemeral channel that is noted just when another write fails is sent, and isn't taken for another chat's"
+    )
+    func notedBesideFailure() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (gate, open) = AsyncStream.makeStream(of: Void.self)
+        let server = ScriptedServer { call in
+            switch call.operation {
+            case "channel.hide": .held(until: gate, .result(Done()))
+            case "message.send": .nothing
+            default: .result(Done())
+            }
+        }
+        var page = fresh()
+        page.rows.channel?.isEphemeral = true
+        await server.resume(with: [page])
+        let refusing = Refusing()
+        let chat = chat(server) { refusing.end() }
+        let driver = chat.driver
+        try await chat.connect()
+        try await chat.channel("general").hide()
+        try await until { await server.operations().contains("channel.hide") }
+        refusing.begin(try await refuse("DELETE ON operations", in: "outbox.sqlite"))
+        // While something else is being written, a message comes, and the answer that is to be removed with what is written for it.
+        let outbox = try await driver.files().outbox
+        let work = BusyWork()
+        defer { work.end() }
+        let reading = Task { try await outbox.read { _ in work.run() } }
+        try await until { work.isRunning }
+        let other = Task { try await driver.enqueue(.mute(MuteNotifications(channel: "other"))) }
+        try await waitUntilWriting(driver)
+        let sending = send("hi", by: driver)
+        try await until { await driver.inputs.count == 1 }
+        open.finish()
+        try await until { await driver.inputs.count == 2 }
+        work.end()
+        try await reading.value
+        try await other.value
+        try await sending.value
+        await waitUntilOutboxNotWritten()
+        try await until { await server.operations().contains("message.send") }
+        #expect(await driver.machine?.item(.message(MessageKey(channel: "general", clientId: "hi"))) != nil)
         await chat.disconnect()
     }
 
