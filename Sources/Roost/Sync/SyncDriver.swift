@@ -78,7 +78,7 @@ actor SyncDriver {
     /// Whether the machine has to read the files again: another process may have had them, or another chat of this one.
     var isReopened = false
     /// Whether another chat of this process is gone, which may have left something in the outbox.
-    private var isLeftAlone = false
+    private(set) var isLeftAlone = false
     /// Whether the user is logging out, or has: the app's requests are refused. Then, whether that is done: nothing is handled any more.
     private(set) var isLoggingOut = false
     /// Whether it is found out whether the user can log out: the app's requests wait for that.
@@ -254,7 +254,14 @@ actor SyncDriver {
     }
 
     private func readLeftovers() async throws {
-        guard isLeftAlone else { return }
+        // What the file has said before may leave an operation to the chat that is gone.
+        let isTold = inputs.contains { input in
+            switch input {
+            case .kept, .noted: true
+            default: false
+            }
+        }
+        guard isLeftAlone, !isTold else { return }
         isLeftAlone = false
         guard !hasEnded else { return }
         do {

@@ -85,6 +85,42 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
+    @Test("SB-04 R08 I1 A message that is left to the chat that sends it is sent if that chat is gone just then")
+    func leftJustThen() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = ScriptedServer { _ in .nothing }
+        var page = fresh()
+        page.rows.channel?.isEphemeral = true
+        await server.resume(with: [page])
+        let second = try await offline(server)
+        let driver = second.driver
+        let key = MessageKey(channel: "general", clientId: "c1")
+        try await driver.enqueue(.send(SendMessage(channel: key.channel, clientId: key.clientId, text: "hi")))
+        var first: Chat? = chat(server)
+        _ = try await first?.driver.files()
+        // That it begins to send the message is being written at this moment.
+        let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: URL(filePath: "/")))
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let outbox = try DatabaseQueue(path: folder.appending(component: "outbox.sqlite").path, configuration: configuration)
+        try await outbox.writeWithoutTransaction { database in
+            try database.execute(sql: "BEGIN IMMEDIATE; UPDATE operations SET first_sent_at = 1, server = 'server'")
+        }
+        let edit = EditMessage(channel: key.channel, message: MessageID(rawValue: 0), text: "changed")
+        let editing = Task { try await driver.enqueue(.edit(edit, of: key.clientId)) }
+        try await until { await !driver.replies.isEmpty }
+        try await until { await driver.inputs.isEmpty }
+        first = nil
+        try await until { await driver.isLeftAlone }
+        try await outbox.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+        let error = await #expect(throws: RoostError.self) { try await editing.value }
+        #expect(error?.code == .notFound)
+        try await until { await driver.machine?.item(.message(key)) != nil }
+        try await second.connect()
+        try await until { await server.operations().contains("message.send") }
+        await second.disconnect()
+    }
+
     /// A chat that was online, and isn't any more.
     private func offline(_ server: any Transport) async throws -> Chat {
         let chat = chat(server)
