@@ -96,10 +96,16 @@ extension Sync {
 
     /// Restores the queues from the file, which has the rows of acknowledged messages: they are sent once more, which the server knows by their client ids.
     /// It may have begun another history by then, and give them other ids, so their changes name them by their client ids until they are acknowledged again.
+    /// An ephemeral channel knows no client ids: its messages are done.
     mutating func restoreAcknowledged(from outbox: SavedOutbox) {
         // The same history puts the changes in the same order.
         let former = acknowledged.sorted { $0.value.item.place < $1.value.item.place }
         acknowledged = [:]
+        var outbox = outbox
+        for (key, known) in former where isEphemeral(key.channel) {
+            outbox.items.removeAll { $0.id == known.item.id }
+            emit(.outbox(.done(known.item.id, of: known.item.channel)))
+        }
         restoreQueues(outbox)
         for (key, known) in former where item(.message(key)) != nil { unresolve(key, known) }
     }

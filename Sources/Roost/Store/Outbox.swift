@@ -421,6 +421,8 @@ struct SavedOutbox: Hashable, Sendable {
     var server: String?
     /// The highest number of all rows, those included that can't be read: what comes later has a higher one.
     var lastNumber: Int64 = 0
+    /// Whether another chat of this process has it too.
+    var isShared = false
 
     /// From here on operations are sent to a server. What was asked for before any was known is for the first one that was met.
     mutating func meet(_ name: String) {

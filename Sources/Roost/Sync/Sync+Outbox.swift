@@ -12,12 +12,10 @@ extension Sync {
         let keyless = heldAnswers.filter { queues[$0.channel]?.withoutKey == $0.id }
         heldAnswers = []
         server = outbox.server
-        lastNumber = max(lastNumber, outbox.lastNumber)
+        lastNumber = max(lastNumber, outbox.items.map(\.number).max() ?? 0, outbox.lastNumber)
+        let own = withoutThoseOfOthers(outbox)
         queues = [:]
-        for item in outbox.items {
-            queues[item.channel, default: OutboxQueue()].put(item, for: server)
-            lastNumber = max(lastNumber, item.number)
-        }
+        for item in own { queues[item.channel, default: OutboxQueue()].put(item, for: server) }
         overlays = [:]
         for channel in queues.keys {
             let overlay = overlay(of: channel)

@@ -76,6 +76,22 @@ extension Sync {
     /// get it twice.
     func isSentByOne(_ item: OutboxItem) -> Bool { item.message.map { isEphemeral($0.channel) } ?? false }
 
+    /// Returns what is in the outbox without the messages that another chat has begun to send alone, and without the changes of these: they stay with it, and come
+    /// back if it leaves them (``takeOver(_:)``). What this one has begun to send itself is its own.
+    func withoutThoseOfOthers(_ outbox: SavedOutbox) -> [OutboxItem] {
+        guard outbox.isShared else { return outbox.items }
+        var others: Set<MessageKey> = []
+        for item in outbox.items where isSentByOne(item) && !item.isUnsent {
+            guard queues[item.channel]?.items[item.id]?.isUnsent ?? true, let key = item.message else { continue }
+            others.insert(key)
+        }
+        return outbox.items.filter { item in
+            if let key = item.message { return !others.contains(key) }
+            guard case .sent(let client)? = item.operation.changed.first, let channel = item.channel else { return true }
+            return !others.contains(MessageKey(channel: channel, clientId: client))
+        }
+    }
+
     /// Another chat of the same files has sent an operation, or given it up.
     mutating func lost(_ item: OutboxItem) {
         if queues[item.channel]?.items[item.id]?.isWaiting == true { endWaiting(in: item.channel) }

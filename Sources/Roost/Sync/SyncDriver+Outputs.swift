@@ -257,8 +257,10 @@ extension SyncDriver {
 
     /// What the outbox has, with what is still to be written to it.
     func savedOutbox() async throws -> SavedOutbox {
-        var saved = try await files().outbox.saved()
+        let files = try await files()
+        var saved = try await files.outbox.saved()
         owedWrites.apply(to: &saved)
+        saved.isShared = files.isShared
         return saved
     }
 

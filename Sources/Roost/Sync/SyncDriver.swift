@@ -165,7 +165,7 @@ actor SyncDriver {
                 let machine = Sync(
                     user: environment.user, client: Self.client, device: environment.device?.description(files.device),
                     settings: environment.settings, saved: saved,
-                    outbox: try await files.outbox.saved(), random: environment.random)
+                    outbox: try await savedOutbox(), random: environment.random)
                 // The process may have ended between the two files. What is let go of is written when it is taken back.
                 if overlays != machine.overlays, suspended == nil, let failure = await store(machine.overlayWrites) {
                     await storeFailed(files.store, "\(failure)")

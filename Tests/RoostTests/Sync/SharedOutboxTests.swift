@@ -78,14 +78,52 @@ struct SharedOutboxTests {
         return (try await client.restarted(), try await client.restarted())
     }
 
+    /// What the outbox holds, as a chat reads it beside another one.
+    private func shared(_ client: Harness) async throws -> SavedOutbox {
+        var outbox = try await client.outbox.saved()
+        outbox.isShared = true
+        return outbox
+    }
+
+    /// Has a client without a connection go on from what the files hold.
+    private func reopen(_ client: inout Harness) async throws {
+        let (saved, outbox) = (try await client.store.savedState(), try await shared(client))
+        try await client.feed(.reopened(saved, outbox))
+    }
+
+    /// When a client reads what another one has begun to send: never, while it goes on, before it connects, or when it is made.
+    enum Reading: CaseIterable, Sendable { case never, beside, anew, first }
+
+    @Test(
+        "SB-04 I4 a message of an ephemeral channel that a client was sending itself is sent once more by it, unless it is answered",
+        arguments: [true, false])
+    func ephemeralOwn(isAnswered: Bool) async throws {
+        var (first, _) = try await clientsInEphemeralChannel()
+        try await connect(&first, at: 1000)
+        if isAnswered { try await first.answer("message.send", with: message(4, "hi", by: "ann", clientId: "c1")) }
+        try await first.feed(.stop)
+        first.forgetCalls()
+        try await reopen(&first)
+        #expect(try await first.outbox.count() == (isAnswered ? 0 : 1))
+        try await connect(&first, at: 60_000)
+        #expect(first.calls.values.sorted() == (isAnswered ? [] : ["message.send"]))
+    }
+
     @Test(
         "SB-04 I4 a message of an ephemeral channel, which knows no client ids, is sent by the one that has begun to",
-        arguments: [true, false])
-    func ephemeral(isRead: Bool) async throws {
+        arguments: Reading.allCases)
+    func ephemeral(reading: Reading) async throws {
         var (first, second) = try await clientsInEphemeralChannel()
         try await connect(&first, at: 1000)
         #expect(first.calls.values.sorted() == ["message.send"])
-        if isRead { try await second.feed(.outboxRead(try await second.outbox.saved())) }
+        switch reading {
+        case .never: break
+        case .beside: try await second.feed(.outboxRead(try await second.outbox.saved()))
+        case .anew: try await reopen(&second)
+        case .first:
+            let (saved, outbox) = (try await second.store.savedState(), try await shared(second))
+            second.sync = Sync(user: Harness.user, client: "test", saved: saved, outbox: outbox, random: NoChance())
+        }
         try await connect(&second, at: 60_000)
         #expect(second.calls.isEmpty && second.sync.queues.isEmpty)
         #expect(try await second.outbox.count() == 1)
