@@ -83,7 +83,8 @@ extension LiveChannel {
     ///   - hidePreviousMessages: Whether the messages so far stay concealed when the channel comes back; they are deleted from this device.
     ///   - allowAutoUnhide: Whether the next message brings the channel back. False archives it.
     /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it. Where this device has
-    ///   nothing of the channel yet, hiding its messages so far is a call: it throws `not_connected` while offline or catching up, and what the server refuses.
+    ///   nothing of the channel yet, hiding its messages so far is a call: it throws `not_connected` while offline or catching up, what the server
+    ///   refuses, and as ``Chat/call(_:isolation:)`` does.
     public func hide(hidePreviousMessages: Bool = false, allowAutoUnhide: Bool = true) async throws {
         try await enqueue(
             .hide(HideChannel(channel: id, hidePreviousMessages: hidePreviousMessages, allowAutoUnhide: allowAutoUnhide)))

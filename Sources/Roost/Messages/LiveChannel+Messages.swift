@@ -169,7 +169,8 @@ extension LiveChannel {
     /// and taken back if the server refuses it: with `feature_disabled` where the app hides history from new members.
     ///
     /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` when this device can't store it. Where this device has
-    ///   nothing of the channel yet, it is a call: it throws `not_connected` while offline or catching up, and what the server refuses.
+    ///   nothing of the channel yet, it is a call: it throws `not_connected` while offline or catching up, what the server
+    ///   refuses, and as ``Chat/call(_:isolation:)`` does.
     public func resetHistory() async throws { try await enqueue(.reset(ResetHistory(channel: id))) }
 
     private func change(_ item: MessageItem, _ change: OutboxOperation) async throws {

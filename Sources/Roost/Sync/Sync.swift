@@ -218,6 +218,7 @@ struct Sync: Sendable {
         case .timer(let timer): fire(timer)
         case .call(let token, let operation): call(operation, for: token)
         case .cancel(let token): cancel(token)
+        case .cancelAsking(let token): if isStillToAnswer(token) { cancel(token) }
         case .loadMessages(let token, let channel, let load, let limit): self.load(load, in: channel, limit: limit, for: token)
         case .showing(let places): shownPlaces = places
         case .show(let users): show(users)

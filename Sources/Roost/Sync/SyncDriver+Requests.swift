@@ -236,6 +236,12 @@ extension SyncDriver {
         Task { await drain() }
     }
 
+    /// Ends the wait for what the server is asked at once, and not for what is kept: which of them it is, the machine knows.
+    private func giveUpAsking(_ token: CallToken) {
+        guard machine?.isStillToAnswer(token) == true else { return submit(.cancelAsking(token)) }
+        giveUp(token, isKept: false)
+    }
+
     /// Gives the machine an input, and has its answer resume a caller: at once if the chat has ended, where nothing answers.
     private func ask(_ input: Sync.Input, for token: CallToken, _ continuation: CheckedContinuation<CallAnswer, any Error>) {
         guard !hasEnded else { return continuation.resume(throwing: Self.loggedOut) }
@@ -247,6 +253,8 @@ extension SyncDriver {
     ///
     /// - Throws: `RoostError` with the code of a limit, which no server would take: it would stay in the outbox as refused; `unavailable` if it can't be written;
     ///   `not_found` for a change of a message on its way that isn't, and for one of an operation that another chat of the same files has sent meanwhile, or given up.
+    ///   To conceal a channel that isn't followed, the server is asked at once, and nothing is kept: `not_connected` without a connection, and if it is lost before
+    ///   the answer; `unavailable` if there is no answer in time; what the server refuses; and `CancellationError`.
     func enqueue(_ operation: OutboxOperation, isolation: isolated (any Actor)? = #isolation) async throws {
         try operation.operation.validate()
         try await enqueue(operation, order.take())
@@ -283,11 +291,21 @@ extension SyncDriver {
         // The user may have logged out meanwhile.
         try await requireSession()
         let token = nextToken()
-        // It is kept whether the caller waits or not.
-        _ = try await withCheckedThrowingContinuation { continuation in
-            let id = Int64.random(in: 1...Int64.max)
-            ask(.enqueue(token, operation, id: id, at: environment.now(), told: told), for: token, continuation)
-            turn.pass()
+        do {
+            // It is kept whether the caller waits or not. Only what the server is asked instead can be given up.
+            _ = try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<CallAnswer, any Error>) in
+                    let id = Int64.random(in: 1...Int64.max)
+                    ask(.enqueue(token, operation, id: id, at: environment.now(), told: told), for: token, continuation)
+                    turn.pass()
+                    if operation.isConcealing, Task.isCancelled { giveUpAsking(token) }
+                }
+            } onCancel: {
+                if operation.isConcealing { Task { await self.giveUpAsking(token) } }
+            }
+        } catch let error as RoostError where error.code == .notConnected {
+            try Task.checkCancellation()
+            throw error
         }
     }
 

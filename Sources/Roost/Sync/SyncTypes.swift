@@ -153,6 +153,8 @@ extension Sync {
         case timer(Timer)
         case call(CallToken, any Operation)
         case cancel(CallToken)
+        /// The same for an operation that is enqueued, if the server is asked at once instead. What is kept goes on.
+        case cancelAsking(CallToken)
         case loadMessages(CallToken, ChannelID, MessageLoad, limit: Int)
         /// The parts of channels' cached messages that lists show, by a seq of each. Comes before pages that would have parts given up.
         case showing([ChannelID: Set<Seq>])

@@ -131,6 +131,33 @@ struct OwnChangeTests {
         await chat.disconnect()
     }
 
+    @Test(
+        "R08 SB-60 AM-29 concealing a channel that isn't followed can be cancelled while the server is asked, and one that is is kept"
+    )
+    func cancelledConcealing() async throws {
+        let server = ScriptedServer { _ in .nothing }
+        let chat = try await connected(server)
+        let other = chat.channel("other")
+        let asking = Task { try await other.resetHistory() }
+        try await until { await server.operations().contains(ResetHistory.name) }
+        // The second one is cancelled before it asks.
+        let early = Task { try await other.hide(hidePreviousMessages: true) }
+        early.cancel()
+        asking.cancel()
+        for call in [asking, early] {
+            let ended = await result(of: call)
+            guard case .failure(is CancellationError)? = ended else {
+                Issue.record("\(String(describing: ended))")
+                continue
+            }
+        }
+        let kept = Task { try await chat.channel(channelId).resetHistory() }
+        kept.cancel()
+        try await kept.value
+        #expect(try await chat.driver.files().outbox.items().map(\.channel) == [channelId])
+        await chat.disconnect()
+    }
+
     @Test("R08 a message by its id has what the user has changed of it, however many newer messages were changed since")
     func manyChanged() async throws {
         let server = ScriptedServer { _ in .nothing }
