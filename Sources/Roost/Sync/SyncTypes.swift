@@ -250,7 +250,7 @@ extension Sync.Input {
     /// Whether the machine decides by what it knows of the outbox.
     var dependsOnOutbox: Bool {
         switch self {
-        case .enqueue, .stopReading, .retry, .discard, .resolveOthers, .transport(_, .opened): true
+        case .enqueue, .startReading, .stopReading, .retry, .discard, .resolveOthers, .transport(_, .opened): true
         default: false
         }
     }

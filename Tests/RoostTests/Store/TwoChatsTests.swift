@@ -241,6 +241,23 @@ struct TwoChatsTests {
         #expect(try await kept(by: first) == [.reset(ResetHistory(channel: "general", upTo: 2))])
     }
 
+    @Test("SB-60 R08 A chat that begins to read doesn't show again what another one has had done")
+    func readAfterDone() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = ScriptedServer { _ in .result(Done()) }
+        await server.resume(with: [fresh()])
+        let second = try await offline(server)
+        try await second.channel("general").muteNotifications()
+        let first = chat(server)
+        try await first.connect()
+        try await until { try await kept(by: first) == [] }
+        await first.disconnect()
+        try await second.driver.startReading("general")
+        let store = try await second.driver.files().store
+        let shown = try #require(try await store.read { try $0.overlay(of: "general") })
+        #expect(shown.readSeq == 3 && shown.isMuted == nil)
+    }
+
     @Test("I4 What a chat knows already isn't sent twice when another one is gone")
     func known() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
