@@ -171,8 +171,9 @@ extension Sync {
         case startReading(CallToken, ChannelID)
         /// With what the mark of what was read is enqueued with.
         case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp, told: Seq = 0)
-        /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of one that is gone: another
-        /// chat of the same files has sent it, or given it up. Carries, in their order, what was to be changed or removed and another chat is sending: it stays.
+        /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of one that is gone, or of a
+        /// message that is: another chat of the same files has sent it, or given it up. Carries, in their order, what was to be changed or removed and another chat
+        /// is sending: it stays.
         case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false, underWay: [OutboxItem] = [])
         /// What ``Output/noted(_:of:)`` asked for is in the file. Carries the operation as it is there, which another chat of the same files may have changed; nil
         /// if it isn't there any more. With whether that one has begun to send it before.
@@ -211,9 +212,9 @@ extension Sync {
         /// Written in one transaction.
         case store([StoreWrite])
         case outbox(OutboxWrite)
-        /// Comes back as ``Input/kept(_:_:of:isGone:)`` once all that was written to the outbox before is in the file.
+        /// Comes back as ``Input/kept(_:_:of:isGone:underWay:)`` once all that was written to the outbox before is in the file.
         case kept(CallToken, Int64, of: ChannelID?)
-        /// Comes back as ``Input/noted(_:of:as:)`` once it is in the file that an operation is about to be sent.
+        /// Comes back as ``Input/noted(_:of:as:isTaken:)`` once it is in the file that an operation is about to be sent.
         case noted(Int64, of: ChannelID?)
         /// The frame that answers a call, or why there is none.
         case reply(CallToken, Result<[UInt8], RoostError>)
