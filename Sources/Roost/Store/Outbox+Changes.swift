@@ -30,14 +30,16 @@ extension Outbox {
     /// - Returns: Whether it was there and is removed.
     @discardableResult
     static func removeWithChanges(_ id: Int64, ifUnsent onlyUnsent: Bool = false, in database: Database) throws -> Bool {
-        let condition = onlyUnsent ? "AND (first_sent_at IS NULL OR failure IS NOT NULL)" : ""
-        // One statement, for most are marks and drafts in whose place another one comes, and which nothing changes.
+        let condition = onlyUnsent ? "AND (o.first_sent_at IS NULL OR o.failure IS NOT NULL)" : ""
+        // One statement, for most are marks and drafts in whose place another one comes, and which nothing changes. What is to go is found before any of it
+        // goes: of two conditions with OR, SQLite would look for the changes once the message isn't there any more.
         try database.cachedStatement(
             sql: """
-                DELETE FROM operations
-                WHERE (id = ?1 \(condition))
-                    OR (name <> 'message.send' AND (channel_id, client_id) = (
-                        SELECT channel_id, client_id FROM operations WHERE id = ?1 AND name = 'message.send' \(condition)))
+                DELETE FROM operations WHERE id IN (
+                    SELECT o.id FROM operations o WHERE o.id = ?1 \(condition)
+                    UNION ALL
+                    SELECT c.id FROM operations o JOIN operations c ON c.channel_id = o.channel_id AND c.client_id = o.client_id
+                    WHERE o.id = ?1 AND o.name = 'message.send' AND c.name <> 'message.send' \(condition))
                 """
         ).execute(arguments: [id])
         return database.changesCount > 0

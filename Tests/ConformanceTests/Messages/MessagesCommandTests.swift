@@ -291,7 +291,7 @@ import Testing
         let (ann, root) = (try await server.socket("ann"), try await server.socket("root", role: .admin))
         try await root.call(PutRole(role: "reader", rank: 1, permissions: [.historyRead]))
         try await root.call(SetMemberRole(channel: "team", users: ["bob"], role: "reader"))
-        try await ann.call(UpdateChannel(channel: "team", policy: PolicyChanges(read: .owners)))
+        try await ann.call(UpdateChannel(channel: "team", policy: PolicyChanges(read: .operators)))
         let first = try await ann.call(SendMessage(channel: "team", clientId: "1", text: "1"))
         let following = try RunningCommand(
             "messages follow team --after \(first.seq - 1) --as bob",

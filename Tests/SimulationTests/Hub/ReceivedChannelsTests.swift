@@ -54,18 +54,12 @@ struct ReceivedChannelsTests {
         #expect(subscriptions.value.received == [:] && subscriptions.value.channels.isEmpty)
     }
 
-    @Test("I18 a connection for whose new channel there is no room is turned away, and what may not be watched any more isn't")
+    @Test("I18 one connection is turned away where a new channel is too many, and what may not be watched any more isn't")
     func joiningAndWatching() {
         var subscriptions = Recorder()
         for socket in 1...2 { _ = subscriptions.connect(socket, "ann", channels: 4) }
         #expect(subscriptions.deliver([.joined("ann", "new", at: 1)]) == [])
         #expect(subscriptions.value.received == ["ann": 10])
-        // One of them ends, and the other one has its room.
-        let turnedAway = subscriptions.deliver([.joined("ann", "newer", at: 1)])
-        #expect(turnedAway.count == 1 && subscriptions.value.received == ["ann": 6] && subscriptions.value.subscriberCount == 1)
-        let ended = turnedAway.first ?? 0
-        subscriptions.remove(ended)
-        #expect(subscriptions.value.received == ["ann": 6] && subscriptions.value.sockets.count == 1)
         // What they get as a member can be watched, and counts once.
         _ = subscriptions.deliver([.watching(Self.id(1), "ann", "new", at: 1), .watching(Self.id(1), "ann", "other", at: 1)])
         let watched = (["new", "other"] as [ChannelID]).map { subscriptions.value.isWatched($0, on: Self.id(1)) }
@@ -76,5 +70,27 @@ struct ReceivedChannelsTests {
         #expect(subscriptions.value.received == ["ann": 9])
         _ = subscriptions.deliver([.stoppedWatching(Self.id(1), "ann", "other")])
         #expect(subscriptions.value.received == ["ann": 8])
+        // Of two that have no room for one more, one ends, and the other one has its room.
+        _ = subscriptions.deliver([.joined("ann", "fifth", at: 3)])
+        let turnedAway = subscriptions.deliver([.joined("ann", "sixth", at: 3)])
+        #expect(turnedAway.count == 1 && subscriptions.value.received == ["ann": 6] && subscriptions.value.subscriberCount == 1)
+        for socket in turnedAway { subscriptions.remove(socket) }
+        #expect(subscriptions.value.received == ["ann": 6] && subscriptions.value.sockets.count == 1)
+    }
+
+    @Test("I18 watches that are attached later count too: one for which others have taken the room ends, and its client is told")
+    func attaching() {
+        var subscriptions = Recorder()
+        for socket in 1...2 { _ = subscriptions.connect(socket, "ann", channels: 4) }
+        var unwatched = 0
+        func perform(_ step: EventFrames.Step) {
+            subscriptions.value.deliver(step) { if case .send = $0 { unwatched += 1 } }
+        }
+        let channels = (1...3).map { ChannelID("w\($0)") }
+        for channel in channels { perform(.watches(Self.id(1), "ann", channel, online: nil)) }
+        #expect(subscriptions.value.watchedCount(of: Self.id(1)) == 3)
+        for channel in channels { perform(.attachWatcher(Self.id(1), channel)) }
+        #expect(subscriptions.value.received == ["ann": 10] && unwatched == 1)
+        #expect(subscriptions.value.watchedCount(of: Self.id(1)) == 2)
     }
 }
