@@ -299,6 +299,8 @@ import Testing
         try await following.wait(forOutput: #""text":"1""#)
         try await root.call(PutRole(role: "reader", rank: 1, permissions: []))
         try await ann.call(SendMessage(channel: "team", clientId: "2", text: "2"))
+        // Of the message it hears nothing; the next thing that it hears of would have it go past the message.
+        try await server.socket("cid").call(JoinChannel(channel: "team"))
         let ended = try await following.end()
         let advice = "Once you may again, go on with --after \(first.changeSeq)."
         #expect([ended.errors, "\(ended.status)"] == ["Error: You may not read team any more. \(advice) (not_permitted)\n", "1"])
