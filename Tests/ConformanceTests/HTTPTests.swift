@@ -220,6 +220,10 @@ import Testing
             statuses: [404],
             field: "channel"),
         Exchange(
+            name: "no body and no length, of whatever type",
+            request: get("/v1/channels/none/join", token + "\nContent-Type: text/plain", method: "POST"), statuses: [404],
+            field: "channel"),
+        Exchange(
             name: "a body where none is read", request: get("/v1/me", token + "\nContent-Length: 2") + "{}", statuses: [400],
             field: "body"),
         Exchange(

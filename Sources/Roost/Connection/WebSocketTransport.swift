@@ -84,8 +84,9 @@ public struct WebSocketTransport: Transport {
             let isNumeric = (try? Address(url))?.isNumeric ?? false
             return WaitingReason(
                 .network, "\(host) didn't answer in time" + (isNumeric ? "" : ", or its name couldn't be looked up in time"))
-        case is UpgradeRefused:
-            return WaitingReason(.upgrade, "\(error)")
+        case let error as UpgradeRefused:
+            // So does a server that stops or is full, and then the address is right.
+            return WaitingReason(error.status == .serviceUnavailable ? .server : .upgrade, "\(error)")
         // A proxy that hasn't got a server to pass a connection on to, say.
         case NIOSSLError.uncleanShutdown:
             return reason(ofEnd: error)
@@ -115,34 +116,40 @@ public struct WebSocketTransport: Transport {
     private func connect(to address: Address) async throws -> FrameChannel {
         let context = address.isSecure ? try NIOSSLContext(configuration: tlsConfiguration) : nil
         let timeout = TimeAmount(configuration.connectTimeout)
-        let frameSizeMax = configuration.messageSizeBytesMax
-        let made = NIOLockedValueBox<(any NIOCore.Channel)?>(nil)
-        let upgrade: EventLoopFuture<FrameChannel> = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+        // NIO takes no more for a frame, and traps. Whole messages have the configuration's limit.
+        let frameSizeMax = min(configuration.messageSizeBytesMax, Int(UInt32.max))
+        // Of a host with several addresses more than one is tried at a time: what is closed has to be the channel that was made.
+        let attempt: Attempt = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .connectTimeout(timeout)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .connect(host: address.host, port: address.port) { channel in
-                made.withLockedValue { $0 = channel }
-                return channel.eventLoop.makeCompletedFuture {
+                channel.eventLoop.makeCompletedFuture {
                     if let context {
                         // A server name must not be an IP address (RFC 6066); the certificate is checked either way.
                         let name = address.isNumeric ? nil : address.host
                         try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: context, serverHostname: name))
                     }
-                    return try Self.upgrade(channel, to: address, frameSizeMax: frameSizeMax)
+                    return Attempt(channel: channel, upgrade: try Self.upgrade(channel, to: address, frameSizeMax: frameSizeMax))
                 }
             }
         // What accepts connections and says nothing may do so for ever.
         do {
             return try await withTaskCancellationHandler {
-                try await upgrade.get()
+                try await attempt.upgrade.get()
             } onCancel: {
-                made.withLockedValue { $0 }?.close(promise: nil)
+                attempt.channel.close(promise: nil)
             }
         } catch {
             // Nobody else has it: it would stay open until the server ends it, one more with each attempt.
-            made.withLockedValue { $0 }?.close(promise: nil)
+            attempt.channel.close(promise: nil)
             throw error
         }
+    }
+
+    /// A connection that is to become a socket.
+    private struct Attempt: Sendable {
+        let channel: any NIOCore.Channel
+        let upgrade: EventLoopFuture<FrameChannel>
     }
 
     /// The usual one of a client, which checks that the certificate is trusted and is for the host.

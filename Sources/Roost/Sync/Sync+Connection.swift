@@ -19,6 +19,8 @@ extension Sync {
 
     /// A token first, unless the one in hand was never refused; then a connection.
     mutating func beginConnecting() {
+        // What a server asked for was the time until now. What it asks for from now on holds for the next attempt.
+        retryAfter = nil
         // A refusal stays visible while the next attempt is under way: an app has to act on it.
         if case .refused = status {} else { set(.connecting) }
         guard token == nil else {
@@ -139,8 +141,6 @@ extension Sync {
         }
         emit(.cancelTimer(.handshake))
         isTokenFresh = false
-        // Whatever a server asked for patience for is over.
-        retryAfter = nil
         role = welcome.role
         mustRenewWatches = true
         pingInterval = .seconds(min(max(1, welcome.pingIntervalSeconds), 3600))
@@ -217,7 +217,6 @@ extension Sync {
         emit(.cancelTimer(.reconnect))
         phase = .idle
         attempts = 0
-        retryAfter = nil
         set(.refused(error))
     }
 

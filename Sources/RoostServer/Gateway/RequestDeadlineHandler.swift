@@ -17,6 +17,8 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private var deadline: Scheduled<Void>?
     private var isReceiving = false
     private var isDiscarding = false
+    /// Whether what is written tells the client to go on with its request, which gets no more time for that.
+    var isInterim = false
     /// Whether a request that has arrived whole is worked on, and no bytes have been written since it is.
     private var isWorking = false
     /// What the client has read of its answers, since the last of them was written.
@@ -94,6 +96,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        if isInterim { return context.write(data, promise: promise) }
         isReceiving = false
         isWorking = false
         wait(context, UnreadOutput(at: context.eventLoop.now))

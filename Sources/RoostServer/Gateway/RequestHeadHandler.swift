@@ -177,7 +177,9 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private func letContinue(_ context: ChannelHandlerContext) {
         guard awaitsContinue, unanswered == 1, !isAnswering else { return }
         awaitsContinue = false
+        front.isInterim = true
         context.writeAndFlush(wrapOutboundOut(.head(.init(version: .http1_1, status: .continue))), promise: nil)
+        front.isInterim = false
     }
 
     // MARK: Answers

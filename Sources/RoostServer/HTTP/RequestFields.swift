@@ -93,7 +93,9 @@ enum RequestFields {
 
     /// Checks that a body with a media type is JSON. A body without one is read as JSON.
     private static func checkMediaType(of request: Request) throws {
-        guard let type = request.headers[.contentType], request.headers[.contentLength] != "0" else { return }
+        // A request without either has no body (RFC 9112, 6.3).
+        let length = request.headers[.contentLength].flatMap { Int($0) } ?? 0
+        guard let type = request.headers[.contentType], length > 0 || request.headers[.transferEncoding] != nil else { return }
         let parts = type.lowercased().split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
         let isUTF8 = parts.dropFirst().allSatisfy {
             !$0.hasPrefix("charset=") || ["charset=utf-8", "charset=\"utf-8\""].contains($0)

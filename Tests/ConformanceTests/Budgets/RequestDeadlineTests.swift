@@ -58,6 +58,16 @@ import Testing
             slow.embeddedEventLoop.advanceTime(by: .seconds(1))
         }
         #expect(Self.isOpen(slow, around: 1) == [true, false])
+
+        // Nor does the word to go on give it more.
+        let asking = try Self.served()
+        let head = "PUT /v1/me HTTP/1.1\r\nhost: example.org\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+        try asking.writeInbound(ByteBuffer(string: head))
+        let word = try asking.readOutbound(as: ByteBuffer.self).map { String(buffer: $0) }
+        #expect(word?.hasPrefix("HTTP/1.1 100 ") == true)
+        asking.embeddedEventLoop.advanceTime(by: .seconds(29))
+        try asking.writeInbound(ByteBuffer(string: "{"))
+        #expect(Self.isOpen(asking, around: 1) == [true, false])
     }
 
     @Test("I21 a connection stays for 60 seconds between requests, and the next one has 30 again")

@@ -58,17 +58,20 @@ struct ConnectionStatusTests {
         #expect("\(nobody.map { "\($0)" } ?? "")" == nobody?.message)
 
         // Programs that have one page for everybody.
-        for (status, words) in [
-            ("404 Not Found", "the server didn't accept a WebSocket here (404)"),
-            ("503 Service Unavailable", "the server takes no connections at the moment (503)"),
-        ] {
+        for (status, cause, words) in [
+            ("404 Not Found", .upgrade, "the server didn't accept a WebSocket here (404)"),
+            ("503 Service Unavailable", .server, "the server takes no connections at the moment (503)"),
+        ] as [(String, WaitingReason.Cause, String)] {
             let other = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup).childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(OnePage(status: status)) }
             }.bind(host: "127.0.0.1", port: 0).get()
             let port = other.localAddress?.port ?? 0
-            #expect(await reason(of: try chat("http://127.0.0.1:\(port)")) == WaitingReason(.upgrade, words))
+            #expect(await reason(of: try chat("http://127.0.0.1:\(port)")) == WaitingReason(cause, words))
             let plain = await reason(of: try chat("https://127.0.0.1:\(port)"))
             #expect(plain?.cause == .certificate, "\(plain.map { "\($0)" } ?? "")")
+            // An app may allow messages of any size.
+            let transport = WebSocketTransport(configuration: .init(messageSizeBytesMax: .max))
+            #expect(await reason(of: try chat("http://127.0.0.1:\(port)", transport)) == WaitingReason(cause, words))
             try await other.close()
         }
 

@@ -78,6 +78,29 @@ struct ConnectionTests {
         #expect(timer(.reconnect, in: client.take()) == .zero)
     }
 
+    @Test("A server's wish for time is heeded before the welcome too, and doesn't outlive an end that the app asked for")
+    func closingEarly() async throws {
+        let closing = ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: 3000))
+        var early = try await Harness()
+        try await early.open()
+        #expect(early.sync.phase == .authenticating)
+        try await early.receive(closing)
+        try await early.welcome()
+        _ = early.take()
+        try await early.feed(.transport(early.sync.connection, .closed(code: 1012, reason: "")))
+        #expect(timer(.reconnect, in: early.take()) == .seconds(3))
+
+        var stopped = try await Harness()
+        try await stopped.connectWithChannel()
+        try await stopped.receive(closing)
+        try await stopped.feed(.stop)
+        try await stopped.feed(.start)
+        _ = stopped.take()
+        // There is no network any more.
+        try await stopped.feed(.transport(stopped.sync.connection, .closed(code: nil, reason: "")))
+        #expect(timer(.reconnect, in: stopped.take()) == .zero)
+    }
+
     @Test("An expired token is renewed at once; a refused one is an error, and trying goes on")
     func tokens() async throws {
         var client = try await Harness()

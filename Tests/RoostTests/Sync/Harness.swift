@@ -101,9 +101,20 @@ struct Harness {
     mutating func connect(
         epoch: String = "first", server: String = "server", role: AppRole = .user, at now: Timestamp = Timestamp(milliseconds: 0)
     ) async throws {
+        try await open()
+        try await welcome(epoch: epoch, server: server, role: role, at: now)
+    }
+
+    /// Goes as far as showing the server a token.
+    mutating func open() async throws {
         try await feed(.start)
         if sync.isFetchingToken { try await feed(.token("token")) }
         try await feed(.transport(sync.connection, .opened))
+    }
+
+    mutating func welcome(
+        epoch: String = "first", server: String = "server", role: AppRole = .user, at now: Timestamp = Timestamp(milliseconds: 0)
+    ) async throws {
         try await receive(
             WelcomeFrame(
                 welcome: .init(
