@@ -23,8 +23,14 @@ extension Sync {
             forget(item)
             acknowledged[key] = Acknowledged(message: message, item: item)
         } else {
-            remove(item, .arrived(item.id, key, as: message.messageId))
+            remove(item, removal(of: item, key, as: message.messageId, isEphemeral: isEphemeral(key.channel)))
         }
+    }
+
+    /// The write that ends a message that the server has. One of an ephemeral channel, which knows no client ids, goes even if its row can't be stored: sent once
+    /// more, everybody would get it twice.
+    private func removal(of item: OutboxItem, _ key: MessageKey, as message: MessageID, isEphemeral: Bool) -> OutboxWrite {
+        isEphemeral ? .remove(item.id, of: item.channel) : .arrived(item.id, key, as: message)
     }
 
     /// Tells what has become of a change that names users, or brings back a message that does: its answer says whom of them it doesn't mention. That of a
@@ -61,7 +67,7 @@ extension Sync {
         let key = MessageKey(channel: message.channelId, clientId: message.clientId)
         guard let item = item(.message(key)) else { return }
         resolve(key, message.messageId)
-        remove(item, .arrived(item.id, key, as: message.messageId))
+        remove(item, removal(of: item, key, as: message.messageId, isEphemeral: isEphemeral(key.channel)))
         emit(.settled(key, .success(item.operation.sent.map(message.answered) ?? message)))
         showOverlay(of: key.channel)
         sendNext(in: key.channel)
@@ -72,7 +78,8 @@ extension Sync {
         for (key, known) in acknowledged.sorted(by: { $0.value.item.place < $1.value.item.place })
         where saved.channels[key.channel].map({ $0.cursor >= known.message.seq }) ?? true {
             acknowledged[key] = nil
-            emit(.outbox(.arrived(known.item.id, key, as: known.message.messageId)))
+            let isEphemeral = isEphemeral(key.channel)
+            emit(.outbox(removal(of: known.item, key, as: known.message.messageId, isEphemeral: isEphemeral)))
         }
     }
 
@@ -83,7 +90,12 @@ extension Sync {
         acknowledged = [:]
         for (key, known) in former {
             let item = known.item
-            if isForThisServer(item), !isEphemeral(key.channel) {
+            guard !isEphemeral(key.channel) else {
+                // As elsewhere, even if what goes with it can't be stored.
+                emit(.outbox(.remove(item.id, of: item.channel)))
+                continue
+            }
+            if isForThisServer(item) {
                 queues[item.channel, default: OutboxQueue()].put(item, for: server)
                 unresolve(key, known)
             } else {
@@ -104,7 +116,7 @@ extension Sync {
         var outbox = outbox
         for (key, known) in former where isEphemeral(key.channel) {
             outbox.items.removeAll { $0.id == known.item.id }
-            emit(.outbox(.done(known.item.id, of: known.item.channel)))
+            emit(.outbox(.remove(known.item.id, of: known.item.channel)))
         }
         restoreQueues(outbox)
         for (key, known) in former where item(.message(key)) != nil { unresolve(key, known) }

@@ -18,8 +18,8 @@ extension SyncDriver {
         var untold: [Sync.Input] = []
         for output in outputs {
             switch output {
-            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id. What the
-            // user gives up goes all the same: that it is gone is told below.
+            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id. What is
+            // removed goes all the same: what the user gives up, which is told below, and a message that the server wouldn't know again.
             case .outbox(.done) where !isStored, .outbox(.arrived) where !isStored: continue
             // Nor is the app told of it: it comes again, among what was missed. What was missed before, and is stored, comes with it.
             case .event(let event, _) where !isStored:

@@ -78,7 +78,8 @@ enum OutboxWrite: Hashable, Sendable {
     case change(Int64, of: ChannelID?, to: OutboxItem?)
     /// Notes that an operation is about to be sent. Another chat of the same files may have noted that before, whose time stays then.
     case sending(Int64, of: ChannelID?, at: Timestamp, to: String?)
-    /// Removes an operation that isn't to be carried out any more, and with a message the changes of it, whichever chat has put them.
+    /// Removes an operation that isn't to be carried out any more, and with a message the changes of it, whichever chat has put them. It goes even if the cache
+    /// can't be written.
     case remove(Int64, of: ChannelID?)
     /// Removes one that the server has carried out. It stays if what it did can't be stored.
     case done(Int64, of: ChannelID?)

@@ -97,6 +97,39 @@ struct FailedCacheWriteTests {
         try await until { try await operations(of: chat) == [] }
         await chat.disconnect()
     }
+
+    @Test(
+        "SB-04 A message of an ephemeral channel whose row couldn't be stored isn't sent twice, whether its answer or its event came first",
+        arguments: [true, false])
+    func ephemeral(isAnswered: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let sent = message(4, "hi", by: "ann", clientId: "c1")
+        let server = ScriptedServer { call in
+            switch call.operation {
+            case "message.send": isAnswered ? .result(sent) : .nothing
+            default: .result(Done())
+            }
+        }
+        var page = fresh()
+        page.rows.channel?.isEphemeral = true
+        await server.resume(with: [page])
+        let chat = chat(server)
+        let driver = chat.driver
+        try await chat.connect()
+        try await driver.enqueue(.send(SendMessage(channel: "general", clientId: "c1", text: "hi")))
+        try await until { await server.operations().contains("message.send") }
+        if isAnswered { try await until { await driver.machine?.acknowledged.isEmpty == false } }
+        let queue = try await refuse("INSERT ON messages")
+        try await server.send(alone(sent))
+        try await until { if case .waiting = chat.connection.status { true } else { false } }
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        try await chat.connect()
+        // What is asked for next in the channel is sent behind what is still there.
+        try await chat.channel("general").hide()
+        try await until { await server.operations().contains("channel.hide") }
+        #expect(await server.operations().count { $0 == "message.send" } == 1)
+        await chat.disconnect()
+    }
 }
 
 extension SyncDriver {
