@@ -7,6 +7,8 @@ extension Sync {
         var message: Message
         /// Its operation, whose row is still in the outbox.
         var item: OutboxItem
+        /// Whether its channel knows no client ids. The cache that says so may be replaced meanwhile.
+        var isEphemeral: Bool
     }
 
     mutating func acknowledge(_ item: OutboxItem, _ key: MessageKey, _ bytes: [UInt8]) {
@@ -21,7 +23,7 @@ extension Sync {
         if let position = saved.channels[key.channel], message.seq > position.cursor {
             // The row stays until the stream has brought the message, so that the list is never without it.
             forget(item)
-            acknowledged[key] = Acknowledged(message: message, item: item)
+            acknowledged[key] = Acknowledged(message: message, item: item, isEphemeral: isEphemeral(key.channel))
         } else {
             remove(item, removal(of: item, key, as: message.messageId, isEphemeral: isEphemeral(key.channel)))
         }
@@ -78,8 +80,7 @@ extension Sync {
         for (key, known) in acknowledged.sorted(by: { $0.value.item.place < $1.value.item.place })
         where saved.channels[key.channel].map({ $0.cursor >= known.message.seq }) ?? true {
             acknowledged[key] = nil
-            let isEphemeral = isEphemeral(key.channel)
-            emit(.outbox(removal(of: known.item, key, as: known.message.messageId, isEphemeral: isEphemeral)))
+            emit(.outbox(removal(of: known.item, key, as: known.message.messageId, isEphemeral: known.isEphemeral)))
         }
     }
 
@@ -90,7 +91,7 @@ extension Sync {
         acknowledged = [:]
         for (key, known) in former {
             let item = known.item
-            guard !isEphemeral(key.channel) else {
+            guard !known.isEphemeral else {
                 // As elsewhere, even if what goes with it can't be stored.
                 emit(.outbox(.remove(item.id, of: item.channel)))
                 continue
@@ -114,7 +115,7 @@ extension Sync {
         let former = acknowledged.sorted { $0.value.item.place < $1.value.item.place }
         acknowledged = [:]
         var outbox = outbox
-        for (key, known) in former where isEphemeral(key.channel) {
+        for (_, known) in former where known.isEphemeral {
             outbox.items.removeAll { $0.id == known.item.id }
             emit(.outbox(.remove(known.item.id, of: known.item.channel)))
         }

@@ -109,6 +109,19 @@ struct SharedOutboxTests {
         #expect(first.calls.values.sorted() == (isAnswered ? [] : ["message.send"]))
     }
 
+    @Test("SB-04 I4 a message of an ephemeral channel that was answered isn't sent once more after the cache was replaced")
+    func ephemeralAnswered() async throws {
+        var (first, _) = try await clientsInEphemeralChannel()
+        try await connect(&first, at: 1000)
+        try await first.answer("message.send", with: message(4, "hi", by: "ann", clientId: "c1"))
+        #expect(first.sync.acknowledged.count == 1)
+        try await first.feed(.storeFailed(SavedState(), try await first.outbox.saved(), "damaged"))
+        first.forgetCalls()
+        #expect(try await first.outbox.count() == 0)
+        try await connect(&first, at: 60_000)
+        #expect(!first.calls.values.contains("message.send"))
+    }
+
     @Test(
         "SB-04 I4 a message of an ephemeral channel, which knows no client ids, is sent by the one that has begun to",
         arguments: Reading.allCases)
