@@ -161,6 +161,8 @@ actor SyncDriver {
             preparation
             ?? Task { [environment] in
                 let files = try await files()
+                // Before the outbox is read: what is left to another chat there comes to this one if the other goes just then.
+                files.whenReleased { [weak self] in Task { await self?.takeOver() } }
                 let (saved, overlays) = try await files.store.recoveredState()
                 let machine = Sync(
                     user: environment.user, client: Self.client, device: environment.device?.description(files.device),
@@ -173,7 +175,7 @@ actor SyncDriver {
                 // The user may have logged out meanwhile: a machine that nobody gives anything to would never answer.
                 try await requireSession()
                 self.machine = machine
-                files.whenReleased { [weak self] in Task { await self?.takeOver() } }
+                if isLeftAlone { Task { await drain() } }
                 return files
             }
         preparation = task

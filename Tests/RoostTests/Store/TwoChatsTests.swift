@@ -121,6 +121,52 @@ struct TwoChatsTests {
         await second.disconnect()
     }
 
+    /// Has a chat leave a message that it has begun to send, and a channel hidden in the cache alone, as if a process had ended between the two files.
+    private func leaveSent(_ key: MessageKey, by chat: Chat) async throws {
+        try await chat.driver.enqueue(.send(SendMessage(channel: key.channel, clientId: key.clientId, text: "hi")))
+        try await chat.channel(key.channel).hide()
+        let outbox = try await chat.driver.files().outbox
+        try await outbox.apply(outbox.items().filter { $0.message == nil }.map { .remove($0.id, of: $0.channel) })
+        let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: URL(filePath: "/")))
+        let file = try DatabaseQueue(path: folder.appending(component: "outbox.sqlite").path)
+        try await file.write { try $0.execute(sql: "UPDATE operations SET first_sent_at = 1, server = 'server'") }
+    }
+
+    @Test(
+        "SB-04 R08 I1 A message that is left to the chat that sends it is sent if that chat is gone while another one is being made"
+    )
+    func leftWhileMade() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = ScriptedServer { _ in .nothing }
+        var page = fresh()
+        page.rows.channel?.isEphemeral = true
+        await server.resume(with: [page])
+        var first: Chat? = try await offline(server)
+        if let first { try await leaveSent(MessageKey(channel: "general", clientId: "c1"), by: first) }
+        let second = chat(server)
+        let driver = second.driver
+        // It writes what is to be shown once it has read the outbox, beside the other.
+        let work = BusyWork()
+        defer { work.end() }
+        try await driver.files().store.change { database in
+            let reached = DatabaseFunction("reached", argumentCount: 0) { _ in
+                work.run()
+                return nil
+            }
+            database.add(function: reached)
+            try database.execute(sql: "CREATE TEMP TRIGGER held BEFORE DELETE ON overlays BEGIN SELECT reached(); END")
+        }
+        let preparing = Task { _ = try await driver.prepare() }
+        try await until { work.isRunning }
+        first = nil
+        try await until { try await !driver.files().isShared }
+        work.end()
+        try await preparing.value
+        try await second.connect()
+        try await until { await server.operations().contains("message.send") }
+        await second.disconnect()
+    }
+
     /// A chat that was online, and isn't any more.
     private func offline(_ server: any Transport) async throws -> Chat {
         let chat = chat(server)
