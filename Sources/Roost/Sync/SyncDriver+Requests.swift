@@ -223,8 +223,8 @@ extension SyncDriver {
         }
     }
 
-    /// Ends the wait for an answer, and has the machine learn of it. The caller is told before that: the machine may be writing what it was given earlier, which
-    /// can take seconds where another process has locked the cache.
+    /// Ends the wait for an answer, and has the machine learn of it. The caller is told before that, unless its answer has come, which it gets once what that
+    /// brings is written: the machine may be writing what it was given earlier, which can take seconds where another process has locked the cache.
     private func giveUp(_ token: CallToken, isKept: Bool) {
         let isQueued = inputs.contains { $0.caller == token }
         // What the machine has taken in is the caller's, as a watch is that has begun: they get the answer.
