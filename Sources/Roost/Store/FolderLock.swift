@@ -21,12 +21,16 @@ final class FolderLock: Sendable {
         var isGoing = false
         /// What those who have it do when another one lets go of it, by their numbers.
         var released: [Int: @Sendable () -> Void] = [:]
+        let begun = BegunMessages()
     }
 
     private static let held = NIOLockedValueBox<[LockFile: Held]>([:])
     private static let lastNumber = NIOLockedValueBox(0)
     private let file: LockFile
-    private let ownNumber = FolderLock.lastNumber.withLockedValue { number in
+    /// Who of those who have it sends what is in it.
+    let begun: BegunMessages
+    /// Nothing else in this process has the same.
+    let ownNumber = FolderLock.lastNumber.withLockedValue { number in
         number += 1
         return number
     }
@@ -38,7 +42,7 @@ final class FolderLock: Sendable {
     ///   all.
     init(_ folder: URL) throws {
         let path = folder.resolvingSymlinksInPath().appending(component: "lock").path
-        file = try FolderLock.held.withLockedValue { held in
+        let own = try FolderLock.held.withLockedValue { held -> (file: LockFile, begun: BegunMessages) in
             guard !held.contains(where: { $0.key.path == path && $0.value.isGoing }) else { throw FolderLock.isGoing(path) }
             if let number = FolderLock.number(at: path) {
                 let known = LockFile(path: path, number: number)
@@ -46,14 +50,16 @@ final class FolderLock: Sendable {
                     // Another one of this process may have given way to other processes.
                     try FolderLock.lock(own.descriptor, of: path)
                     held[known]?.count += 1
-                    return known
+                    return (known, own.begun)
                 }
             }
             let (descriptor, number) = try FolderLock.lock(path, of: folder)
             let file = LockFile(path: path, number: number)
-            held[file] = Held(descriptor: descriptor)
-            return file
+            let new = Held(descriptor: descriptor)
+            held[file] = new
+            return (file, new.begun)
         }
+        (file, begun) = (own.file, own.begun)
     }
 
     private static func lock(_ path: String, of folder: URL) throws -> (descriptor: Int32, number: UInt64) {
@@ -175,6 +181,7 @@ final class FolderLock: Sendable {
     }
 
     deinit {
+        begun.leave(ownNumber)
         guard !isGivenBack.withLockedValue({ $0 }) else { return }
         let others = Self.held.withLockedValue { held -> [@Sendable () -> Void] in
             guard var own = held[file] else { return [] }

@@ -4,6 +4,11 @@ import RoostAPI
 
 /// The rows that change a message on its way, whichever chat of the same files has put them: what becomes of the message becomes of them in one transaction.
 extension Outbox {
+    /// Returns the messages that other chats of this process have begun to send.
+    ///
+    /// - Parameter other: The number of the chat that asks, if it isn't the one that has opened the file.
+    func begunByOthers(than other: Int? = nil) -> Set<Int64> { begun.others(than: other ?? chat) }
+
     /// Whether a message is in the file, on its way or refused.
     static func holdsMessage(_ key: MessageKey, in database: Database) throws -> Bool {
         let sql = "SELECT EXISTS (SELECT 1 FROM operations WHERE channel_id = ? AND client_id = ? AND name = 'message.send')"

@@ -17,6 +17,10 @@ final class Outbox: Sendable {
     private let number: UInt64?
     private let connection: Leases<DatabaseQueue>
     private let gate: WriteGate
+    /// Who of the chats that have the file sends what is in it.
+    let begun: BegunMessages
+    /// The number of this one among them.
+    let chat: Int
     private let logger: Logger
     private let report: @Sendable (StorageProblem) -> Void
     /// The ids of the rows that can't be read, of which the app was told.
@@ -29,12 +33,17 @@ final class Outbox: Sendable {
     /// - Parameters:
     ///   - url: The file; nil for an outbox in memory.
     ///   - gate: Every write passes through it.
+    ///   - begun: What the chats have in common that have the file.
+    ///   - chat: The number of this one.
     ///   - report: Called with what is wrong with the file.
     init(
-        url: URL?, gate: WriteGate = WriteGate(), logger: Logger, report: @escaping @Sendable (StorageProblem) -> Void = { _ in }
+        url: URL?, gate: WriteGate = WriteGate(), begun: BegunMessages = BegunMessages(), chat: Int = 0, logger: Logger,
+        report: @escaping @Sendable (StorageProblem) -> Void = { _ in }
     ) throws {
         self.url = url
         self.gate = gate
+        self.begun = begun
+        self.chat = chat
         self.logger = logger
         self.report = report
         file = DatabaseFile(
@@ -73,10 +82,12 @@ final class Outbox: Sendable {
 
     /// Applies writes in one transaction.
     ///
+    /// - Parameter other: The number of the chat that writes, if it isn't this one.
     /// - Returns: What the file says of the operations.
     /// - Throws: ``Deleted`` if an operation is to be kept in a file that won't be there after a restart.
     @discardableResult
-    func apply(_ writes: [OutboxWrite]) async throws -> WrittenOutbox {
+    func apply(_ writes: [OutboxWrite], by other: Int? = nil) async throws -> WrittenOutbox {
+        let chat = other ?? self.chat
         let keeps = writes.contains { write in
             switch write {
             case .put, .change(_, _, .some): true
@@ -93,16 +104,18 @@ final class Outbox: Sendable {
                     for write in writes {
                         // What this chat knows of a file that was deleted may not be in it, and no other chat sends from there.
                         if isDeleted, case .change(let id, let channel, nil) = write {
-                            try self.apply(.remove(id, of: channel), in: database, &outcome)
+                            try self.apply(.remove(id, of: channel), by: chat, in: database, &outcome)
                         } else {
-                            try self.apply(write, in: database, &outcome)
+                            try self.apply(write, by: chat, in: database, &outcome)
                         }
                     }
                     return outcome
                 }
             }
         }
-        decoded.forget(writes.compactMap(\.removed))
+        let removed = writes.compactMap(\.removed)
+        decoded.forget(removed)
+        begun.end(removed.filter { !written.gone.contains($0) })
         return written
     }
 
@@ -123,9 +136,9 @@ final class Outbox: Sendable {
         return try Bool.fetchOne(database.cachedStatement(sql: sql), arguments: [id]) ?? false
     }
 
-    private func apply(_ write: OutboxWrite, in database: Database, _ written: inout WrittenOutbox) throws {
+    private func apply(_ write: OutboxWrite, by chat: Int, in database: Database, _ written: inout WrittenOutbox) throws {
         switch write {
-        case .put(let item): try put(item, in: database, &written)
+        case .put(let item): try put(item, by: chat, in: database, &written)
         case .update(let item, let hasContent): try Self.update(item, content: hasContent, in: database)
         case .sending(let id, _, let time, let server):
             var row = try item(id, in: database)
@@ -138,7 +151,7 @@ final class Outbox: Sendable {
                     WHERE id = ?3
                     """
             ).execute(arguments: [time.milliseconds, server, id])
-            if row?.isUnsent != true { written.taken.insert(id) }
+            if let row, row.message != nil, !begun.begin(id, by: chat, isUnsent: row.isUnsent) { written.taken.insert(id) }
             row?.beginSending(at: time, to: server)
             written.rows[id] = row
         case .change(let id, _, let item):
@@ -153,7 +166,7 @@ final class Outbox: Sendable {
                 written.underWay[id] = try self.item(id, in: database)
                 return
             }
-            if let item { try put(item, in: database, &written) }
+            if let item { try put(item, by: chat, in: database, &written) }
         case .remove(let id, _): try Self.removeWithChanges(id, in: database)
         case .done(let id, _): try Self.remove(id, in: database)
         case .arrived(let id, let key, let message):
@@ -168,7 +181,7 @@ final class Outbox: Sendable {
         }
     }
 
-    private func put(_ item: OutboxItem, in database: Database, _ written: inout WrittenOutbox) throws {
+    private func put(_ item: OutboxItem, by chat: Int, in database: Database, _ written: inout WrittenOutbox) throws {
         // Another chat has sent the message that is to be changed, or given it up.
         if case .sent(let client)? = item.operation.changed.first, let channel = item.channel,
             try !Self.holdsMessage(MessageKey(channel: channel, clientId: client), in: database)
@@ -196,6 +209,8 @@ final class Outbox: Sendable {
             item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
             item.isWaiting, item.concealedSeq, item.epoch,
         ])
+        // It is sent as soon as it is kept.
+        if item.message != nil, !item.isUnsent { begun.begin(item.id, by: chat, isUnsent: true) }
     }
 
     private static func update(_ item: OutboxItem, content hasContent: Bool, in database: Database) throws {
@@ -390,39 +405,14 @@ final class Outbox: Sendable {
     }
 }
 
-/// What the file says of operations after it was written.
-struct WrittenOutbox: Sendable {
-    /// The operations that are about to be sent, as they are in the file: since when, and what they ask for, another chat may have said before.
-    var rows: [Int64: OutboxItem] = [:]
-    /// Those among them that another chat has begun to send before.
-    var taken: Set<Int64> = []
-    /// Those that were to be changed, and that another chat has sent or given up.
-    var gone: Set<Int64> = []
-    /// Those among them that are there: another chat is sending them.
-    var underWay: [Int64: OutboxItem] = [:]
-
-    /// Returns what is under way, in its order, once.
-    mutating func takeUnderWay() -> [OutboxItem] {
-        defer { underWay = [:] }
-        return underWay.values.sorted { $0.place < $1.place }
-    }
-
-    mutating func merge(_ later: WrittenOutbox) {
-        rows.merge(later.rows) { _, new in new }
-        taken.formUnion(later.taken)
-        gone.formUnion(later.gone)
-        underWay.merge(later.underWay) { _, new in new }
-    }
-}
-
 /// An outbox as it is on disk.
 struct SavedOutbox: Hashable, Sendable {
     var items: [OutboxItem] = []
     var server: String?
     /// The highest number of all rows, those included that can't be read: what comes later has a higher one.
     var lastNumber: Int64 = 0
-    /// Whether another chat of this process has it too.
-    var isShared = false
+    /// The messages that other chats of this process have begun to send.
+    var others: Set<Int64> = []
 
     /// From here on operations are sent to a server. What was asked for before any was known is for the first one that was met.
     mutating func meet(_ name: String) {

@@ -25,6 +25,10 @@ struct OutboxQueue: Hashable, Sendable {
     var inFlight: Int64?
     /// The one that is sent once its row says that the server may have it.
     var noting: Int64?
+    /// Whether the server may have that one already.
+    var notesAgain = false
+    /// The last one that this chat has begun to send, by the file: one that only one of several chats may send, it sends.
+    var begun: Int64?
     /// The one that is sent without a key on this connection: the server keeps no more keys of this user, or it is one of very many (``KeyAllowance``).
     var withoutKey: Int64?
     /// Whether a refusal that may pass is being waited out.
@@ -119,6 +123,7 @@ struct OutboxQueue: Hashable, Sendable {
         new.remove(id)
         if inFlight == id { inFlight = nil }
         if noting == id { noting = nil }
+        if begun == id { begun = nil }
         if withoutKey == id { withoutKey = nil }
         return item
     }
@@ -155,9 +160,9 @@ struct OutboxQueue: Hashable, Sendable {
         return inOrder(new)
     }
 
-    /// The row of the one that was to be sent couldn't be written: the server doesn't have it.
+    /// The row of the one that was to be sent couldn't be written: the server doesn't have it, unless it had it before.
     mutating func cancelNoting() {
-        if let noting { items[noting]?.firstSentAt = nil }
+        if let noting, !notesAgain { items[noting]?.firstSentAt = nil }
         noting = nil
     }
 

@@ -314,6 +314,7 @@ extension Sync {
         if isNext, !item.isRefused { noteSending(&item) }
         let isNew = queues[item.channel]?.items[item.id] == nil
         queues[item.channel, default: OutboxQueue()].put(item, for: server)
+        if isNext, !item.isRefused { queues[item.channel]?.begun = item.id }
         emit(.outbox(write(item)))
         queues[item.channel]?.beginWriting(item.id, isNew: isNew)
         for earlier in superseded {

@@ -167,16 +167,21 @@ extension Sync {
             showOverlay(of: channel)
             return sendNext(in: channel)
         }
-        guard item.firstSentAt != nil, !item.isWaiting else {
-            // After a refusal, the server doesn't have it.
-            guard let merged = mergeChanges(ofUnsent: item) else { return sendNext(in: channel) }
-            item = merged
-            // It goes out once the file says that the server may: one that isn't noted would be sent under another name after a restart.
-            noteSending(&item)
+        let isSent = item.firstSentAt != nil && !item.isWaiting
+        // What one chat sends alone, another one may have begun to send, of this process or of one that has ended.
+        guard isSent, queues[channel]?.begun == item.id || !isSentByOne(item) else {
+            if !isSent {
+                // After a refusal, the server doesn't have it.
+                guard let merged = mergeChanges(ofUnsent: item) else { return sendNext(in: channel) }
+                item = merged
+                // It goes out once the file says that the server may: one that isn't noted would be sent under another name after a restart.
+                noteSending(&item)
+            }
             item.server = server
             (item.failure, item.isWaiting) = (nil, false)
             queues[channel]?.put(item, for: server)
             queues[channel]?.noting = item.id
+            queues[channel]?.notesAgain = isSent
             emit(.outbox(.sending(item.id, of: channel, at: serverTime, to: server)))
             return emit(.noted(item.id, of: channel))
         }
@@ -205,6 +210,7 @@ extension Sync {
             // Among those that this chat knows it stays where it is.
             row.number = known.number
             queues[channel]?.put(row, for: server)
+            queues[channel]?.begun = id
             if row.operation != known.operation { showOverlay(of: channel) }
         } else {
             lost(known)

@@ -23,9 +23,9 @@ extension Sync {
 
     /// Takes over the operations that another chat of the same files has left, and what it was sending.
     mutating func takeOver(_ outbox: SavedOutbox) {
-        readOutbox(outbox, besideOthers: false)
+        readOutbox(outbox)
         var channels: [ChannelID?] = []
-        for item in outbox.items where queues[item.channel]?.items[item.id] == nil {
+        for item in withoutThoseOfOthers(outbox) where queues[item.channel]?.items[item.id] == nil {
             // Its row is there until the stream brings it.
             if let message = item.message, acknowledged[message] != nil { continue }
             queues[item.channel, default: OutboxQueue()].put(item, for: server)
@@ -39,9 +39,7 @@ extension Sync {
 
     /// Takes in what another chat has changed, sent or given up, before anything is decided by what this one knows. What this one is writing or sending is as it
     /// knows it, and what it doesn't know stays with the other: that one sends it, or leaves it (``takeOver(_:)``).
-    ///
-    /// - Parameter besideOthers: Whether that chat goes on.
-    mutating func readOutbox(_ outbox: SavedOutbox, besideOthers: Bool) {
+    mutating func readOutbox(_ outbox: SavedOutbox) {
         lastNumber = max(lastNumber, outbox.lastNumber)
         let rows = Dictionary(outbox.items.map { ($0.id, $0) }) { first, _ in first }
         let channels = queuedChannels
@@ -51,7 +49,7 @@ extension Sync {
         for item in known {
             guard let row = rows[item.id], row != item, queues[item.channel]?.items[item.id] != nil else { continue }
             changed.insert(item.channel)
-            guard !(besideOthers && item.isUnsent && !row.isUnsent && isSentByOne(row)) else {
+            guard !(item.isUnsent && !row.isUnsent && isSentByOne(row) && outbox.others.contains(row.id)) else {
                 lost(item)
                 continue
             }
@@ -77,14 +75,11 @@ extension Sync {
     func isSentByOne(_ item: OutboxItem) -> Bool { item.message.map { isEphemeral($0.channel) } ?? false }
 
     /// Returns what is in the outbox without the messages that another chat has begun to send alone, and without the changes of these: they stay with it, and come
-    /// back if it leaves them (``takeOver(_:)``). What this one has begun to send itself is its own.
+    /// back if it leaves them (``takeOver(_:)``). Of what nobody here has begun to send, whoever is about to send it first asks the file (``sendNext(in:)``).
     func withoutThoseOfOthers(_ outbox: SavedOutbox) -> [OutboxItem] {
-        guard outbox.isShared else { return outbox.items }
-        var others: Set<MessageKey> = []
-        for item in outbox.items where isSentByOne(item) && !item.isUnsent {
-            guard queues[item.channel]?.items[item.id]?.isUnsent ?? true, let key = item.message else { continue }
-            others.insert(key)
-        }
+        let sent = outbox.items.filter { outbox.others.contains($0.id) && !$0.isUnsent && isSentByOne($0) }
+        guard !sent.isEmpty else { return outbox.items }
+        let others = Set(sent.compactMap(\.message))
         return outbox.items.filter { item in
             if let key = item.message { return !others.contains(key) }
             guard case .sent(let client)? = item.operation.changed.first, let channel = item.channel else { return true }

@@ -240,7 +240,7 @@ struct Sync: Sendable {
         case .storeFailed(let saved, let outbox, let reason): storeFailed(saved, outbox, reason)
         case .missedAgain(let after): missAgain(after)
         case .reopened(let saved, let outbox): reopened(saved, outbox)
-        case .outboxRead(let outbox): readOutbox(outbox, besideOthers: true)
+        case .outboxRead(let outbox): readOutbox(outbox)
         case .left(let outbox): takeOver(outbox)
         case .trim(let starts): trim(starts)
         }

@@ -40,9 +40,7 @@ extension SyncDriver {
                 kept.append(.kept(token, id, of: channel, isGone: isGone, underWay: batch.written.takeUnderWay()))
             case .noted(let id, let channel):
                 guard batch.failure == nil else { continue }
-                var isTaken = batch.written.taken.contains(id)
-                // Where nobody else has the files it was this chat, when a write failed beside which it was noted.
-                if isTaken { isTaken = (try? await files())?.isShared == true }
+                let isTaken = batch.written.taken.contains(id)
                 kept.append(.noted(id, of: channel, as: batch.written.rows[id], isTaken: isTaken))
             default: await perform(output)
             }
@@ -260,7 +258,7 @@ extension SyncDriver {
         let files = try await files()
         var saved = try await files.outbox.saved()
         owedWrites.apply(to: &saved)
-        saved.isShared = files.isShared
+        saved.others = files.outbox.begunByOthers()
         return saved
     }
 

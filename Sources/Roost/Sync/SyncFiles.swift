@@ -26,7 +26,8 @@ package struct SyncFiles: Sendable {
         let gate = WriteGate()
         // The two wait for the disk at the same time: the first rows of an app's start wait for both.
         async let outbox = Outbox(
-            url: folder?.appending(component: "outbox.sqlite"), gate: gate, logger: logger, report: report)
+            url: folder?.appending(component: "outbox.sqlite"), gate: gate, begun: lock?.begun ?? BegunMessages(),
+            chat: lock?.ownNumber ?? 0, logger: logger, report: report)
         let cache = folder?.appending(component: cacheName)
         let store: Store
         do {

@@ -108,6 +108,31 @@ enum OutboxWrite: Hashable, Sendable {
     }
 }
 
+/// What the file says of operations after it was written.
+struct WrittenOutbox: Sendable {
+    /// The operations that are about to be sent, as they are in the file: since when, and what they ask for, another chat may have said before.
+    var rows: [Int64: OutboxItem] = [:]
+    /// The messages among them that another chat of this process has begun to send before.
+    var taken: Set<Int64> = []
+    /// Those that were to be changed, and that another chat has sent or given up.
+    var gone: Set<Int64> = []
+    /// Those among them that are there: another chat is sending them.
+    var underWay: [Int64: OutboxItem] = [:]
+
+    /// Returns what is under way, in its order, once.
+    mutating func takeUnderWay() -> [OutboxItem] {
+        defer { underWay = [:] }
+        return underWay.values.sorted { $0.place < $1.place }
+    }
+
+    mutating func merge(_ later: WrittenOutbox) {
+        rows.merge(later.rows) { _, new in new }
+        taken.formUnion(later.taken)
+        gone.formUnion(later.gone)
+        underWay.merge(later.underWay) { _, new in new }
+    }
+}
+
 /// An operation in the outbox, as it is named by what shows it.
 enum OutboxRow: Hashable, Sendable {
     case operation(Int64, of: ChannelID?)

@@ -263,9 +263,9 @@ struct FailedWriteTests {
     }
 
     @Test(
-        "SB-04 A message of an ephemeral channel that is noted just when another write fails is sent, and isn't taken for another chat's"
-    )
-    func notedBesideFailure() async throws {
+        "SB-04 A message of an ephemeral channel that is noted just when another write fails is sent, and isn't taken for another chat's",
+        arguments: [false, true])
+    func notedBesideFailure(hasOther: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
         let server = ScriptedServer { call in
@@ -293,6 +293,8 @@ struct FailedWriteTests {
         try await until { work.isRunning }
         let other = Task { try await driver.enqueue(.mute(MuteNotifications(channel: "other"))) }
         try await waitUntilWriting(driver)
+        let beside = hasOther ? self.chat() : nil
+        _ = try await beside?.driver.files()
         let sending = send("hi", by: driver)
         try await until { await driver.inputs.count == 1 }
         open.finish()
@@ -305,6 +307,7 @@ struct FailedWriteTests {
         try await until { await server.operations().contains("message.send") }
         #expect(await driver.machine?.item(.message(MessageKey(channel: "general", clientId: "hi"))) != nil)
         await chat.disconnect()
+        await beside?.disconnect()
     }
 
     @Test(

@@ -51,11 +51,10 @@ struct OutboxStatementTests {
     @Test("I4 An operation is read once when it is about to be sent, and as it is in the file then; the first chat says since when")
     func sending() async throws {
         let (outbox, carried) = try await filled(marks)
-        for (time, isTaken) in [(5, false), (7, true)] as [(Int64, Bool)] {
+        for time in [5, 7] as [Int64] {
             let sending = OutboxWrite.sending(3, of: "general", at: Timestamp(milliseconds: time), to: "server")
             let written = try await outbox.apply([sending])
             #expect(carried.take().count == 2)
-            #expect(written.taken == (isTaken ? [3] : []))
             #expect(written.rows[3]?.firstSentAt == Timestamp(milliseconds: 5))
             let stored = try #require(try await outbox.items().last)
             #expect(written.rows[3] == stored)
@@ -65,6 +64,28 @@ struct OutboxStatementTests {
         let written = try await outbox.apply([.change(3, of: "general", to: nil)])
         #expect(written.gone == [3] && written.underWay[3]?.id == 3)
         #expect(try await outbox.count() == 3)
+    }
+
+    @Test(
+        "SB-04 I4 A message is sent by the one of several chats that has begun to, until that one is gone, or it is refused"
+    )
+    func begun() async throws {
+        let message = OutboxOperation.send(SendMessage(channel: "general", clientId: "c1", text: "hi"))
+        let (outbox, _) = try await filled([message])
+        let sending = OutboxWrite.sending(1, of: "general", at: Timestamp(milliseconds: 5), to: "server")
+        for (chat, isTaken) in [(1, false), (2, true), (1, false)] {
+            #expect(try await outbox.apply([sending], by: chat).taken == (isTaken ? [1] : []))
+            #expect(outbox.begunByOthers(than: chat) == (isTaken ? [1] : []))
+        }
+        outbox.begun.leave(1)
+        #expect(try await outbox.apply([sending], by: 2).taken == [])
+        var refused = try #require(try await outbox.items().first)
+        refused.failure = RoostError(.notPermitted, "No.")
+        try await outbox.apply([.update(refused, content: false)])
+        #expect(try await outbox.apply([sending], by: 1).taken == [])
+        #expect(outbox.begunByOthers(than: 2) == [1])
+        try await outbox.apply([.remove(1, of: "general")])
+        #expect(outbox.begunByOthers(than: 2) == [])
     }
 
     @Test("SB-58 The changes of a message are removed with it, and found by an index that has nothing else")

@@ -126,10 +126,11 @@ struct TwoChatsTests {
         try await chat.driver.enqueue(.send(SendMessage(channel: key.channel, clientId: key.clientId, text: "hi")))
         try await chat.channel(key.channel).hide()
         let outbox = try await chat.driver.files().outbox
-        try await outbox.apply(outbox.items().filter { $0.message == nil }.map { .remove($0.id, of: $0.channel) })
-        let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: URL(filePath: "/")))
-        let file = try DatabaseQueue(path: folder.appending(component: "outbox.sqlite").path)
-        try await file.write { try $0.execute(sql: "UPDATE operations SET first_sent_at = 1, server = 'server'") }
+        for item in try await outbox.items() {
+            let isMessage = item.message != nil
+            let sending = OutboxWrite.sending(item.id, of: item.channel, at: Timestamp(milliseconds: 1), to: "server")
+            try await outbox.apply([isMessage ? sending : .remove(item.id, of: item.channel)])
+        }
     }
 
     @Test(
@@ -164,6 +165,32 @@ struct TwoChatsTests {
         try await preparing.value
         try await second.connect()
         try await until { await server.operations().contains("message.send") }
+        await second.disconnect()
+    }
+
+    @Test(
+        "SB-04 R08 I1 A message that a chat was sending that is gone is sent by the one that connects, beside one that only shows it"
+    )
+    func leftBesideIdle() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = ScriptedServer { _ in .nothing }
+        var page = fresh()
+        page.rows.channel?.isEphemeral = true
+        await server.resume(with: [page])
+        var former: Chat? = try await offline(server)
+        if let former { try await leaveSent(MessageKey(channel: "general", clientId: "c1"), by: former) }
+        let idle = chat(server)
+        _ = try await idle.driver.files()
+        former = nil
+        try await until { try await !idle.driver.files().isShared }
+        let second = chat(server)
+        try await second.connect()
+        try await until { await server.operations().contains("message.send") }
+        // It is the second one's now.
+        try await idle.connect()
+        await letOthersRun()
+        #expect(await server.operations().count { $0 == "message.send" } == 1)
+        await idle.disconnect()
         await second.disconnect()
     }
 

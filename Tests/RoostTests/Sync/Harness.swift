@@ -10,6 +10,8 @@ struct Harness {
     var sync: Sync
     let store: Store
     let outbox: Outbox
+    /// Its number among those that share the outbox.
+    let chat = Int(Self.tokens.next())
     /// The machine's outputs since the last ``take()``.
     private(set) var outputs: [Sync.Output] = []
     /// Calls that were sent and not answered yet, by number.
@@ -51,7 +53,7 @@ struct Harness {
             outputs.append(output)
             switch output {
             case .store(let writes): try await store.write(writes)
-            case .outbox(let write): written.merge(try await outbox.apply([write]))
+            case .outbox(let write): written.merge(try await outbox.apply([write], by: chat))
             case .kept(let token, let id, let channel):
                 let isGone = written.gone.contains(id)
                 kept.append(.kept(token, id, of: channel, isGone: isGone, underWay: written.takeUnderWay()))

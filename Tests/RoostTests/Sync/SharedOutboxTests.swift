@@ -81,7 +81,7 @@ struct SharedOutboxTests {
     /// What the outbox holds, as a chat reads it beside another one.
     private func shared(_ client: Harness) async throws -> SavedOutbox {
         var outbox = try await client.outbox.saved()
-        outbox.isShared = true
+        outbox.others = client.outbox.begunByOthers(than: client.chat)
         return outbox
     }
 
@@ -131,7 +131,7 @@ struct SharedOutboxTests {
         #expect(first.calls.values.sorted() == ["message.send"])
         switch reading {
         case .never: break
-        case .beside: try await second.feed(.outboxRead(try await second.outbox.saved()))
+        case .beside: try await second.feed(.outboxRead(try await shared(second)))
         case .anew: try await reopen(&second)
         case .first:
             let (saved, outbox) = (try await second.store.savedState(), try await shared(second))
@@ -141,6 +141,7 @@ struct SharedOutboxTests {
         #expect(second.calls.isEmpty && second.sync.queues.isEmpty)
         #expect(try await second.outbox.count() == 1)
         // Unless that one is gone.
+        second.outbox.begun.leave(first.chat)
         try await second.feed(.left(try await second.outbox.saved()))
         #expect(second.calls.values.sorted() == ["message.send"])
     }
