@@ -234,10 +234,13 @@ extension Context {
     }
 
     /// Returns a channel as the caller sees it. Throws unless the caller has the permission in it.
+    ///
+    /// A channel of the scope is locked from here on: what is decided by it, and written of the caller alone, holds until the commit.
     mutating func require(_ permission: Permission, in channel: ChannelID) throws -> ChannelAccess {
         guard let access = try transaction.access(to: channel, of: caller.user, for: permission) else {
             throw RoostError.notFound("channel")
         }
+        if scope.channels.contains(access.channelId) { try requireHeld(access.channelId) }
         recordCallerSeq(of: access)
         try require(permission, in: access)
         return access

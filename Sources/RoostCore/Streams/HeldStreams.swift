@@ -4,7 +4,7 @@ public import RoostAPI
 ///
 /// ``Scope/lock(in:)`` can't lock a head that isn't there yet. When another writer makes it and commits while this transaction is under way, later
 /// statements see it, and what this transaction would write of it rests on rows that others may change at the same moment. So whoever moves
-/// a stream asks here first, and throws ``StreamMadeMeanwhile``.
+/// a stream, or decides by a channel of its scope, asks here first, and throws ``StreamMadeMeanwhile``.
 ///
 /// It is used by one thread at a time, and ends with the transaction.
 public final class HeldStreams {

@@ -108,12 +108,18 @@ extension Context {
         guard scope.channels.contains(channel) || madeChannels.contains(channel) else {
             throw OutsideScope(stream: .channel(channel))
         }
-        if let held = transaction.heldStreams, !held.contains(.channel(channel)) {
-            // What was locked may not have been answered yet, where nothing was read since.
-            _ = try transaction.besideBatchMemory { try transaction.first("SELECT 1") { _ in true } }
-            guard held.contains(.channel(channel)) else { throw StreamMadeMeanwhile(stream: .channel(channel)) }
-        }
+        try requireHeld(channel)
         transaction.noteChange(of: channel)
+    }
+
+    /// Asks whether the head of a channel is locked, or was made by this transaction. There is nothing to ask where one writes, and in a read.
+    ///
+    /// - Throws: ``StreamMadeMeanwhile`` if another writer has made the head since the scope's heads were locked.
+    func requireHeld(_ channel: ChannelID) throws {
+        guard let held = transaction.heldStreams, !held.contains(.channel(channel)) else { return }
+        // What was locked may not have been answered yet, where nothing was read since.
+        _ = try transaction.besideBatchMemory { try transaction.first("SELECT 1") { _ in true } }
+        guard held.contains(.channel(channel)) else { throw StreamMadeMeanwhile(stream: .channel(channel)) }
     }
 }
 

@@ -40,6 +40,29 @@ struct PostgreSQLTwoNodesTests {
         #expect(Set(seqs).count == seqs.count)
     }
 
+    @Test(
+        "I3 R25 who marks or hides a channel that another node makes meanwhile does so once its head is locked: they send nothing beside it"
+    )
+    func ownMembership() throws {
+        func runs(_ operation: some Handled, in channel: ChannelID) throws -> Int {
+            var runs = 0
+            // Heads of users are locked after those of channels. Bob's is left to the rule, since it moves in between.
+            _ = try inContext(
+                of: "bob", Scope.channel(channel).findingUsers,
+                before: {
+                    runs += 1
+                    guard runs == 1 else { return }
+                    _ = try perform(CreateChannel(channel: channel), as: "ann", lane: 1)
+                    _ = try perform(JoinChannel(channel: channel), as: "bob", lane: 1)
+                    _ = try perform(SendMessage(channel: channel, clientId: "1", text: "hi"), as: "ann", lane: 1)
+                }
+            ) { try operation.handle(in: &$0) }
+            return runs
+        }
+        #expect(try runs(MarkRead(channel: "marked"), in: "marked") == 2)
+        #expect(try runs(HideChannel(channel: "hidden"), in: "hidden") == 2)
+    }
+
     @Test("I3 a channel that the batch makes itself is held by it, unless its creation is taken back")
     func ownChannel() throws {
         let scope = Scope(channels: ["own"], users: ["ann", "bob"])
