@@ -144,17 +144,16 @@ extension Context {
             INSERT INTO message_versions (channel_id, seq, kept_until, \(MessageVersion.columns))
             VALUES (\(message.channelId), \(message.seq), \(keptUntil), \(row: version))
             """)
-        try soonest(.forgetVersions, key: forgettingKey(of: message.channelId), at: keptUntil)
+        try soonest(.forgetVersions, key: forgettingKey, at: keptUntil)
     }
 
     /// The key of the effect that forgets versions in time. Any of them forgets those of all channels. Where several nodes write, the row of an effect is locked by
-    /// whoever asks for it, until their transaction ends: with one for all, an edit would wait for every other edit, and for a node that hangs.
-    private func forgettingKey(of channel: ChannelID) -> String {
-        guard transaction.dialect.rowLock != nil else { return "" }
-        return "\(channel.rawValue.utf8.reduce(UInt32(0)) { $0 &* 31 &+ UInt32($1) } % Self.forgettingKeys)"
-    }
+    /// whoever asks for it, until their transaction ends: so each lane has one of its own. With one for all, or for some channels, an edit would wait for
+    /// edits of other channels, and two transactions with several edits each for one another.
+    private var forgettingKey: String { ids.numberValue == 0 ? Self.commonKey : "\(ids.numberValue)" }
 
-    private static let forgettingKeys: UInt32 = 16
+    /// The key under which all go on once they have run, so that those of former sessions, whose numbers nobody has any more, die out.
+    private static let commonKey = ""
 
     /// Gives the versions of a message that isn't deleted any more the time that they had.
     fileprivate func restoreVersions(of message: Message) throws {
@@ -202,6 +201,7 @@ extension Context {
         let next = try transaction.first("SELECT MIN(kept_until) FROM message_versions") { $0.optionalInt64() } ?? nil
         guard let next else { return }
         let pause = Int64(count) == Self.versionsAtOnce ? 0 : Self.pauseMilliseconds
-        try soonest(effect.kind, key: effect.key, at: Timestamp(milliseconds: max(next, now.milliseconds + pause)))
+        // A version that isn't committed yet isn't seen here. Its writer has asked with the key of their lane, and whoever runs that one waits for them.
+        try soonest(effect.kind, key: Self.commonKey, at: Timestamp(milliseconds: max(next, now.milliseconds + pause)))
     }
 }

@@ -143,28 +143,32 @@ struct PostgreSQLTwoNodesTests {
         #expect(name == "Ann")
     }
 
-    @Test("I3 R24 an edit whose former version is kept waits for no other channel's edit")
+    @Test("I3 R24 edits whose former versions are kept wait for none of another lane's in other channels, however many there are")
     func keptVersions() throws {
         var options = AppOptions()
         options.versionSeconds = 3600
         let chosen = options
-        let messages = try ["a", "b"].map { (id: ChannelID) in
+        // Among so many, two would have one key if channels had some keys in common.
+        let messages = try "abcdefghijklmnopqrstuvwxyz".map { letter -> Message in
+            let id = ChannelID(String(letter))
             _ = try perform(CreateChannel(channel: id), as: "ann")
             return try perform(SendMessage(channel: id, clientId: "1", text: "first"), as: "ann")
         }
-        func edit(_ number: Int, meanwhile: () throws -> Void = {}) throws {
-            let edit = EditMessage(channel: messages[number].channelId, message: messages[number].messageId, text: "second")
-            try inContext(of: "ann", options: chosen, edit.scope(for: Caller(user: "ann")), lane: number) { context in
-                _ = try edit.handle(in: &context)
+        func edit(_ messages: some Sequence<Message>, lane: Int, meanwhile: () throws -> Void = {}) throws {
+            let edits = messages.map { EditMessage(channel: $0.channelId, message: $0.messageId, text: "second") }
+            var scope = Scope()
+            for edit in edits { scope.formUnion(edit.scope(for: Caller(user: "ann"))) }
+            try inContext(of: "ann", options: chosen, scope, lane: lane) { context in
+                for edit in edits { _ = try edit.handle(in: &context) }
                 // Sends what nobody waits for.
                 _ = try context.transaction.first("SELECT 1") { _ in true }
                 try meanwhile()
             }
         }
-        // It would wait for a lock until its lane gives up.
-        try edit(0) { try edit(1) }
+        // They would wait for a lock until their lane gives up.
+        try edit(messages.prefix(13), lane: 0) { try edit(messages.suffix(13), lane: 1) }
         let count = try database.read { try $0.first("SELECT COUNT(*) FROM message_versions") { $0.int() } }
-        #expect(count == 2)
+        #expect(count == messages.count)
     }
 
     // MARK: Parts
@@ -197,11 +201,12 @@ struct PostgreSQLTwoNodesTests {
     }
 
     private func context(
-        in transaction: any Transaction, of user: UserID, role: AppRole = .user, options: AppOptions = AppOptions(), _ scope: Scope
+        in transaction: any WriteTransaction, of user: UserID, role: AppRole = .user, options: AppOptions = AppOptions(),
+        _ scope: Scope
     ) -> Context {
         Context(
             transaction: transaction, caller: Caller(user: user, role: role), now: Timestamp(milliseconds: 1_772_368_205_250),
-            ids: IDGenerator(), options: options, scope: scope)
+            ids: IDGenerator(transaction.idGenerator), options: options, scope: scope)
     }
 
     /// Whether a transaction waits for another one's lock.

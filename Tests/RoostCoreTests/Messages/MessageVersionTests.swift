@@ -135,6 +135,29 @@ struct MessageVersionTests {
         #expect(try versions(sent, in: world).map(\.text) == ["one"])
     }
 
+    @Test("R24 what deletes earlier versions goes on under one key, with whatever key it was asked for")
+    func commonKey() throws {
+        let world = try Self.world()
+        func keys() throws -> [String] {
+            try world.rows("SELECT effect_key FROM effects WHERE kind = 'messageVersions.forget' ORDER BY effect_key") {
+                $0.string()
+            }
+        }
+        let sent = try world.send("one", to: "room", as: "ben")
+        world.ids = IDGenerator(IDGenerator.Number(7))
+        try edit(sent, "two", in: world)
+        world.advance(milliseconds: 1000)
+        try edit(sent, "three", in: world)
+        #expect(try keys() == ["7"])
+        world.advance(milliseconds: 86_399_000)
+        try runEffects(in: world)
+        #expect(try keys() == [""])
+        world.advance(milliseconds: 1000)
+        try runEffects(in: world)
+        #expect(try keys() == [])
+        #expect(try world.rows("SELECT COUNT(*) FROM message_versions") { $0.int() } == [0])
+    }
+
     @Test("R24 what is over at nearly the same time is deleted in one run")
     func pause() throws {
         let world = try Self.world(undeletion: 60, versions: 0)
