@@ -94,7 +94,7 @@ extension EffectKind.Name {
 
 extension EffectKind {
     /// Deletes idempotency keys that were kept for ``Limits/idempotencyKeyHours``, those of creations too, and runs again when the next one is
-    /// old enough.
+    /// old enough, or could be if there is none.
     ///
     /// It is never given up: one row stands for all keys, and nobody would ask for it again.
     static let expireIdempotencyKeys = EffectKind(
@@ -123,7 +123,12 @@ extension Context {
             """)
         let oldestOther = try transaction.first("SELECT MIN(made_at) FROM operation_keys") { $0.optionalInt64() } ?? nil
         let oldest = [creations.oldest, oldestOther].compactMap(\.self).min()
-        guard let oldest else { return }
+        guard let oldest else {
+            // A transaction under way on another node may keep a key that isn't seen here before its commit, and have found this effect waiting. So the effect
+            // goes on, seldom as it is. Nobody finds one with another key.
+            guard effect.key.isEmpty else { return }
+            return try expireLater(now)
+        }
         let isLimited = Int64(max(creations.count, others)) == Self.keysAtOnce
         let next = max(oldest + Self.keyLifetimeMilliseconds, now.milliseconds + (isLimited ? 0 : Self.pauseMilliseconds))
         try later(effect.kind, key: effect.key, at: Timestamp(milliseconds: next))

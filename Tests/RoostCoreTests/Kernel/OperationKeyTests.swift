@@ -117,6 +117,28 @@ import Testing
         #expect(try code { _ = try world.perform(HideChannel(channel: "general"), key: key, as: "ann") } == .keyExpired)
     }
 
+    @Test("SB-12 a key that another node keeps while the last one is forgotten is forgotten in time too")
+    func keptMeanwhile() throws {
+        let world = try world()
+        let lifetime = Int64(Limits.idempotencyKeyHours) * 3_600_000
+        func runDue() throws -> Int {
+            let due = try world.database.read { try $0.effectsDue(of: [.expireIdempotencyKeys], at: world.now, limit: 10).due }
+            for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .expireIdempotencyKeys) }) }
+            return due.count
+        }
+        _ = try world.perform(HideChannel(channel: "general"), key: key(world), as: "ann")
+        world.advance(milliseconds: lifetime)
+        #expect(try runDue() == 1)
+        // Its transaction found the effect waiting, and commits after the run, which didn't see the key.
+        try world.execute(
+            """
+            INSERT INTO operation_keys (user_id, operation_key, request, made_at) VALUES ('ann', 'meanwhile', '', \(world.now))
+            """)
+        world.advance(milliseconds: lifetime)
+        #expect(try runDue() == 1)
+        #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
+    }
+
     @Test("A user has so many keys at a time; the app's backend any number")
     func count() throws {
         let world = try world()
