@@ -29,8 +29,11 @@ extension RealClusterTests {
         }
 
         /// One lane, which both channels share. The body lets go of the lock.
+        ///
+        /// - Parameter row: What is locked.
         private func withLock(
-            patience: Duration, _ body: (RawSocket, _ letGo: () throws -> Void) async throws -> Void
+            patience: Duration, on row: String = "channel_heads WHERE channel_id = 'held'",
+            _ body: (RawSocket, _ letGo: () throws -> Void) async throws -> Void
         ) async throws {
             let postgres = try PostgreSQLServer.shared
             let database = try postgres.makeDatabase()
@@ -44,13 +47,10 @@ extension RealClusterTests {
             let lock = Task.detached {
                 // It fails, for it is ended by others.
                 _ = try? postgres.run(
-                    sql: ["BEGIN", "SELECT 1 FROM channel_heads WHERE channel_id = 'held' FOR UPDATE", "SELECT \(Self.hold)"],
-                    in: database)
+                    sql: ["BEGIN", "SELECT 1 FROM \(row) FOR UPDATE", "SELECT \(Self.hold)"], in: database)
             }
             try await eventually("the row is held") {
-                try postgres.run(
-                    sql: ["SELECT 1 FROM channel_heads WHERE channel_id = 'held' FOR UPDATE SKIP LOCKED"], in: database
-                ).isEmpty
+                try postgres.run(sql: ["SELECT 1 FROM \(row) FOR UPDATE SKIP LOCKED"], in: database).isEmpty
             }
             try await body(ann) { try Self.letGo(database) }
             await lock.value
@@ -184,6 +184,30 @@ extension RealClusterTests {
                 #expect(try await ann.answers(to: Set(waiting)).faults(of: "ann", waiting) == [])
                 let stored = try await ann.call(ListMessages(channel: Self.held, after: 0, limit: 100)).messages
                 #expect(stored.map(\.clientId.rawValue) == (0..<12).map { "\($0)" })
+            }
+        }
+
+        @Test("I23 a lock on the row of one member holds up their channel only, however many channels they write to at once")
+        func holdsOneMember() async throws {
+            try await withLock(patience: .seconds(30), on: "members WHERE channel_id = 'held' AND user_id = 'ann'") { ann, letGo in
+                let channels = (0..<40).map { ChannelID("c\($0)") }
+                for channel in channels { try await ann.call(CreateChannel(channel: channel, type: .messaging)) }
+                let started = ContinuousClock.now
+                var sends: Set<Int64> = []
+                var waiting: Int64?
+                for (index, channel) in channels.enumerated() {
+                    sends.insert(try await ann.post(SendMessage(channel: channel, clientId: "1", text: "hi")))
+                    // Behind some that are under way, so that many are in one transaction with it.
+                    if index == 3 { waiting = try await ann.post(SendMessage(channel: Self.held, clientId: "1", text: "hi")) }
+                }
+                #expect(try await ann.answers(to: sends).replies.compactMap(\.error) == [])
+                // All of that while the row was held. Before, each of those behind it was taken for what needs it, one after another for half a second.
+                #expect(ContinuousClock.now - started < .seconds(5))
+                try letGo()
+                let last = try #require(waiting)
+                #expect(try await ann.answers(to: [last]).replies.compactMap(\.error) == [])
+                let stored = try await ann.call(ListMessages(channel: Self.held, after: 0, limit: 100)).messages
+                #expect(stored.map(\.clientId) == ["1"])
             }
         }
 

@@ -189,8 +189,11 @@ enum WriteBatch {
         return nil
     }
 
-    /// Gives each operation of a batch a transaction of its own, since one of them needs a damaged page or takes too long. The others may do neither.
-    private static func runAlone(
+    /// Gives each operation of a batch a transaction of its own, since one of them needs a damaged page, takes too long or meets a locked row. The others may
+    /// do neither.
+    ///
+    /// - Returns: The lock that stopped one of them, and that one with all behind it.
+    static func runAlone(
         _ batch: [Job], in database: any Database, lane: Int, _ ids: inout IDGenerator?, _ settings: BatchSettings,
         _ perform: (BatchAction) -> Void
     ) -> (obstacle: Obstacle, stopped: [Job])? {

@@ -61,8 +61,12 @@ struct Lane {
     ) -> [Job] {
         var remaining = batch
         var locked: [Job] = []
+        // Whether each operation has a transaction of its own, since nobody knows which of them a lock stops.
+        var isAlone = false
         while !remaining.isEmpty,
-            let (obstacle, stopped) = WriteBatch.run(remaining, in: database, lane: number, &ids, settings, perform)
+            let (obstacle, stopped) = isAlone
+                ? WriteBatch.runAlone(remaining, in: database, lane: number, &ids, settings, perform)
+                : WriteBatch.run(remaining, in: database, lane: number, &ids, settings, perform)
         {
             remaining = stopped
             var orders: Set<Job.Order>
@@ -77,7 +81,13 @@ struct Lane {
                 orders = [failed]
                 if remaining.contains(where: { $0.order != failed }), let occupied = occupied(remaining, in: database) {
                     let held = Set(remaining.lazy.filter { $0.scope.intersects(occupied) }.map(\.order))
-                    if !held.isEmpty { orders = held }
+                    if !held.isEmpty {
+                        orders = isAlone ? held.union(orders) : held
+                    } else if !isAlone {
+                        // A statement that nobody waits for fails at the next answer, be it that of another operation behind it.
+                        isAlone = true
+                        continue
+                    }
                 }
             }
             locked += remaining.filter { orders.contains($0.order) }
