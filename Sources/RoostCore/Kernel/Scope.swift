@@ -9,8 +9,8 @@ public struct Scope: Hashable, Sendable {
     public var users: Set<UserID> = []
 
     /// Whether the operation may also move the streams of users that it only finds in the rows: the sender of an invitation, say. Their
-    /// heads are locked as they are found, so in rare cases two transactions wait for each other and the database makes one of them start
-    /// over.
+    /// heads are locked as they are found, so in rare cases two transactions wait for each other. With PostgreSQL's own `deadlock_timeout`, 1 s,
+    /// they wait half a second, and their operations are set aside and tried again; with one below 500 ms the database makes one of them start over at once.
     public var findsUsers: Bool = false
 
     /// The subjects whose access the operation changes: none of their operations commits beside it, on any node.
