@@ -80,15 +80,16 @@ public struct Scope: Hashable, Sendable {
     public func lock(in transaction: any Transaction) throws {
         guard let rowLock = transaction.dialect.rowLock else { return }
         let held = transaction.heldStreams
+        let askedAfter = held?.operationCount
         for part in channels.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
             try transaction.perform(
                 "SELECT channel_id FROM channel_heads WHERE channel_id IN (\(list: part)) ORDER BY channel_id \(rowLock)"
-            ) { held?.insert(.channel($0.identifier())) }
+            ) { held?.insert(.channel($0.identifier()), askedAfter: askedAfter) }
         }
         for part in users.map(\.rawValue).sortedByBytes().chunked(by: Self.locksPerStatement) {
             try transaction.perform(
                 "SELECT user_id FROM user_heads WHERE user_id IN (\(list: part)) ORDER BY user_id \(rowLock)"
-            ) { held?.insert(.user($0.identifier())) }
+            ) { held?.insert(.user($0.identifier()), askedAfter: askedAfter) }
         }
     }
 

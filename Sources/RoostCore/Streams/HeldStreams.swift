@@ -18,12 +18,21 @@ public final class HeldStreams {
 
     public func contains(_ stream: StreamID) -> Bool { isAlone || streams.contains(stream) }
 
-    public func insert(_ stream: StreamID) {
-        if streams.insert(stream).inserted { ofOperation.append(stream) }
+    /// How many operations of the transaction have begun.
+    public private(set) var operationCount = 0
+
+    /// - Parameter askedAfter: How many operations had begun when the lock was asked for. The answer to what was asked for before an operation may come within
+    ///   it, and is held whatever becomes of it. Nil for what the operation under way has made.
+    public func insert(_ stream: StreamID, askedAfter: Int? = nil) {
+        guard streams.insert(stream).inserted else { return }
+        if askedAfter.map({ $0 == operationCount }) ?? true { ofOperation.append(stream) }
     }
 
     /// Begins an operation of the transaction. What was held before is held whatever becomes of it.
-    public func beginOperation() { ofOperation.removeAll(keepingCapacity: true) }
+    public func beginOperation() {
+        operationCount += 1
+        ofOperation.removeAll(keepingCapacity: true)
+    }
 
     /// Lets go of what the operation under way has locked and made, since it is taken back.
     public func undoOperation() {

@@ -91,6 +91,27 @@ struct PostgreSQLTwoNodesTests {
         #expect(!held.contains(.channel("gone")))
     }
 
+    @Test("I3 what was locked before an operation is held when that is taken back, also where the answer came within it")
+    func lockedBefore() throws {
+        _ = try perform(CreateChannel(channel: "shared"), as: "ann")
+        let send = SendMessage(channel: "shared", clientId: "1", text: "hi")
+        let scope = send.scope(for: Caller(user: "ann"))
+        var runs = 0
+        try database.write(lane: 0) { transaction in
+            runs += 1
+            try scope.lock(in: transaction)
+            _ = try? transaction.attempt {
+                _ = try transaction.now()
+                throw RoostError(.notPermitted, "No.")
+            }
+            try transaction.attempt {
+                var context = context(in: transaction, of: "ann", scope)
+                _ = try send.handle(in: &context)
+            }
+        }
+        #expect(runs == 1)
+    }
+
     @Test("I1 I3 a user whom another node makes meanwhile keeps what was acknowledged there")
     func user() throws {
         var runs = 0
