@@ -56,7 +56,7 @@ public struct IDGenerator: Sendable {
         reserved = last
     }
 
-    /// 0 where one generator makes all ids. Elsewhere no two transactions that write at a time have the same.
+    /// Where several write, no two transactions that write at a time have the same.
     var numberValue: Int64 { number.value }
 
     /// Whether it was begun by the session that has a number, and so knows of all ids that were made with it.

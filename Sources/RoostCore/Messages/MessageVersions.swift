@@ -150,7 +150,7 @@ extension Context {
     /// The key of the effect that forgets versions in time. Any of them forgets those of all channels. Where several nodes write, the row of an effect is locked by
     /// whoever asks for it, until their transaction ends: so each lane has one of its own. With one for all, or for some channels, an edit would wait for
     /// edits of other channels, and two transactions with several edits each for one another.
-    private var forgettingKey: String { ids.numberValue == 0 ? Self.commonKey : "\(ids.numberValue)" }
+    private var forgettingKey: String { transaction.dialect.rowLock == nil ? Self.commonKey : "\(ids.numberValue)" }
 
     /// The key under which all go on once they have run, so that those of former sessions, whose numbers nobody has any more, die out.
     private static let commonKey = ""

@@ -176,7 +176,8 @@ enum WriteBatch {
             perform(.committed(zip(batch, outcomes).map { (job: $0, outcome: $1) }))
         } catch let failure as DatabaseFailure where failure.isOfOneOperation && batch.count > 1 {
             ids = nil
-            return runAlone(batch, in: database, lane: lane, &ids, settings, perform)
+            var cancelled: [any Error] = []
+            return runAlone(batch, in: database, lane: lane, &ids, after: &cancelled, settings, perform)
         } catch {
             ids = nil
             if (error as? DatabaseFailure)?.kind == .locked {
@@ -192,24 +193,38 @@ enum WriteBatch {
     /// Gives each operation of a batch a transaction of its own, since one of them needs a damaged page, takes too long or meets a locked row. The others may
     /// do neither.
     ///
+    /// - Parameter cancelled: The failures of those among them, and before them, that took too long.
     /// - Returns: The lock that stopped one of them, and that one with all behind it.
     static func runAlone(
-        _ batch: [Job], in database: any Database, lane: Int, _ ids: inout IDGenerator?, _ settings: BatchSettings,
-        _ perform: (BatchAction) -> Void
+        _ batch: [Job], in database: any Database, lane: Int, _ ids: inout IDGenerator?, after cancelled: inout [any Error],
+        _ settings: BatchSettings, _ perform: (BatchAction) -> Void
     ) -> (obstacle: Obstacle, stopped: [Job])? {
-        var cancelled: [any Error] = []
         for (index, job) in batch.enumerated() {
             // Where a second one takes too long, it isn't the operation that is slow. The lane doesn't wait as long for each of the rest.
             if cancelled.count > 1, let failure = cancelled.last {
                 refuse(Array(batch[index...]), after: failure, perform)
                 return nil
             }
+            var gone: (any Error)?
             let stop = run([job], in: database, lane: lane, &ids, settings) { action in
-                if case .lost(_, let error, _) = action, (error as? DatabaseFailure)?.kind == .cancelled { cancelled.append(error) }
+                if case .lost(_, let error, _) = action {
+                    let failure = error as? DatabaseFailure
+                    if failure?.kind == .cancelled {
+                        cancelled.append(error)
+                    } else if failure?.isOfOneOperation != true {
+                        gone = error
+                    }
+                }
                 perform(action)
             }
             // A lock stops those behind it too, until its lane knows which of them need it.
             if let stop { return (stop.obstacle, Array(batch[index...])) }
+            // Without a database each of the rest would wait for one as long.
+            if let gone {
+                let rest = Array(batch[(index + 1)...])
+                if !rest.isEmpty { refuse(rest, after: gone, perform) }
+                return nil
+            }
         }
         return nil
     }

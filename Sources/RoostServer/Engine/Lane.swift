@@ -63,9 +63,12 @@ struct Lane {
         var locked: [Job] = []
         // Whether each operation has a transaction of its own, since nobody knows which of them a lock stops.
         var isAlone = false
+        var cancelled: [any Error] = []
+        // Whether a row has stopped some of them before, and heads were locked that may have explained it.
+        var hasMetRow = false
         while !remaining.isEmpty,
             let (obstacle, stopped) = isAlone
-                ? WriteBatch.runAlone(remaining, in: database, lane: number, &ids, settings, perform)
+                ? WriteBatch.runAlone(remaining, in: database, lane: number, &ids, after: &cancelled, settings, perform)
                 : WriteBatch.run(remaining, in: database, lane: number, &ids, settings, perform)
         {
             remaining = stopped
@@ -83,6 +86,9 @@ struct Lane {
                     let held = Set(remaining.lazy.filter { $0.scope.intersects(occupied) }.map(\.order))
                     if !held.isEmpty {
                         orders = isAlone ? held.union(orders) : held
+                        // Some head is locked at any moment where other nodes write to the same channels. That it explains the next wait too isn't said.
+                        isAlone = isAlone || hasMetRow
+                        hasMetRow = true
                     } else if !isAlone {
                         // A statement that nobody waits for fails at the next answer, be it that of another operation behind it.
                         isAlone = true

@@ -12,7 +12,7 @@ import Testing
 @Suite("Lane")
 struct LaneTests {
     /// A lane on a database and a clock of its own. Operations are rules that say their names, meet a lock in the channels that are held, a damaged
-    /// page in the channel `broken`, and take too long in the channel `slow`.
+    /// page in the channel `broken`, take too long in the channel `slow`, and find no database in the channel `gone`.
     private final class World {
         private final class State: Sendable {
             let held = Mutex<Set<ChannelID>>([])
@@ -58,6 +58,7 @@ struct LaneTests {
                         throw DatabaseFailure(message: "A row is held.", kind: .locked)
                     }
                     if channel == "broken" { throw DatabaseFailure(message: "A page is damaged.", kind: .damage) }
+                    if channel == "gone" { throw DatabaseFailure(message: "The connection is lost.", kind: .transaction) }
                     if channel == "slow" { throw DatabaseFailure(message: "It took too long.", kind: .cancelled) }
                     return Array(name.utf8)
                 }, destination: .waiting { _ in })
@@ -120,6 +121,25 @@ struct LaneTests {
             ])
         // The lane goes on as before.
         #expect(world.run(["a 2", "b 2"]) == ["a 2", "b 2"])
+    }
+
+    @Test("I1 I23 once the database is gone, none of those that each have a transaction of their own is tried any more")
+    func gone() throws {
+        let world = try World()
+        world.hold(["a"])
+        #expect(world.run(["b 1", "a 1", "gone 1", "c 1"]) == ["b 1", "gone unavailable", "c unavailable"])
+        world.hold([])
+        #expect(world.run([], after: 300) == ["a 1"])
+    }
+
+    @Test("I1 I23 the second operation that takes too long ends the trying of the rest also where locks come between them")
+    func slowBesideHeld() throws {
+        let world = try World()
+        world.hold(["a", "b"])
+        #expect(
+            world.run(["a 1", "slow 1", "b 1", "slow 2", "c 1"]) == ["slow unavailable", "slow unavailable", "c unavailable"])
+        world.hold([])
+        #expect(world.run([], after: 300) + world.run([], after: 300) == ["a 1", "b 1"])
     }
 
     @Test("I3 of several channels that are held each is tried in its turn, and none before its pause is over")
