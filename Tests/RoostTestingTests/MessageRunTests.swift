@@ -259,8 +259,10 @@ private final class Phone {
             // What the user has sent or changed meanwhile is concealed too, and nobody could ask what has become of it. A device that doesn't know of the membership
             // has nothing of the channel that it could conceal.
             guard !pending.isActive(in: id), let view = channels[id]?.view, view.membership?.state == .member else { return nil }
-            let seq = view.channel.counters.seq
             try await channel.resetHistory()
+            // What had come when it was cut off may be shown a little later: all that this device has by now is concealed.
+            try await channel.loaded()
+            let seq = channel.view?.channel.counters.seq ?? 0
             let reset = ResetHistory(channel: id, upTo: seq)
             pending.resets.append(reset)
             return reset

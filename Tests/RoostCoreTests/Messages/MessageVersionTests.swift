@@ -37,7 +37,13 @@ struct MessageVersionTests {
         #expect(due.count == 1)
         for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .forgetVersions) }) }
         let next = try world.database.read { try $0.effectsDue(of: [.forgetVersions], at: world.now, limit: 10).next }
-        #expect(next == (try world.rows("SELECT MIN(kept_until) FROM message_versions") { $0.optionalTimestamp() }.first ?? nil))
+        let end = try world.rows("SELECT MIN(kept_until) FROM message_versions") { $0.optionalTimestamp() }.first ?? nil
+        // Where several write, each lane's key has a row of its own, which may be due when nothing is over.
+        if TestDatabase.Engine.chosen == .sqlite {
+            #expect(next == end)
+        } else if let end {
+            #expect(next.map { $0 <= end } == true)
+        }
     }
 
     @Test("SB-59 R24 a deleted message is brought back by its author, as it was, to everyone, and again without effect")
