@@ -37,6 +37,25 @@ struct LaggingLoopTests {
         try await group.shutdownGracefully()
     }
 
+    @Test("I18 what each of many users is told counts for that before it is written")
+    func told() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let hub = try await Hub(group: group)
+        let isFree = DispatchSemaphore(value: 0)
+        group.next().execute { isFree.wait() }
+        let message = Message(
+            messageId: MessageID(rawValue: 1), channelId: "general", seq: 1, changeSeq: 1, sender: "bob", clientId: "a",
+            text: String(repeating: "x", count: 400_000), createdAt: Timestamp(milliseconds: 0))
+        for rows in [Rows(), Rows([message])] {
+            let event = Event(kind: .memberJoined, stream: .user("ann"), seq: 1, actor: nil, rows: rows)
+            hub.deliver((0..<100).map { .tell(UserID(rawValue: "user\($0)"), event) })
+            #expect(hub.waitForLoops(atMost: .milliseconds(10)) == rows.isEmptyOfFeatures)
+        }
+        isFree.signal()
+        #expect(hub.waitForLoops(atMost: .seconds(60)))
+        try await group.shutdownGracefully()
+    }
+
     @Test("I18 I13 a node takes no more from others while a loop has more than 32 MB left to deliver, and is heard meanwhile")
     func waitsWithEventsOfOtherNodes() async throws {
         let lagging = try await LaggingNode()

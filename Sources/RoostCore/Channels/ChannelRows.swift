@@ -142,7 +142,8 @@ extension Context {
 }
 
 extension Channel: ContentSized {
-    var contentSizeBytes: Int {
+    /// About how many bytes it takes when written.
+    package var contentSizeBytes: Int {
         let texts = [attributes.displayName, attributes.avatarFileId, attributes.coverUrl, attributes.customType, attributes.data]
         var bytes = texts.reduce(800) { $0 + ($1.map(JSONBytes.sizeBytes) ?? 0) }
         bytes += metadata?.sizeBytes ?? 0

@@ -32,6 +32,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private var writer = SocketWriter()
     /// Bytes that are being handed to the channel right now.
     private var handedBytes = 0
+    /// Whether something was written since ``flush()``.
+    private var hasFlushedEarly = false
     /// When the shard flushes what was written.
     var outputState = OutputState()
     /// What the engine notes of the device; nil once the session has it.
@@ -179,9 +181,19 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     /// Writes what waits.
     func flush() {
+        let bytes = session.takeUnflushed()
+        guard bytes != nil || hasFlushedEarly else { return }
+        hasFlushedEarly = false
+        if let bytes { write(bytes) }
+        perform(session.flushed(pressure))
+    }
+
+    /// Writes what waits in the middle of a delivery, so that it isn't held until its end. ``flush()`` follows all the same, and goes on with input.
+    func flushEarly() {
         guard let bytes = session.takeUnflushed() else { return }
         write(bytes)
-        perform(session.flushed(pressure))
+        hasFlushedEarly = true
+        perform(session.flushedEarly(pressure))
     }
 
     // MARK: What is done

@@ -38,6 +38,8 @@ struct SocketSession {
 
     // Output.
     private var unflushed: UnflushedBytes?
+    /// Whether the client has left more unread than there is room for, and ends with the delivery that runs.
+    private var isBehind = false
     /// Events from before the welcome, which comes first.
     private var held = HeldEvents()
     /// Signals that wait until the client reads.
@@ -261,7 +263,7 @@ struct SocketSession {
 
     /// Adds an event to the output.
     mutating func send(event: ByteBuffer) {
-        guard accessRefusal == nil else { return }
+        guard accessRefusal == nil, !isBehind else { return }
         switch state {
         case .open: put(event: event)
         case .connecting: held.append(event)
@@ -327,7 +329,7 @@ struct SocketSession {
     /// Continues with held-back input after a flush: only then is it known whether the client reads the earlier answers.
     mutating func flushed(_ pressure: @autoclosure () -> Pressure) -> [Action] {
         if isClosing { return [] }
-        if budget.isOverEvents {
+        if budget.isOverEvents || isBehind {
             close(CloseCode.resume, "read faster, then resume")
         } else if reader.waitingBytes > 0 || isReadingPaused {
             decode(pressure())
@@ -335,6 +337,15 @@ struct SocketSession {
             publish()
         }
         sendSignals()
+        return takeActions()
+    }
+
+    /// Counts what was written in the middle of a delivery; ``flushed(_:)`` follows at its end. A client that has more unread by now than there is room for gets
+    /// no more of the delivery, and is closed then.
+    mutating func flushedEarly(_ pressure: @autoclosure () -> Pressure) -> [Action] {
+        if isClosing { return [] }
+        publish()
+        isBehind = budget.isOverEvents || (budget.isUnread && pressure().isServerFull)
         return takeActions()
     }
 

@@ -197,6 +197,12 @@ extension Event {
         return bytes
     }
 
+    /// About how many bytes it takes when written, where these are many: others have no channel and no messages in them.
+    fileprivate var sizeBytesAtLeast: Int {
+        guard rows.channel != nil || rows.messages != nil else { return 300 }
+        return 300 + (rows.channel?.contentSizeBytes ?? 0) + rows.contentSizeBytes
+    }
+
     fileprivate static let notificationStart: StaticString = #"{"watching":false,"#
 
     /// Returns the members of the event as JSON, without the braces: encoded once for all receivers.
@@ -221,14 +227,15 @@ extension EventFrames.Frames {
 }
 
 extension EventFrames.Step {
-    /// The size of its frames: of what has none here nothing counts.
+    /// The size of its frames. An event for one user has none until it is written for their connections: what these will take counts, once.
     var sizeBytes: Int {
         switch self {
         case .send(_, let frames), .catchUp(_, _, _, let frames): frames.sizeBytes
         case .sendConcealable(_, let event), .catchUpConcealable(_, let event): event.frames.sizeBytes + event.members.count
         case .signal(let signal, _): signal.bytes.readableBytes
         case .reply(_, let payload): payload.count
-        case .tell, .change, .watches, .attach, .attachWatcher: 0
+        case .tell(_, let event): event.sizeBytesAtLeast
+        case .change, .watches, .attach, .attachWatcher: 0
         }
     }
 }

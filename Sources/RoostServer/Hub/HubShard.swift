@@ -21,6 +21,8 @@ final class HubShard {
     private var loopReads = LoopReads()
     /// The time of the delivery that runs, or ran last.
     private var deliveredAt = NIODeadline.now()
+    /// What events for single users have left to write in the delivery that runs.
+    private var told = ToldOutput<SocketHandler>()
     /// Sockets that end once they have got the whole delivery.
     private var ending: [SocketHandler] = []
     /// Counts the ticks.
@@ -108,8 +110,12 @@ final class HubShard {
         for step in steps {
             // Another shard's socket.
             if case .reply(let socket, _) = step, socket.shard != number { continue }
+            if case .tell = step { told.isTelling = true }
             subscriptions.deliver(step) { perform($0) }
+            // Not within the step: a write that fails can bring the last calls of its socket, which ask for what the connection watches.
+            for socket in told.takeFull() { socket.flushEarly() }
         }
+        told = ToldOutput()
         isDelivering = false
         guard !removed.isEmpty else { return }
         let gone = removed
@@ -129,6 +135,7 @@ final class HubShard {
             sentByteCount += Int64(bytes.readableBytes)
             socket.send(event: bytes)
             noteOutput(of: socket)
+            told.note(bytes.readableBytes, to: socket)
         case .signal(let signal, let socket):
             sentByteCount += Int64(signal.bytes.readableBytes)
             socket.send(signal: signal)

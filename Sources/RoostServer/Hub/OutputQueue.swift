@@ -82,3 +82,30 @@ struct OutputQueue<Socket: QueuedOutput> {
         for socket in sockets { socket.outputState = OutputState(flushedAt: now) }
     }
 }
+
+/// The sockets that got bytes of their own in a delivery, as each user does who becomes a member: these are shared with nobody, and of one call there can be a
+/// hundred of some hundred kilobytes. Each time they are many they are written, not held until the end of the delivery.
+struct ToldOutput<Socket> {
+    /// How many bytes wait for the sockets to be written, at most, beside the last one's.
+    static var sizeBytesMax: Int { 1 << 20 }
+
+    /// Whether the events of this step are written for one user.
+    var isTelling = false
+    private var sockets: [Socket] = []
+    private var sizeBytes = 0
+
+    /// Notes that a socket got an event.
+    mutating func note(_ sizeBytes: Int, to socket: Socket) {
+        guard isTelling else { return }
+        sockets.append(socket)
+        self.sizeBytes += sizeBytes
+    }
+
+    /// Ends a step, and returns the sockets to write to now: none as long as little waits.
+    mutating func takeFull() -> [Socket] {
+        isTelling = false
+        guard sizeBytes >= Self.sizeBytesMax else { return [] }
+        defer { self = ToldOutput() }
+        return sockets
+    }
+}

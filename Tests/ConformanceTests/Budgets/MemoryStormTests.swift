@@ -94,6 +94,62 @@ import Testing
         try await server.stop()
     }
 
+    @Test("I18 users who become members of large channels get a copy each, and few of these are held at a time")
+    func told() async throws {
+        let (userCount, channelCount) = (100, 8)
+        let server = try await WatchedServer.start()
+        let token = try await server.token("ann")
+        let text = String(repeating: "x", count: 90_000)
+        for number in 0..<channelCount {
+            let channel = try await server.request(
+                "POST", "/v1/channels", token: token,
+                body: #"{"type":"group","channel":"c\#(number)","displayName":"c","metadata":{"a":"\#(text)"}}"#)
+            #expect(channel.status < 300, "\(channel.body)")
+            let message = try await server.request(
+                "POST", "/v1/channels/c\(number)/messages", token: token,
+                body: #"{"clientId":"m","text":"hi","metadata":{"a":"\#(text)"}}"#)
+            #expect(message.status < 300, "\(message.body)")
+        }
+        var sockets: [RawConnection] = []
+        for number in 0..<userCount {
+            let connection = try await RawConnection.connect(port: server.port)
+            try await connection.setReading(false)
+            connection.post(Self.upgrade(token: try await server.token(UserID("user\(number)"))))
+            sockets.append(connection)
+        }
+        try await Polling.value {
+            let connections = try await server.metrics().samples.filter { $0.name == "roost_connections" }
+            return connections.first { $0.labels["state"] == "authenticated" }?.value
+        } until: {
+            $0 == Double(userCount)
+        }
+        // From here on the highest is counted anew.
+        try Data("5".utf8).write(to: URL(filePath: "/proc/\(server.process.identifier)/clear_refs"))
+        let before = try Self.mebibytes("VmHWM", of: server)
+        let users = (0..<userCount).map { "\"user\($0)\"" }.joined(separator: ",")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<channelCount {
+                group.addTask {
+                    let answer = try await server.request(
+                        "POST", "/v1/channels/c\(number)/members", token: token, body: "{\"users\":[\(users)]}")
+                    #expect(answer.status < 300, "\(answer.body)")
+                }
+            }
+            try await group.waitForAll()
+        }
+        // An event loop that lags delivers when the calls are answered already.
+        let told = try await Polling.value {
+            try await server.metrics().value("roost_sent_bytes_total") ?? 0
+        } until: {
+            $0 > Double(userCount * channelCount * 2 * text.utf8.count)
+        }
+        let grown = try Self.mebibytes("VmHWM", of: server) - before
+        #expect(grown < 64, "\(grown) MiB")
+        print("Memory of what is told: \(grown) MiB for \(Int(told) >> 20).")
+        for connection in sockets { await connection.close() }
+        try await server.stop()
+    }
+
     @Test("I18 of bodies that come at once, as many are read as there is room for; the others are refused as overloaded")
     func bodies() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])

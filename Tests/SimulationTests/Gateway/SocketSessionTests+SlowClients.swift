@@ -66,4 +66,34 @@ extension SocketSessionTests {
             _ = session.tick(Self.time(Int64(second)), Timestamp(milliseconds: 0), .init(), WaitingBytes(channelBytes: 50_000))
         }
     }
+
+    @Test(
+        "I18 a client that leaves what is written early unread gets no more of the delivery if there is no room for it, and is closed at its end, to resume"
+    )
+    func unreadEarly() {
+        let event = Self.frame(String(repeating: "x", count: 300_000))
+        for (count, isServerFull) in [(1, true), (4, false)] {
+            var session = opened()
+            let pressure = SocketSession.Pressure(isServerFull: isServerFull)
+            // Who reads gets all of it.
+            for _ in 0..<5 {
+                session.send(event: event)
+                #expect(session.takeUnflushed() == [event])
+                #expect(session.flushedEarly(pressure) == [])
+            }
+            session.becameUnread(10, at: Self.time(1))
+            for number in 1...count {
+                session.send(event: event)
+                #expect(session.takeUnflushed() == [event])
+                guard case .hold(let sizeBytes)? = session.flushedEarly(pressure).first else {
+                    Issue.record("What isn't read doesn't count at once.")
+                    return
+                }
+                #expect(sizeBytes >= 300_000 && number <= count)
+            }
+            session.send(event: event)
+            #expect(session.takeUnflushed() == nil)
+            #expect(flushed(&session) == Self.closing(4008, "read faster, then resume"))
+        }
+    }
 }

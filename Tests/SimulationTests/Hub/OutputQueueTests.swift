@@ -156,4 +156,21 @@ import Testing
             }
         }
     }
+
+    @Test("I18 what single users are told in a delivery is written each time a megabyte waits, and what others share isn't")
+    func told() {
+        var told = ToldOutput<Socket>()
+        told.note(5 << 20, to: cleo)
+        #expect(told.takeFull().isEmpty)
+        var written: [String] = []
+        for number in 0..<40 {
+            told.isTelling = true
+            told.note(100 << 10, to: number.isMultiple(of: 2) ? ann : bob)
+            written += told.takeFull().map(\.name)
+            // Each of eleven is 100 KiB.
+            #expect(written.count == (number + 1) / 11 * 11)
+        }
+        told.note(5 << 20, to: cleo)
+        #expect(told.takeFull().isEmpty)
+    }
 }
