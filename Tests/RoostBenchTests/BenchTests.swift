@@ -222,6 +222,13 @@ import Testing
         #expect(run.output.contains("install-dependencies \(installed)\n"), "\(run.output)")
     }
 
+    @Test(
+        "nobody changes more often whether they are seen than a user may in a minute", arguments: [BenchScale.full, .quick, .smoke])
+    func presenceRounds(scale: BenchScale) {
+        let rounds = CrowdBenchmark.presenceRounds(scale)
+        #expect(rounds > 0 && 2 * rounds <= Limits.presenceChangesPerMinute)
+    }
+
     @Test("the benchmark compares costs with another build of roost, here with itself")
     func against() async throws {
         struct Report: Decodable {

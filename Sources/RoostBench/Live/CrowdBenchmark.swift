@@ -59,7 +59,7 @@ struct CrowdBenchmark: Benchmark {
         }
         // What is told of that is told.
         try loop.run(for: scale == .smoke ? 0.3 : 6)
-        let presence = try each(small, large) { try comeAndGo($0, loop, server, rounds: rounds) }
+        let presence = try each(small, large) { try comeAndGo($0, loop, server, rounds: Self.presenceRounds(scale)) }
         let marks = try each(small, large) { try mark($0, loop, server, rounds: rounds) }
         let ends = try end(small, loop, server, token: tokens[tokens.count - 1], count: scale.pick(20, quick: 10, smoke: 2))
         loop.closeAll()
@@ -90,6 +90,11 @@ struct CrowdBenchmark: Benchmark {
         return server.usage.cpuMicroseconds(since: before) / Double(rounds * actors.count)
     }
 
+    /// How often each member becomes invisible and visible again: two of the changes that a user may make in a minute. No member is in both crowds.
+    static func presenceRounds(_ scale: BenchScale) -> Int {
+        min(scale.pick(20, quick: 10, smoke: 2), Limits.presenceChangesPerMinute / 2)
+    }
+
     /// Has members become invisible and visible again, which others see as going and coming.
     private func comeAndGo(_ crowd: Crowd, _ loop: LoadLoop, _ server: BenchServer, rounds: Int) throws -> Double {
         let actors = crowd.actors
@@ -99,11 +104,12 @@ struct CrowdBenchmark: Benchmark {
             for isShared in [false, true] {
                 try all(loop, actors) { try $0.call(UpdatePreferences(sharesPresence: isShared)) }
             }
-            // A user may change preferences ten times a second.
+            // Spread over seconds, since watchers are told twice a second: the cost of telling belongs to it.
             try loop.run(until: start + 250_000_000)
         }
         return server.usage.cpuMicroseconds(since: before) / Double(rounds * actors.count)
     }
+
     private func mark(_ crowd: Crowd, _ loop: LoadLoop, _ server: BenchServer, rounds: Int) throws -> Double {
         let actors = crowd.actors
         var microseconds = 0.0
