@@ -229,6 +229,22 @@ import Testing
         #expect(rounds > 0 && 2 * rounds <= Limits.presenceChangesPerMinute)
     }
 
+    @Test("in the mixed load each member of each channel sends and marks, and each channel is opened")
+    func mixedSteps() {
+        let (channelCount, memberCount) = (200, 50)
+        let steps = (0..<channelCount * memberCount).map {
+            MixedLoad.step($0, channelCount: channelCount, memberCount: memberCount)
+        }
+        let senders = Set(steps.map { [$0.channel, $0.sender] })
+        let markers = Set(steps.flatMap { step in step.markers.map { [step.channel, $0] } })
+        #expect(senders.count == channelCount * memberCount && markers == senders)
+        let opening = steps.filter { $0.opener != nil }
+        #expect(opening.count == steps.count / 10 && Set(opening.map(\.channel)).count == channelCount)
+        // Nobody does two things at one message.
+        let doing = steps.map { step in Set(step.markers + [step.sender, step.opener ?? -1]) }
+        #expect(doing.allSatisfy { $0.count == 4 })
+    }
+
     @Test("the benchmark compares costs with another build of roost, here with itself")
     func against() async throws {
         struct Report: Decodable {

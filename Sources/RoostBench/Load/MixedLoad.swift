@@ -3,7 +3,7 @@ import RoostAPI
 
 /// Members of many channels, all connected, who send, mark as read and open channels at a steady pace.
 ///
-/// For each message two members of its channel mark it as read, and for each tenth one opens the channel: a page of 50.
+/// For each message two members of its channel mark it as read, and for each tenth one opens the channel: a page of 50. Members take turns.
 struct MixedLoad {
     struct Result {
         var sends = Histogram()
@@ -16,12 +16,35 @@ struct MixedLoad {
 
     private enum Call { case send, mark, page }
 
-    /// Each channel's id and the sockets of its members.
+    /// Each channel's id and the sockets of its members, as many in each channel.
     let channels: [(id: ChannelID, members: [Int])]
     let messagesPerSecond: Int
-    private let marksPerMessage = 2
-    private let messagesPerPage = 10
+    private static let marksPerMessage = 2
+    private static let messagesPerPage = 10
     private let pageSize = 50
+
+    /// Who does something when a message is due.
+    struct Step: Hashable {
+        /// Its place among the channels.
+        let channel: Int
+        /// Places among the members of the channel.
+        let sender: Int
+        let markers: [Int]
+        /// Nil if nobody opens the channel.
+        let opener: Int?
+    }
+
+    /// Who does something when the message of a number is due. Neighbours in time are in other channels.
+    ///
+    /// Each turn over all channels has other members in each of them, and opens other channels. By the message's number alone each channel would always have
+    /// the same ones, since 200 channels are a multiple of 50 members and of 10 messages for a page.
+    static func step(_ number: Int, channelCount: Int, memberCount: Int) -> Step {
+        let turn = number / channelCount
+        func member(_ offset: Int) -> Int { (turn * (marksPerMessage + 1) + offset) % memberCount }
+        return Step(
+            channel: number * 7 % channelCount, sender: member(0), markers: (1...marksPerMessage).map(member),
+            opener: (number + turn) % messagesPerPage == 0 ? member(marksPerMessage + 1) : nil)
+    }
 
     /// Goes on for some seconds, and then until every call is answered and every message has reached all members of its channel.
     func run(_ loop: LoadLoop, _ server: BenchServer, seconds: Double) throws -> Result {
@@ -53,15 +76,14 @@ struct MixedLoad {
         }
 
         let end = start + UInt64(seconds * 1e9)
+        let memberCount = channels[0].members.count
         while Clock.now() < end {
-            // Neighbours in time are in other channels.
-            let number = result.messages
-            let channel = channels[number * 7 % channels.count]
-            func member(_ offset: Int) -> Int { channel.members[(number + offset) % channel.members.count] }
-            ask(member(0), .send) { $0.sendMessage(to: channel.id.rawValue, text: SampleText.message) }
-            for offset in 1...marksPerMessage { try ask(member(offset), .mark) { try $0.call(MarkRead(channel: channel.id)) } }
-            if number % messagesPerPage == 0 {
-                try ask(member(3), .page) { try $0.call(ListMessages(channel: channel.id, limit: pageSize)) }
+            let step = Self.step(result.messages, channelCount: channels.count, memberCount: memberCount)
+            let channel = channels[step.channel]
+            ask(channel.members[step.sender], .send) { $0.sendMessage(to: channel.id.rawValue, text: SampleText.message) }
+            for marker in step.markers { try ask(channel.members[marker], .mark) { try $0.call(MarkRead(channel: channel.id)) } }
+            if let opener = step.opener {
+                try ask(channel.members[opener], .page) { try $0.call(ListMessages(channel: channel.id, limit: pageSize)) }
             }
             expected += channel.members.count
             result.messages += 1
