@@ -283,4 +283,19 @@ import Testing
             arguments: ["bench"] + words.split(separator: " ").map(String.init) + ["--smoke", "--json"], within: .seconds(20))
         #expect(run.status != 0 && run.output == "")
     }
+
+    @Test(
+        "a count that no benchmark can have is a mistake in the command, and told by its option",
+        arguments: [
+            ("idle --sockets=-1", "--sockets"), ("idle --sockets 0", "--sockets"), ("fanout --sockets 0", "--sockets"),
+            ("fanout --sockets \(Int.max)", "--sockets"), ("live --sockets 0", "--sockets"), ("hostile --sockets 0", "--sockets"),
+            ("storm --clients 0", "--clients"), ("start --messages=-1", "--messages"), ("backup --messages=-1", "--messages"),
+            ("effects --waiting=-1", "--waiting"), ("cluster --idle 0", "--idle"), ("cluster --seconds 0", "--seconds"),
+            ("cluster --sockets 1", "--sockets"),
+        ])
+    func counts(words: String, option: String) async throws {
+        let run = try await CommandRun.roost(
+            arguments: ["bench"] + words.split(separator: " ").map(String.init) + ["--smoke", "--json"], within: .seconds(20))
+        #expect(run.status == 64 && run.output == "" && run.errors.contains("\(option) is a number from "), "\(run.errors)")
+    }
 }

@@ -56,3 +56,18 @@ struct BenchOptions: ParsableArguments {
         }
     }
 }
+
+/// The counts that a benchmark can have.
+enum BenchCount {
+    /// Clients on one machine: each has a descriptor in this process and one in the server.
+    static let sockets = 1...100_000
+    static let messages = 1...100_000_000
+    static let waitingEffects = 0...100_000_000
+
+    /// Throws unless the value of an option is in its range.
+    static func require(_ value: Int, of option: String, in range: ClosedRange<Int>) throws {
+        guard range.contains(value) else {
+            throw ValidationError("\(option) is a number from \(range.lowerBound) to \(range.upperBound).")
+        }
+    }
+}

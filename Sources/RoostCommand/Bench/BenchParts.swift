@@ -20,6 +20,8 @@ struct BenchFanout: AsyncParsableCommand {
     var peers = false
     @OptionGroup var options: BenchOptions
 
+    func validate() throws { try BenchCount.require(sockets, of: "--sockets", in: BenchCount.sockets) }
+
     func run() async throws { try await options.report(.fanout(sockets: sockets, hasPeers: peers)) }
 }
 
@@ -61,6 +63,8 @@ struct BenchStorm: AsyncParsableCommand {
     var clients = BenchPart.Standard.idleSockets
     @OptionGroup var options: BenchOptions
 
+    func validate() throws { try BenchCount.require(clients, of: "--clients", in: BenchCount.sockets) }
+
     func run() async throws { try await options.report(.storm(clients: clients)) }
 }
 
@@ -71,6 +75,8 @@ struct BenchIdle: AsyncParsableCommand {
     var sockets = BenchPart.Standard.idleSockets
     @OptionGroup var options: BenchOptions
 
+    func validate() throws { try BenchCount.require(sockets, of: "--sockets", in: BenchCount.sockets) }
+
     func run() async throws { try await options.report(.idle(sockets: sockets)) }
 }
 
@@ -78,6 +84,8 @@ struct BenchStart: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "start", abstract: "From the start of the process to ready.")
     @Option(help: "Messages in the directory.") var messages = BenchPart.Standard.startMessages
     @OptionGroup var options: BenchOptions
+
+    func validate() throws { try BenchCount.require(messages, of: "--messages", in: BenchCount.messages) }
 
     func run() async throws { try await options.report(.start(messages: messages)) }
 }
@@ -104,6 +112,8 @@ struct BenchLive: AsyncParsableCommand {
     @Option(help: "Sockets that watch. This process and the server need as many descriptors each.")
     var sockets = BenchPart.Standard.idleSockets
     @OptionGroup var options: BenchOptions
+
+    func validate() throws { try BenchCount.require(sockets, of: "--sockets", in: BenchCount.sockets) }
 
     func run() async throws { try await options.report(.live(sockets: sockets)) }
 }
@@ -138,6 +148,8 @@ struct BenchEffects: AsyncParsableCommand {
     @Option(help: "Effects that wait meanwhile.") var waiting = BenchPart.Standard.effectsWaiting
     @OptionGroup var options: BenchOptions
 
+    func validate() throws { try BenchCount.require(waiting, of: "--waiting", in: BenchCount.waitingEffects) }
+
     func run() async throws { try await options.report(.effects(waiting: waiting)) }
 }
 
@@ -147,6 +159,8 @@ struct BenchHostile: AsyncParsableCommand {
     @Option(help: "Hostile sockets at once.") var sockets = BenchPart.Standard.hostileSockets
     @OptionGroup var options: BenchOptions
 
+    func validate() throws { try BenchCount.require(sockets, of: "--sockets", in: BenchCount.sockets) }
+
     func run() async throws { try await options.report(.hostile(sockets: sockets)) }
 }
 
@@ -155,6 +169,8 @@ struct BenchBackup: AsyncParsableCommand {
         commandName: "backup", abstract: "Backups of a server under load, and what is restored from them.")
     @Option(help: "Messages in the database.") var messages = BenchPart.Standard.backupMessages
     @OptionGroup var options: BenchOptions
+
+    func validate() throws { try BenchCount.require(messages, of: "--messages", in: BenchCount.messages) }
 
     func run() async throws { try await options.report(.backup(messages: messages)) }
 }
@@ -178,15 +194,9 @@ struct BenchCluster: AsyncParsableCommand {
     @OptionGroup var options: BenchOptions
 
     func validate() throws {
-        guard seconds.map({ (1...3600).contains($0) }) ?? true else {
-            throw ValidationError("--seconds is a number from 1 to 3600.")
-        }
-        guard idle.map({ (1...100_000).contains($0) }) ?? true else {
-            throw ValidationError("--idle is a number from 1 to 100000.")
-        }
-        guard (BenchPart.clusterSocketsMin...10_000).contains(sockets) else {
-            throw ValidationError("--sockets is a number from \(BenchPart.clusterSocketsMin) to 10000.")
-        }
+        if let seconds { try BenchCount.require(seconds, of: "--seconds", in: 1...3600) }
+        if let idle { try BenchCount.require(idle, of: "--idle", in: BenchCount.sockets) }
+        try BenchCount.require(sockets, of: "--sockets", in: BenchPart.clusterSocketsMin...10_000)
     }
 
     func run() async throws {
