@@ -298,4 +298,17 @@ import Testing
             arguments: ["bench"] + words.split(separator: " ").map(String.init) + ["--smoke", "--json"], within: .seconds(20))
         #expect(run.status == 64 && run.output == "" && run.errors.contains("\(option) is a number from "), "\(run.errors)")
     }
+
+    @Test("a directory that isn't there is refused by its name, and not made, and so is a file")
+    func missingDirectory() async throws {
+        let directory = TemporaryDirectory.make()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        for path in [directory.path, #filePath] {
+            let run = try await CommandRun.roost(
+                arguments: ["bench", "send", "--on", path, "--smoke", "--json"], within: .seconds(20))
+            #expect(run.status == 64 && run.output == "", "\(path)")
+            #expect(run.errors.contains("--on names a directory, and there is none at \(path)."), "\(run.errors)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: directory.path))
+    }
 }

@@ -129,7 +129,8 @@ final class RunDirectory {
         let place = parent.appending(path: ".roost-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))")
         url = place
         lifeline = try Lifeline(directory: place)
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        // Not its parent too: that would be on another disk than the one that was meant.
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
     }
 
     deinit {

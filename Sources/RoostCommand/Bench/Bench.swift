@@ -33,6 +33,10 @@ struct BenchOptions: ParsableArguments {
 
     func validate() throws {
         if quick, smoke { throw ValidationError("--quick and --smoke exclude one another.") }
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: on, isDirectory: &isDirectory), isDirectory.boolValue else {
+            throw ValidationError("--on names a directory, and there is none at \(on).")
+        }
         guard let against else { return }
         guard FileManager.default.isExecutableFile(atPath: against) else {
             throw ValidationError("--against names a program, and \(against) can't be run.")
