@@ -245,6 +245,18 @@ import Testing
         #expect(doing.allSatisfy { $0.count == 4 })
     }
 
+    @Test("a load with many messages under way goes on for as long as it was told, however long that is")
+    func longLoad() async throws {
+        // It ends the server even if this process is killed.
+        let run = try RunDirectory(in: FileManager.default.temporaryDirectory)
+        defer { withExtendedLifetime(run) {} }
+        let compared = try await ComparedServer(ServerProcess.binary, in: run.url, users: 2) { _ in "fanout" }
+        defer { compared.end() }
+        let load = FanoutLoad(channel: "fanout")
+        let measured = try load.run(compared.loop, compared.server, window: 8, seconds: 3, slackSeconds: 2)
+        #expect(measured.deliveriesPerSecond > 0)
+    }
+
     @Test("the benchmark compares costs with another build of roost, here with itself")
     func against() async throws {
         struct Report: Decodable {
