@@ -29,6 +29,9 @@ package struct BenchPart {
     package static func start(messages: Int = Standard.startMessages) -> BenchPart { .init(StartBenchmark(messageCount: messages)) }
     package static var history: BenchPart { .init(HistoryBenchmark()) }
     package static var messages: BenchPart { .init(MessageFieldsBenchmark(), MessagePagesBenchmark()) }
+    /// A quarter of the sockets watches what the others do, 50 at most.
+    package static let liveSocketsMin = 4
+
     package static func live(sockets: Int = Standard.idleSockets) -> BenchPart {
         .init(
             LiveBenchmark(), WatchingBenchmark(socketCount: sockets), NamesBenchmark(),

@@ -57,7 +57,7 @@ package struct BenchRun {
                     values[index].append(try await benchmark.measure(programs[index], in: directory.url, scale: scale))
                 }
             }
-            for (number, cost) in type(of: benchmark).costs.enumerated() {
+            for (number, cost) in type(of: benchmark).costs(scale).enumerated() {
                 let runs = values.map { $0.map { $0.indices.contains(number) ? $0[number] : .nan } }
                 costs.append(ComparedCost(name: cost.name, unit: cost.unit, runs: runs[0], otherRuns: runs[1]))
             }

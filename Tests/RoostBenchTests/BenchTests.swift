@@ -257,6 +257,12 @@ import Testing
         #expect(measured.deliveriesPerSecond > 0)
     }
 
+    @Test("a compared cost of many channels names as many as are made", arguments: [BenchScale.full, .quick, .smoke])
+    func comparedChannels(scale: BenchScale) {
+        let names = [ResumeBenchmark.costs(scale)[0].name, ChannelListBenchmark.costs(scale)[0].name]
+        #expect(names.allSatisfy { $0.hasSuffix(" of \(ComparedServer.channels(scale).count) channels") }, "\(names)")
+    }
+
     @Test("the benchmark compares costs with another build of roost, here with itself")
     func against() async throws {
         struct Report: Decodable {
@@ -281,8 +287,8 @@ import Testing
                 "server CPU per delivery, 8 under way", "server CPU per delivery, single", "delivery p50, single",
                 "server CPU per send", "RSS per idle connection",
                 "server CPU per connection made", "server CPU per page of 50", "server CPU per page of 50, 8 under way",
-                "server CPU per call that reads next to nothing", "server CPU per resume of 500 channels",
-                "server CPU per first page of 500 channels", "server CPU per total unread count",
+                "server CPU per call that reads next to nothing", "server CPU per resume of 20 channels",
+                "server CPU per first page of 20 channels", "server CPU per total unread count",
             ])
         #expect(costs.allSatisfy { $0.runs.count == 1 && $0.otherRuns.count == 1 && $0.median.isFinite && $0.otherMedian.isFinite })
     }
@@ -300,7 +306,7 @@ import Testing
         "a count that no benchmark can have is a mistake in the command, and told by its option",
         arguments: [
             ("idle --sockets=-1", "--sockets"), ("idle --sockets 0", "--sockets"), ("fanout --sockets 0", "--sockets"),
-            ("fanout --sockets \(Int.max)", "--sockets"), ("live --sockets 0", "--sockets"), ("hostile --sockets 0", "--sockets"),
+            ("fanout --sockets \(Int.max)", "--sockets"), ("live --sockets 3", "--sockets"), ("hostile --sockets 0", "--sockets"),
             ("storm --clients 0", "--clients"), ("start --messages=-1", "--messages"), ("backup --messages=-1", "--messages"),
             ("effects --waiting=-1", "--waiting"), ("cluster --idle 0", "--idle"), ("cluster --seconds 0", "--seconds"),
             ("cluster --sockets 1", "--sockets"),

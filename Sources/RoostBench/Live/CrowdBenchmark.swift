@@ -16,10 +16,12 @@ struct CrowdBenchmark: Benchmark {
         let channel: ChannelID
         /// The members who are connected, and the numbers of their sockets.
         let sockets: Range<Int>
+        /// As many in each channel, and at least one.
+        let watcherCount: Int
 
-        /// Those who watch, and the members who do something: as many in each channel.
-        var watchers: Range<Int> { sockets.prefix(min(50, sockets.count / 4)) }
-        var actors: Range<Int> { sockets.dropFirst(watchers.count).prefix(500) }
+        /// Those who watch, and the members who do something.
+        var watchers: Range<Int> { sockets.prefix(watcherCount) }
+        var actors: Range<Int> { sockets.dropFirst(watcherCount).prefix(500) }
     }
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
@@ -28,8 +30,9 @@ struct CrowdBenchmark: Benchmark {
         let online = scale.pick(socketCount, quick: min(4000, socketCount), smoke: 60)
         let members = scale.pick(Limits.membersPerChannel, quick: 30_000, smoke: 100)
         let users = (0..<(smallCount + members)).map { UserID("user-\($0)") }
-        let small = Crowd(channel: "small", sockets: 0..<smallCount)
-        let large = Crowd(channel: "large", sockets: smallCount..<(smallCount + online))
+        let watcherCount = min(50, smallCount / 4, online / 4)
+        let small = Crowd(channel: "small", sockets: 0..<smallCount, watcherCount: watcherCount)
+        let large = Crowd(channel: "large", sockets: smallCount..<(smallCount + online), watcherCount: watcherCount)
         try Seed.fill(directory) { seed in
             try seed.addUsers(users + [visitor])
             for (crowd, all) in [(small, users[..<smallCount]), (large, users[smallCount...])] {
@@ -69,7 +72,7 @@ struct CrowdBenchmark: Benchmark {
         }
         return [
             figure("server CPU per start and stop of watching, \(what)", watching),
-            figure("server CPU per member who goes and comes, told to 50 watchers, \(what)", presence),
+            figure("server CPU per member who goes and comes, told to \(watcherCount) watchers, \(what)", presence),
             figure("server CPU per mark, \(what)", marks),
             Figure("a watcher is told that a connection has ended, after p99", ends, "ms", goals: [.atMost(1000)]),
         ]

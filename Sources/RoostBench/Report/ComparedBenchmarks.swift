@@ -33,6 +33,11 @@ struct ComparedServer {
         try loop.run(for: 0.2)
     }
 
+    /// Those that one user is in.
+    static func channels(_ scale: BenchScale) -> [String] {
+        (0..<scale.pick(500, quick: 200, smoke: 20)).map { "channel-\($0)" }
+    }
+
     /// Starts it with one user who is in many channels, and another who wrote a message into each of them.
     init(_ program: URL?, in directory: URL, channels: [String]) async throws {
         try await self.init(program, in: directory, users: 2) { _ in "both" }
@@ -53,7 +58,7 @@ struct ComparedServer {
 }
 
 extension SendBenchmark: ComparableBenchmark {
-    static var costs: [(name: String, unit: String)] { [("server CPU per send", "µs")] }
+    static func costs(_ scale: BenchScale) -> [(name: String, unit: String)] { [("server CPU per send", "µs")] }
 
     func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double] {
         let senders = 50
@@ -68,7 +73,7 @@ extension SendBenchmark: ComparableBenchmark {
 }
 
 extension FanoutBenchmark: ComparableBenchmark {
-    static var costs: [(name: String, unit: String)] {
+    static func costs(_ scale: BenchScale) -> [(name: String, unit: String)] {
         [
             ("server CPU per delivery, 8 under way", "µs"), ("server CPU per delivery, single", "µs"),
             // Not later by more than 0.1 ms, since messages that are close in time wait for one another.
@@ -91,7 +96,7 @@ extension FanoutBenchmark: ComparableBenchmark {
 }
 
 extension IdleBenchmark: ComparableBenchmark {
-    static var costs: [(name: String, unit: String)] {
+    static func costs(_ scale: BenchScale) -> [(name: String, unit: String)] {
         [("RSS per idle connection", "KB"), ("server CPU per connection made", "µs")]
     }
 
@@ -117,7 +122,7 @@ extension IdleBenchmark: ComparableBenchmark {
 }
 
 extension HistoryBenchmark: ComparableBenchmark {
-    static var costs: [(name: String, unit: String)] {
+    static func costs(_ scale: BenchScale) -> [(name: String, unit: String)] {
         [
             ("server CPU per page of 50", "µs"), ("server CPU per page of 50, 8 under way", "µs"),
             ("server CPU per call that reads next to nothing", "µs"),
@@ -141,10 +146,12 @@ extension HistoryBenchmark: ComparableBenchmark {
 }
 
 extension ResumeBenchmark: ComparableBenchmark {
-    static var costs: [(name: String, unit: String)] { [("server CPU per resume of 500 channels", "ms")] }
+    static func costs(_ scale: BenchScale) -> [(name: String, unit: String)] {
+        [("server CPU per resume of \(ComparedServer.channels(scale).count) channels", "ms")]
+    }
 
     func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double] {
-        let channels = (0..<scale.pick(500, quick: 200, smoke: 20)).map { "channel-\($0)" }
+        let channels = ComparedServer.channels(scale)
         let compared = try await ComparedServer(program, in: directory, channels: channels)
         defer { compared.end() }
         // The channel's creation has the first seq; its message was missed.
@@ -156,12 +163,15 @@ extension ResumeBenchmark: ComparableBenchmark {
 }
 
 extension ChannelListBenchmark: ComparableBenchmark {
-    static var costs: [(name: String, unit: String)] {
-        [("server CPU per first page of 500 channels", "ms"), ("server CPU per total unread count", "ms")]
+    static func costs(_ scale: BenchScale) -> [(name: String, unit: String)] {
+        [
+            ("server CPU per first page of \(ComparedServer.channels(scale).count) channels", "ms"),
+            ("server CPU per total unread count", "ms"),
+        ]
     }
 
     func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double] {
-        let channels = (0..<scale.pick(500, quick: 200, smoke: 20)).map { "channel-\($0)" }
+        let channels = ComparedServer.channels(scale)
         let compared = try await ComparedServer(program, in: directory, channels: channels)
         defer { compared.end() }
         let load = CallLoad(loop: compared.loop, server: compared.server, socket: 0)

@@ -3,12 +3,12 @@ import RoostAPI
 
 /// A benchmark whose costs can be measured of any build of Roost: all that it needs it does as a client.
 protocol ComparableBenchmark {
-    /// Names of the costs, each with its unit.
-    static var costs: [(name: String, unit: String)] { get }
+    /// Names of the costs, each with its unit. They say on how much is measured where that depends on the scale.
+    static func costs(_ scale: BenchScale) -> [(name: String, unit: String)]
 
     /// Starts a server on an empty directory and measures it once.
     ///
-    /// - Returns: One value for each of ``costs``.
+    /// - Returns: One value for each of ``costs(_:)``.
     func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double]
 }
 

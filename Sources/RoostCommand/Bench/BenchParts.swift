@@ -113,7 +113,9 @@ struct BenchLive: AsyncParsableCommand {
     var sockets = BenchPart.Standard.idleSockets
     @OptionGroup var options: BenchOptions
 
-    func validate() throws { try BenchCount.require(sockets, of: "--sockets", in: BenchCount.sockets) }
+    func validate() throws {
+        try BenchCount.require(sockets, of: "--sockets", in: BenchPart.liveSocketsMin...BenchCount.sockets.upperBound)
+    }
 
     func run() async throws { try await options.report(.live(sockets: sockets)) }
 }
