@@ -73,6 +73,20 @@ import Testing
         #expect(Set(members.keys) == Set(query))
     }
 
+    @Test("SB-32 a field of what channel.queryAndWatch asks by is described with the cases that channel.query has of it")
+    func casesOfQueryOfWatch() throws {
+        guard case .object(let members)? = try Self.schema(of: "query", in: "channel.queryAndWatch")["properties"] else {
+            throw Missed("properties")
+        }
+        for field in try #require(OperationTable.named("channel.query")).schema.fields {
+            let own = JSONValue.object(try Self.schema(of: field.name, in: "channel.query").orNull(unless: field.isRequired))
+            let nested = try #require(members[field.name])
+            #expect(nested["enum"] == own["enum"], "\(field.name)")
+            #expect(nested["items"]?["enum"] == own["items"]?["enum"], "\(field.name)")
+        }
+        #expect(members["includingUsersMatch"]?["enum"] == ["all", "any", .null])
+    }
+
     @Test("R19 a message's clientId is described with room for the server's own, and that of a call as the sender's has to be")
     func clientID() throws {
         let entry = try #require(OperationTable.named("message.send"))
@@ -93,6 +107,12 @@ import Testing
         #expect(users["minItems"] == nil && users["maxItems"] == .integer(Int64(Limits.membersPerCall)))
         #expect(item["properties"]?["type"]?["enum"] == ["user", "channel"])
         #expect(users["items"]?["maxLength"] != nil)
+    }
+
+    /// The schema of an operation's field, with its limits.
+    private static func schema(of name: String, in operation: String) throws -> [String: JSONValue] {
+        let entry = try #require(OperationTable.named(operation))
+        return FieldLimits(of: entry).ownSchema(of: try #require(entry.schema.fields.first { $0.name == name }))
     }
 
     /// The schema of an object, or of one that may be null too.

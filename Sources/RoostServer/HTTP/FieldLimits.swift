@@ -173,7 +173,7 @@ private struct Question {
     }
 
     /// What an object needs besides a field, with which an example of that is valid: the names of a mention stand beside one type and not beside the
-    /// other.
+    /// other, and how the members of a query have to match stands beside these.
     private func companions(of field: Schema.Field, in fields: [Schema.Field]) -> [String: JSONValue] {
         let others = fields.filter { $0.isRequired && $0.name != field.name }
         let examples = Dictionary(others.map { ($0.name, FieldLimits.example($0.schema)) }) { first, _ in first }
@@ -181,8 +181,11 @@ private struct Question {
             guard case .enumeration(let cases) = other.schema else { return [] }
             return cases.map { examples.merging([other.name: .string($0)]) { $1 } }
         }
+        let optional = fields.filter { !$0.isRequired && $0.name != field.name }
+            .map { other in examples.merging([other.name: FieldLimits.example(other.schema)]) { $1 } }
         let example = FieldLimits.example(field.schema)
-        return variants.first { !isRefused(.object($0.merging([field.name: example]) { $1 })) } ?? examples
+        return (variants + [examples] + optional).first { !isRefused(.object($0.merging([field.name: example]) { $1 })) }
+            ?? examples
     }
 
     /// Whether an object may have a member at all: an operation can take a part of another's fields, and refuses the object for the rest.
