@@ -109,6 +109,20 @@ import Testing
         #expect(users["items"]?["maxLength"] != nil)
     }
 
+    @Test("the metadata of a signal is described, and refused, with the bytes that it may have, fewer than those of a message")
+    func metadata() throws {
+        for (operation, limit) in [("signal.send", Limits.signalSizeBytes), ("message.send", Limits.metadataSizeBytes)] {
+            let description = try Self.schema(of: "metadata", in: operation)["description"]
+            let expected = "At most \(limit) bytes of UTF-8 as JSON, \(Limits.metadataDepth) levels of nesting."
+            #expect(description == .string(expected), "\(operation)")
+        }
+        let metadata: JSONValue = ["a": .string(String(repeating: "a", count: Limits.metadataSizeBytes + 1))]
+        let refusal = #expect(throws: RoostError.self) {
+            try SendSignal(channel: "general", type: "wave", metadata: metadata).validate()
+        }
+        #expect(refusal?.limit == Int64(Limits.signalSizeBytes))
+    }
+
     /// The schema of an operation's field, with its limits.
     private static func schema(of name: String, in operation: String) throws -> [String: JSONValue] {
         let entry = try #require(OperationTable.named(operation))

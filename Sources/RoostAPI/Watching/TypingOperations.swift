@@ -104,9 +104,10 @@ public struct SendSignal: Operation {
         try channel.validate(field: "channel")
         guard !type.isEmpty else { throw .invalidArgument("type", "must not be empty") }
         try Limits.check(type, length: Limits.customTypeLength, field: "type")
-        try Limits.check(metadata: metadata)
+        // First, so that the refusal of what is beyond both limits names the one that holds here.
         guard metadata.map({ $0.sizeBytes <= Limits.signalSizeBytes }) ?? true else {
             throw .limitExceeded("metadata", limit: Limits.signalSizeBytes, unit: "bytes")
         }
+        try Limits.check(metadata: metadata)
     }
 }

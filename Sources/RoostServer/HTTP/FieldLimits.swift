@@ -150,15 +150,19 @@ private struct Question {
             ["type": "string", "enum": .array(cases.map(JSONValue.string).filter { !isRefused($0) || cases.count == 1 })]
         case .array(let element): list(of: element)
         case .map(let value): map(to: value)
-        case .any:
-            [
-                "type": "object",
-                "description": .string(
-                    "At most \(Limits.metadataSizeBytes) bytes of UTF-8 as JSON, \(Limits.metadataDepth) levels of nesting."),
-            ]
+        case .any: anyObject()
         case .object(_, let fields):
             object(of: fields)
         }
+    }
+
+    private func anyObject() -> [String: JSONValue] {
+        let large = JSONValue.string(String(repeating: "a", count: Limits.metadataSizeBytes + 1))
+        let limit = refusal(["a": large])?.limit ?? Int64(Limits.metadataSizeBytes)
+        return [
+            "type": "object",
+            "description": .string("At most \(limit) bytes of UTF-8 as JSON, \(Limits.metadataDepth) levels of nesting."),
+        ]
     }
 
     private func object(of fields: [Schema.Field]) -> [String: JSONValue] {
