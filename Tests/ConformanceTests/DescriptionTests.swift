@@ -107,6 +107,33 @@ import Testing
         #expect(users["minItems"] == nil && users["maxItems"] == .integer(Int64(Limits.membersPerCall)))
         #expect(item["properties"]?["type"]?["enum"] == ["user", "channel"])
         #expect(users["items"]?["maxLength"] != nil)
+        for operation in ["message.send", "message.sendAdmin", "message.edit"] {
+            let mentionees = try Self.schema(of: "mentionees", in: operation)
+            #expect(mentionees["maxItems"] == .integer(Int64(Limits.mentionees)), "\(operation)")
+            #expect(mentionees["uniqueItems"] == true, "\(operation)")
+        }
+    }
+
+    @Test("a call that deletes messages is described with how many it takes")
+    func messagesToDelete() throws {
+        for operation in ["message.deleteMany", "message.deleteForMe"] {
+            let messages = try Self.schema(of: "messages", in: operation)
+            #expect(messages["minItems"] == 1 && messages["uniqueItems"] == true, "\(operation)")
+            #expect(messages["maxItems"] == .integer(Int64(Limits.messagesPerCall)), "\(operation)")
+        }
+    }
+
+    @Test("SB-37 lists of texts are described with how long their names may be, as ids that are names in an object are")
+    func propertyNames() throws {
+        let lists = [
+            ("message.send", "metaArrays"), ("message.updateMetaArrays", "add"), ("message.updateMetaArrays", "removeValues"),
+        ]
+        for (operation, field) in lists {
+            let names = try Self.schema(of: field, in: operation)["propertyNames"]
+            #expect(names == ["maxLength": .integer(Int64(Limits.metaArrayNameLength))], "\(operation) \(field)")
+        }
+        let channels = try Self.schema(of: "channels", in: "stream.resume")["propertyNames"]
+        #expect(channels?["maxLength"] == .integer(Int64(Limits.identifierLength)) && channels?["pattern"] != nil)
     }
 
     @Test("the metadata of a signal is described, and refused, with the bytes that it may have, fewer than those of a message")

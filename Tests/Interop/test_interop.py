@@ -265,18 +265,29 @@ def edges(schema, place):
         yield schema["minimum"], True
         yield schema["minimum"] - 1, False
     if "maxItems" in schema:
-        items = schema["items"]
-        one = lambda at: str(at + 1) if items.get("format") == "int64" else "x" + chr(97 + at // 26) + chr(97 + at % 26)
-        some = lambda count: [items["enum"][at % len(items["enum"])] if "enum" in items else one(at) for at in range(count)]
+        some = lambda count: [element(schema["items"], at) for at in range(count)]
         yield some(schema["maxItems"]), True
         yield some(schema["maxItems"] + 1), False
         if schema.get("minItems") == 1 and place == "body":
             yield [], False
         if schema.get("uniqueItems"):
-            yield ["x1", "x1"], False
+            yield some(1) * 2, False
+    value = [] if (schema.get("additionalProperties") or {}).get("type") == "array" else 1
     if "maxProperties" in schema:
-        value = [] if schema["additionalProperties"].get("type") == "array" else 1
         yield {f"x{at}": value for at in range(schema["maxProperties"] + 1)}, False
+    if "propertyNames" in schema:
+        length = schema["propertyNames"]["maxLength"]
+        yield {"a" * length: value}, True
+        yield {"a" * (length + 1): value}, False
+
+
+def element(schema, at):
+    """An element of a list, each another one as long as there are any."""
+    if "enum" in schema:
+        return schema["enum"][at % len(schema["enum"])]
+    if schema.get("type") == "object":
+        return {name: element(schema["properties"][name], at) for name in schema["required"]}
+    return str(at + 1) if schema.get("format") == "int64" else "x" + chr(97 + at // 26) + chr(97 + at % 26)
 
 
 @case("each limit that /openapi.json tells is the one that is enforced: at it, and one past it; its examples are valid")

@@ -105,7 +105,9 @@ struct FieldLimits {
         case .boolean: true
         case .enumeration(let cases): .string(cases.last ?? "")
         case .array(let element): [example(element)]
-        case .map, .any, .object: [:]
+        case .object(_, let fields):
+            .object(Dictionary(fields.filter(\.isRequired).map { ($0.name, example($0.schema)) }) { first, _ in first })
+        case .map, .any: [:]
         }
     }
 
@@ -246,7 +248,8 @@ private struct Question {
         var result: [String: JSONValue] = ["type": "array", "items": .object(inside { [$0] }.schema(element))]
         let one = FieldLimits.example(element)
         let many = (0..<Self.tooManyElements).map { number -> JSONValue in
-            if case .string = element { .string("x\(number)") } else { one }
+            guard case .string(let format, _, _) = element else { return one }
+            return .string(format == "int64" ? "\(number + 1)" : "x\(number)")
         }
         if let limit = refusal(.array(many))?.limit { result["maxItems"] = .integer(limit) }
         if isRefused([]) { result["minItems"] = 1 }
@@ -261,6 +264,8 @@ private struct Question {
         let one = FieldLimits.example(value)
         let many = Dictionary(uniqueKeysWithValues: (0..<Self.tooManyKeys).map { ("x\($0)", one) })
         if let limit = refusal(.object(many))?.limit { result["maxProperties"] = .integer(limit) }
+        let long = String(repeating: "a", count: Self.tooLong)
+        if let limit = refusal(.object([long: one]))?.limit { result["propertyNames"] = ["maxLength": .integer(limit)] }
         if isRefused(["a/b": one]), case .string(_, let length?, let pattern?) = ChannelID.schema {
             result["propertyNames"] = ["maxLength": .integer(Int64(length)), "pattern": .string(pattern)]
         }
