@@ -10,11 +10,10 @@ import Testing
 /// A call that is written plainly isn't read by Foundation as a whole: it must mean the same.
 @Suite("Calls that are written plainly")
 struct CallEnvelopeTests {
-    /// What Foundation makes of a frame that is written so that it has no envelope, and what is made of it as it stands.
-    private func readings(_ frame: String) -> [String] {
-        // A key with an escape makes it one for Foundation.
-        let other = frame.replacing(#""call""#, with: #""c\u0061ll""#, maxReplacements: 1)
-        return [frame, other].map { description(of: ClientMessage(ByteBuffer(string: $0))) }
+    /// What the server makes of a frame, and what Foundation alone makes of it.
+    private func readings(_ frame: String) throws -> [String] {
+        let messages = [ClientMessage(ByteBuffer(string: frame)), try ClientMessage(byFoundation: Array(frame.utf8))]
+        return messages.map { description(of: $0) }
     }
 
     /// A value with all that it holds. Dictionaries that are equal are described alike: their own order may differ.
@@ -46,6 +45,8 @@ struct CallEnvelopeTests {
         send(#""text":"","kind":"custom","customType":"é","isSilent":true , "pushOption":"force","parentId":"12","tags":[ ]"#),
         send(#""text":"x","metadata":{ "a" : [1,true,[],{}] ,"é":{"b":"c"}, "d" : false},"targetLanguages":["pt-BR","de"]"#),
         send(#""text":"x","metaArrays":{"a":["b","é"],"c":[]}"#), send(#""text":"x","metadata":{"a":1.5,"b":-1,"c":null}"#),
+        send(#""t\u0065xt":"\ud83d\udc26\/","metadata":{"\u00e9":"\u0000\b\f","c":[1e-5,-2.50,-9223372036854775808]}"#),
+        #"{"call":1,"operation":"reading.mark","w\u0069th":{"chann\u0065l":"a","s\u0065q":1}}"#,
         send(#""text":"x","metadata":null"#), send(#""text":"x","metaArrays":{"a":["b\u0041"]}"#),
         send(#""text":"x","mentionees":[{"type":"user","users":["b" , "c"]},{"type":"channel"}]"#),
         #"{"call":1,"operation":"message.edit","with":{"message":"7","channel":"a","text":"é","mentionees":[],"metadata":{}}}"#,
@@ -61,10 +62,17 @@ struct CallEnvelopeTests {
     ]
 
     @Test("R10 I21 a call that is written plainly means what Foundation says", arguments: plain)
-    func meansTheSame(frame: String) {
-        let readings = readings(frame)
+    func meansTheSame(frame: String) throws {
+        let readings = try readings(frame)
         #expect(isPlain(frame) && readings[0] == readings[1])
         #expect(readings[0].hasPrefix("ClientMessage(call "))
+    }
+
+    @Test("R10 I21 what calls are compared with is read by Foundation: it refuses what isn't JSON, and the plain reader doesn't")
+    func isFoundations() {
+        let frame = #"{"call":1,"operation":"user.me","with":{]}"#
+        #expect(isPlain(frame))
+        #expect(throws: (any Error).self) { try ClientMessage(byFoundation: Array(frame.utf8)) }
     }
 
     private static func send(_ more: String) -> String {
@@ -119,8 +127,8 @@ struct CallEnvelopeTests {
     ]
 
     @Test("R10 I21 every other call is left to Foundation, with its refusal", arguments: others)
-    func isLeft(frame: String) {
-        let readings = readings(frame)
+    func isLeft(frame: String) throws {
+        let readings = try readings(frame)
         #expect(!isPlain(frame) && readings[0] == readings[1])
     }
 
@@ -153,7 +161,7 @@ struct CallEnvelopeTests {
                     let chosen = names.filter { _ in random.once(in: 2) }
                     let fields = chosen.map { "\"\($0)\":\(random.pick(values))" }.joined(separator: ",")
                     let frame = #"{"call":3,"operation":"\#(type.name)","with":{\#(fields)}}"#
-                    let readings = readings(frame)
+                    let readings = try readings(frame)
                     guard readings[0] == readings[1] else {
                         Issue.record("\(frame): \(readings)")
                         return

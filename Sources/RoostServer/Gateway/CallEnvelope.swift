@@ -2,8 +2,8 @@ import RoostAPI
 
 /// The frame around an operation, `{"call":7,"operation":"user.me","with":{…}}`, as clients usually write it.
 ///
-/// Finding its three members costs a tenth of having Foundation read the whole frame. A frame that is written in another way, or that
-/// isn't a call, has none: Foundation reads it.
+/// Finding its members costs a tenth of having Foundation read the whole frame. Their names and texts may have escapes. A frame that is written in
+/// another way, such as with a number that has a sign or a fraction, or that isn't a call, has none: Foundation reads it.
 struct CallEnvelope {
     private(set) var call: Int64 = 0
     private(set) var operation = ""

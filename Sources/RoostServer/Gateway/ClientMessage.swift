@@ -22,7 +22,7 @@ enum ClientMessage {
         do {
             let scan = try JSONScan(bytes)
             guard let problem = scan.problem else {
-                self = try ClientMessage(plainly: bytes) ?? JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame
+                self = try ClientMessage(plainly: bytes) ?? ClientMessage(byFoundation: bytes)
                 return
             }
             // Foundation doesn't read what is nested deeply, nor every number.
@@ -30,7 +30,7 @@ enum ClientMessage {
             if problem.kind == .tooDeep {
                 frame = CallEnvelope(bytes, limitsFields: false).map { .refused($0.call, .internalFailure) }
             } else {
-                frame = try? JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame
+                frame = try? ClientMessage(byFoundation: bytes)
             }
             self = (frame ?? .malformed(.internalFailure)).refused(for: problem)
         } catch let error as RoostError where error.code == .limitExceeded {
@@ -76,6 +76,11 @@ enum ClientMessage {
         guard let operation = fields.count == 2 ? entry.withoutFields : try? entry.decode(from: fields) else { return nil }
         self = .call(envelope.call, operation, key: key)
     }
+
+    /// A message that Foundation reads as a whole, however it is written: what the server reads without it has to mean the same.
+    ///
+    /// - Parameter bytes: JSON in which nothing is ambiguous.
+    init(byFoundation bytes: [UInt8]) throws { self = try JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame }
 
     /// Returns the refusal of a frame that can't be kept exactly: of two numbers for one call, say, it is unclear which one is meant.
     private func refused(for problem: JSONScan.Problem) -> ClientMessage {

@@ -40,7 +40,7 @@ package enum UntrustedBytes {
 
     /// What comes of a frame's text, compared with what Foundation makes of it.
     package enum Comparison {
-        /// It isn't JSON, or nothing but Foundation reads it.
+        /// It isn't JSON, or has something that can't be kept exactly.
         case none
         /// Both mean the same.
         case same
@@ -51,8 +51,8 @@ package enum UntrustedBytes {
 
     /// Reads a message as the server does, and again as a whole by Foundation, and compares operations, fields and refusals.
     package static func comparison(_ bytes: [UInt8]) throws -> Comparison {
-        guard let scan = try? JSONScan(bytes), scan.problem == nil, let other = leftToFoundation(bytes) else { return .none }
-        let (message, expected) = (ClientMessage(ByteBuffer(bytes: bytes)), ClientMessage(ByteBuffer(bytes: other)))
+        guard let scan = try? JSONScan(bytes), scan.problem == nil else { return .none }
+        let (message, expected) = (ClientMessage(ByteBuffer(bytes: bytes)), readByFoundation(bytes))
         let (written, writtenExpected) = (try description(of: message), try description(of: expected))
         guard written == writtenExpected, isSameOperation(message, expected) else {
             if differByOrder(message, expected) { return .same }
@@ -63,13 +63,12 @@ package enum UntrustedBytes {
         return .sameFieldByField(operation: envelope.operation)
     }
 
-    /// The same frame, with an escape in its first key: only Foundation reads such a frame. Nil if no call begins with that key.
-    private static func leftToFoundation(_ bytes: [UInt8]) -> [UInt8]? {
-        guard let quote = bytes.firstIndex(of: UInt8(ascii: "\"")), quote + 1 < bytes.count else { return nil }
-        guard bytes[..<quote].contains(UInt8(ascii: "{")), (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(bytes[quote + 1]) else {
-            return nil
+    private static func readByFoundation(_ bytes: [UInt8]) -> ClientMessage {
+        do {
+            return try ClientMessage(byFoundation: bytes)
+        } catch {
+            return .malformed(RoostError(decoding: error))
         }
-        return bytes[...quote] + Array("\\u00\(String(bytes[quote + 1], radix: 16))".utf8) + bytes[(quote + 2)...]
     }
 
     /// Everything that a message holds, by its bytes: texts that only look the same differ.
