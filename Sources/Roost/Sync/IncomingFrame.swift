@@ -86,9 +86,7 @@ struct IncomingFrame: Decodable {
             case "stream": return json.read(into: &stream)
             case "seq": return json.read(into: &seq)
             case "after": return json.read(into: &after)
-            case "rows":
-                rows = LenientRows(plainly: &json, kinds)
-                return rows != nil
+            case "rows": return json.read(into: &rows) { LenientRows(plainly: &$0, kinds) }
             case "message": return json.read(into: &message)
             case "error", "welcome", "closing", "unwatched", "readingEnded", "signal": return false
             // Also `watching`, which says how an event was delivered.
@@ -182,9 +180,7 @@ extension IncomingChanges {
             case "stream": return json.read(into: &stream)
             case "seq": return json.read(into: &seq)
             case "isFresh": return json.read(into: &isFresh)
-            case "rows":
-                rows = LenientRows(plainly: &json, kinds)
-                return rows != nil
+            case "rows": return json.read(into: &rows) { LenientRows(plainly: &$0, kinds) }
             default: return json.pass() != nil
             }
         }

@@ -47,6 +47,7 @@ struct LenientRows: Decodable {
     }
 
     private mutating func read<Row: StreamRow>(_ kind: Row.Type, _ json: inout PlainJSON) -> Bool {
+        guard rows[kind] == nil else { return false }
         var read: [Row] = []
         let isRead: Bool
         if Row.isSingle {
@@ -67,10 +68,11 @@ struct LenientRows: Decodable {
         return isRead
     }
 
-    /// Reads one value, or passes `null`. Returns whether it could.
+    /// Reads one value, or passes `null`. Returns whether it could; not where the key comes twice.
     private static func read<Value: Decodable>(
         _ json: inout PlainJSON, into place: inout Value?, plainly: (inout PlainJSON) -> Value?
     ) -> Bool {
+        guard place == nil else { return false }
         if json.takeNull() { return true }
         place = json.attempt(plainly)
         if place == nil, let range = json.pass() {

@@ -341,6 +341,9 @@ package struct PlainJSON {
     // MARK: Members
 
     /// Reads the value of a key, or passes `null`. Returns whether it could; not where the key comes twice.
+    ///
+    /// Of a key with `null` first and a value later the value counts, where Foundation takes the first. Nothing that is read has such a key: the
+    /// server refuses a client's, and writes none.
     package mutating func read<Value>(into place: inout Value?, _ value: (inout PlainJSON) -> Value?) -> Bool {
         guard case .none = place else { return false }
         if takeNull() { return true }

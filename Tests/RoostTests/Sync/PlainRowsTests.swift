@@ -78,7 +78,13 @@ struct PlainRowsTests {
             "createdAt":"2026-03-01T12:30:05.250Z"}
             """
         let event = #"{"event":"message.edited","actor":"u","stream":"channel:c","seq":1,"rows":{"messages":["#
-        for text in [event + message + "]}}", event + message + #"],"unknown":[{}]},"unknown":1}"#, #"{"message":\#(message)}"#] {
+        let other = message.replacing(#""messageId":"1""#, with: #""messageId":"2""#).replacing(
+            #""text":\#(value.json)"#, with: #""text":"ho""#)
+        for text in [
+            event + message + "]}}", event + message + #"],"unknown":[{}]},"unknown":1}"#, #"{"message":\#(message)}"#,
+            // What comes twice.
+            event + message + #"],"messages":[\#(other)]}}"#, event + message + #"]},"rows":{}}"#,
+        ] {
             let outcomes = [IncomingFrame.init(_:_:), IncomingFrame.init(byFoundation:_:)].map { read in
                 (try? read(Array(text.utf8), .standard)).map { frame in
                     (frame.event?.rows.rows, frame.event?.rows.problems.count, frame.event?.seq, frame.event?.stream)
