@@ -3,8 +3,10 @@ import RoostCore
 
 /// An operation that reads its own fields where they are written plainly: one that a busy server reads most, or that has many.
 ///
-/// Foundation takes 6 µs for the fields of a short message, and a microsecond for each channel of a resume. Fields that aren't plain, such as
-/// a number with a fraction, or that the operation doesn't expect are read by Foundation, so that there is one refusal of each kind.
+/// Foundation takes 6 µs for the fields of a short message, and a microsecond for each channel of a resume. Plain are texts with any escapes, whole
+/// numbers of up to 18 digits, `true`, `false`, `null`, lists and objects; in free JSON every number but `-0` and a whole one with a fraction or an
+/// exponent. Fields that aren't plain, such as `1.0` for a limit, or that the operation doesn't expect are read by Foundation, so that there is one
+/// refusal of each kind ([0061](docs/decisions/0061-hot-operations-read-their-own-fields.md)).
 ///
 /// The limits are checked afterwards.
 protocol PlainOperation: Handled, PlainReadable {}
