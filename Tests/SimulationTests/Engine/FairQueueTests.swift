@@ -27,7 +27,7 @@ struct FairQueueTests {
         #expect(batches[1] == ["many 16", "one"] + (17..<31).map { "many \($0)" })
     }
 
-    @Test("I18 one user fills half of a queue at most, and two a third each: there is room for the next")
+    @Test("I18 one user takes half of what the list leaves at most, and two a third each: there is room for the next")
     func shares() {
         for users in 1...4 {
             var queue = FairQueue<Int, Int>(sizeMax: 1200, batchSizeMax: 1)
@@ -40,6 +40,22 @@ struct FairQueueTests {
             let hasRoom = queue.append(0, of: users)
             #expect(hasRoom)
         }
+    }
+
+    @Test("I18 one user leaves room in a queue that is shorter than a batch, and whatever waits there is one batch")
+    func shortQueue() {
+        var queue = FairQueue<String, Int>(sizeMax: 312, batchSizeMax: 512)
+        var count = 0
+        while queue.append(count, of: "many") { count += 1 }
+        // A list of a quarter, and a line as long as the room that is left.
+        #expect(count == 78 + 117)
+        let hasRoom = queue.append(count, of: "one")
+        let batch = queue.takeBatch()
+        // The list, and then the lines in turn.
+        var expected = Array(0..<count)
+        expected.insert(count, at: 79)
+        #expect(hasRoom && batch == expected)
+        #expect(queue.isEmpty)
     }
 
     @Test(
