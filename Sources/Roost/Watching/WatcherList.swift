@@ -3,8 +3,9 @@ public import RoostAPI
 
 /// The connected users who watch a channel, members or not, as a live collection (ST-14).
 ///
-/// The pages come from the server, again after each reconnect. While the user watches the channel too (``LiveChannel/watch(limit:watchersLimit:)``), the list follows who
-/// comes and goes; otherwise it stays as it was when it was loaded (``asOf``). If the user loses the right to watch, the phase is `refused`, and the list shows nobody.
+/// The pages come from the server, again after each reconnect, and when the user leaves the channel or comes back to it. While the user watches the
+/// channel too (``LiveChannel/watch(limit:watchersLimit:)``), the list follows who comes and goes; otherwise it stays as it was when it was loaded
+/// (``asOf``). If the user loses the right to watch, the phase is `refused`, and the list shows nobody.
 @MainActor @Observable
 public final class WatcherList {
     /// The watchers, in the order in which they began, as many pages as were loaded.
@@ -36,13 +37,12 @@ public final class WatcherList {
     @ObservationIgnored private let pageSize: Int
     private var roster = WatcherRoster()
     private var freshness = Freshness()
+    @ObservationIgnored private let answer: ChannelAnswer
     @ObservationIgnored private let follower: Follower
     /// Who began and stopped while pages were on their way, which may be older; nil while none are.
     @ObservationIgnored private var toldMeanwhile: [WatcherChange]?
     /// Whether the server has answered.
     @ObservationIgnored private var isAnswered = false
-    /// Whether something has changed since the server was asked.
-    @ObservationIgnored private var isOutdated = false
     @ObservationIgnored private let observers = ListObservers<UserSummary>()
     @ObservationIgnored private var following: ObservationToken?
 
@@ -51,10 +51,13 @@ public final class WatcherList {
         self.chat = chat
         self.pageSize = min(max(1, pageSize), Limits.watcherPage.max)
         follower = Follower(chat.driver)
+        answer = ChannelAnswer(of: channel, chat.driver)
         follower.follow(
-            .own, connected: { [weak self] in await self?.ask() }, away: { true },
+            .channel(channel), connected: { [weak self] in await self?.ask() }, away: { true },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
+                // A watch that ends with the membership ends without a word of the server's. When it is asked, it says whether the user may see who watches.
+                if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
                 guard let self, change.isEverything || !change.users.isDisjoint(with: roster.shown) else { return }
                 await work { try await $0.introduce(change.isEverything ? nil : change.users) }
             })
@@ -120,7 +123,7 @@ public final class WatcherList {
 
     /// Asks for as many watchers as are shown.
     private func refresh() async throws {
-        isOutdated = false
+        try await answer.ask()
         let signals = chat.driver.signals
         let question = freshness.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
         let count = max(pageSize, roster.users.count)
@@ -169,18 +172,18 @@ public final class WatcherList {
     }
 
     private func askSoon() {
-        isOutdated = true
+        answer.outdate()
         follower.soon { [weak self] in await self?.askIfOutdated() }
     }
 
     /// Asks because of what all who watch the channel were told at the same moment.
     private func askWithinSeconds() {
-        isOutdated = true
+        answer.outdate()
         follower.withinSeconds { [weak self] in await self?.askIfOutdated() }
     }
 
     /// Another question may have been asked meanwhile.
-    private func askIfOutdated() async { if isOutdated { await ask() } }
+    private func askIfOutdated() async { if answer.isOutdated { await ask() } }
 
     /// Reads who the watchers are: all of them, or those of some users.
     private func introduce(_ users: Set<UserID>? = nil) async throws {

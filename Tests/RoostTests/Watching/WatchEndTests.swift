@@ -153,6 +153,24 @@ struct WatchEndTests {
         await chat.disconnect()
     }
 
+    @Test("ST-14 ST-16 when the right to watch has gone with the membership, a list of watchers is refused and shows nobody")
+    func removed() async throws {
+        let server = server()
+        let chat = try await connected(server)
+        try await chat.channel("general").watch()
+        let list = chat.channel("general").watchers()
+        try await list.loaded()
+        room.close()
+        // Of such a watch the server doesn't say that it has ended.
+        try await server.send(
+            mine(2, .memberLeft, membership(readSeq: 3, readCount: 0, state: .none, channelSeq: 3, userSeq: 2)))
+        try await until { clock.ends.contains(.milliseconds(100_250)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { list.phase == .refused(Self.refusal) && list.items.isEmpty }
+        #expect(list.watcherCount == 0 && list.lastActiveWatchers == [] && list.asOf == nil)
+        await chat.disconnect()
+    }
+
     @Test("ST-14 R08 who began to watch while more was told than could be taken in is asked for")
     func missed() async throws {
         let server = server()
