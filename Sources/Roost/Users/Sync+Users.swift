@@ -41,6 +41,8 @@ extension Sync {
         static let questionBytesMax = Limits.messageSizeBytes / 2
 
         mutating func show(_ users: [UserID: Int64]) {
+            // Messages may mention anything as a user. With one id that can't be a user's, the server refuses the whole question.
+            let users = users.filter { (try? $0.key.validate(field: "users")) != nil }
             // Who is shown again was shown last.
             if users.keys.contains(where: { versions[$0] != nil }) { shown.removeAll { users[$0] != nil } }
             for (user, version) in users.sorted(by: { $0.key < $1.key }) {

@@ -155,6 +155,31 @@ struct ShownUserTests {
         await chat.disconnect()
     }
 
+    @Test("SB-61 the id of a user who can't be, as anybody's message may mention, keeps nobody else's name from arriving")
+    func impossible() async throws {
+        let server = ScriptedServer { call in
+            guard call.operation == "user.listChanged", case .object(let fields) = call.with,
+                case .object(let versions) = fields["versions"]
+            else { return .error(.notFound("operation")) }
+            guard (try? ListChangedUsers(versions: versions.mapValues { _ in 0 }).validate()) != nil else {
+                return .error(.invalidArgument("versions", "must not contain control characters, '/' or ','"))
+            }
+            let bob = UserSummary(userId: "bob", displayName: "Bob", version: 1)
+            return .result(ChangedUsers(users: versions["bob"] == nil ? [] : [bob], hasMore: false))
+        }
+        let chat = chat(server)
+        _ = try await chat.driver.prepare()
+        let (impossible, bob) = (chat.user("a/b"), chat.user("bob"))
+        try await impossible.loaded()
+        try await bob.loaded()
+        // With the connection, all who are shown by then are one question.
+        try await until { await chat.driver.machine?.userQuestions.waiting.contains("bob") == true }
+        try await chat.connect()
+        try await until { bob.user.name == "Bob" }
+        #expect(impossible.user == UserSummary(userId: "a/b") && impossible.phase == .loaded)
+        await chat.disconnect()
+    }
+
     @Test("What a page, a resume and the app's own questions say of users is stored")
     func stored() async throws {
         var client = try await Harness()
