@@ -71,9 +71,11 @@ public final class RoostTestServer: Sendable {
     /// - Parameters:
     ///   - user: The user that the token is for.
     ///   - role: `admin` for what a backend does.
-    ///   - lifetime: How long it is valid. The server refuses it as expired if this isn't more than 0.
+    ///   - lifetime: How long it is valid. Nil, the default, is an hour, or `AppOptions.tokenLifetimeSecondsMax` if that is less. The server refuses a token
+    ///     that is valid for longer than that, and one for which this isn't more than 0 as expired.
     /// - Throws: What signing throws.
-    public func token(for user: UserID, role: AppRole = .user, lifetime: Duration = .seconds(3600)) async throws -> String {
+    public func token(for user: UserID, role: AppRole = .user, lifetime: Duration? = nil) async throws -> String {
+        let lifetime = lifetime ?? .seconds(min(3600, settings.options.tokenLifetimeSecondsMax))
         let expiry = Date(timeIntervalSinceNow: lifetime / .seconds(1))
         return try await keys.sign(.init(user: user, role: role, expiresAt: expiry))
     }

@@ -72,6 +72,23 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
+    @Test(
+        "Where tokens may be valid for less than an hour, so are those of the server's chats; one that is valid for longer is refused"
+    )
+    func shortTokens() async throws {
+        let server = try await RoostTestServer(options: AppOptions(tokenLifetimeSecondsMax: 60))
+        let ann = server.chat(as: "ann")
+        try await ann.connect(timeout: .seconds(30))
+        await ann.disconnect()
+        let long = Chat(url: server.url, user: "ann", configuration: .init(storage: .inMemory)) {
+            try await server.token(for: "ann", lifetime: .seconds(61))
+        }
+        let refusal = await #expect(throws: RoostError.self) { try await long.connect(timeout: .seconds(30)) }
+        #expect(refusal?.code == .unauthenticated)
+        await long.disconnect()
+        try await server.stop()
+    }
+
     @Test("A test moves the time on, for the server and its chats: a silence ends, and what waited for that is sent")
     func time() async throws {
         let server = try await RoostTestServer()
