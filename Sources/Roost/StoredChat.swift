@@ -52,11 +52,12 @@ public struct StoredChat: Sendable {
     /// Returns the user's first channels, in the order of the query.
     ///
     /// - Parameters:
-    ///   - query: Filters and order; with none, the one with the newest message first, hidden ones left out.
+    ///   - query: Filters and order; with none, the one with the newest message first, hidden ones left out. Its `limit` and `cursor` are ignored.
     ///   - limit: The maximum number of channels.
     /// - Throws: `RoostError` with `invalid_argument` for a query that only the server can answer, the code of a limit, and `unavailable`
     ///   if the files can't be read.
     public func channels(matching query: ChannelQuery = ChannelQuery(), limit: Int = 50) async throws -> [ChannelItem] {
+        let query = query.withoutPage
         try query.validate()
         guard query.isLocal else { throw RoostError.invalidArgument("query", "asks for channels that only the server knows") }
         return try await read { database in

@@ -29,7 +29,7 @@ public final class ChannelList {
     /// The query of the list. After a change the list keeps its rows, in the ``phase`` `loading`, until those of the new query are there;
     /// observers get the difference. A query that exceeds its limits is refused: the rows stay as they are, and aren't updated until there is
     /// another query.
-    @ObservationIgnored public var query: ChannelQuery { didSet { if query != oldValue { ask() } } }
+    @ObservationIgnored public var query: ChannelQuery { didSet { if query.withoutPage != oldValue.withoutPage { ask() } } }
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let pageSize: Int
     @ObservationIgnored private var source: (any ChannelSource)?
@@ -60,6 +60,7 @@ public final class ChannelList {
     /// Makes the source of the query's rows, unless a limit refuses it.
     private func makeSource() {
         source = nil
+        let query = query.withoutPage
         do {
             try query.validate()
         } catch {

@@ -7,6 +7,13 @@ public import RoostAPI
 public typealias ChannelQuery = QueryChannels
 
 extension QueryChannels {
+    /// The same query without its `limit` and `cursor`.
+    var withoutPage: QueryChannels {
+        var query = self
+        (query.limit, query.cursor) = (nil, nil)
+        return query
+    }
+
     /// Whether a device can answer it from its store.
     ///
     /// All of the user's own channels are there, but only some members of each, and of the deleted channels only those that were

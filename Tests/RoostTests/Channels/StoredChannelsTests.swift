@@ -213,6 +213,22 @@ struct StoredChannelsTests {
         #expect(items[1].row === before[0].row && items[0].membership == before[1].membership)
     }
 
+    @Test("The limit and the cursor of a list's query are ignored: a list pages by itself")
+    func ownPages() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        try await store.write(RandomChannels.member(of: "c1", at: 1) + RandomChannels.member(of: "c2", at: 2))
+        let list = chat.channels(matching: ChannelQuery(limit: 200, cursor: ""), pageSize: 1)
+        try await list.loaded()
+        #expect(list.items.map(\.id) == ["c2"] && list.hasMore)
+        // It is the same query: nothing is loaded anew.
+        list.query.limit = 1
+        #expect(list.phase == .loaded)
+        list.query = ChannelQuery(order: .ascending, limit: 200)
+        try await list.loaded()
+        #expect(list.items.map(\.id) == ["c1"] && list.hasMore)
+    }
+
     @Test("A query outside its limits makes a list that says so")
     func refused() {
         var query = ChannelQuery()

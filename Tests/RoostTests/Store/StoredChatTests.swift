@@ -95,6 +95,8 @@ struct StoredChatTests {
         }
         let stored = try StoredChat(user: "ann", at: url, in: .directory(directory))
         #expect(try await stored.messages(in: "general").map(\.text) == ["welcome"])
+        // A list has no pages, so that these fields say nothing of it.
+        #expect(try await stored.channels(matching: ChannelQuery(limit: 200, cursor: "")).map(\.id) == ["general"])
         let elsewhere = await #expect(throws: RoostError.self) {
             try await stored.channels(matching: ChannelQuery(membership: .all))
         }
