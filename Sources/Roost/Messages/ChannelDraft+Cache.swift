@@ -50,10 +50,14 @@ extension Database {
         return drafts
     }
 
-    /// What the user has begun to write in a channel, as it will be with what is on its way; nil for nothing, and in a deleted channel.
+    /// What the user has begun to write in a channel, as it will be with what is on its way; nil for nothing, in a deleted channel, and in one that the user
+    /// has left.
     func draft(of channel: ChannelID) throws -> ChannelDraft? {
+        let overlay = try overlay(of: channel)
+        // The server removes it with the membership.
+        guard overlay?.isLeaving != true else { return nil }
         let stored: ChannelDraft? = try json("SELECT json FROM drafts WHERE channel_id = ?", [channel])
-        guard let draft = try overlay(of: channel)?.draft?.draft ?? stored, !draft.isRemoved else { return nil }
+        guard let draft = overlay?.draft?.draft ?? stored, !draft.isRemoved else { return nil }
         return try self.channel(channel)?.deletedAt == nil ? draft : nil
     }
 }

@@ -66,6 +66,18 @@ struct HeldDraftTests {
         #expect(try await client.outbox.items().map(\.operation) == [draft("again")])
     }
 
+    @Test("EM-35 the draft of a channel that the user leaves is gone at once, without a connection too")
+    func leaving() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.store.write([.rows(Rows([stored("old", 2)]), of: .user(Harness.user))])
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        try await client.enqueue(draft("hey"))
+        #expect(try await client.store.read { try $0.drafts().mapValues(\.text) } == [Self.channel: "hey"])
+        try await client.enqueue(.leave(LeaveChannel(channel: Self.channel)))
+        #expect(try await client.store.read { try $0.drafts() } == [:])
+    }
+
     @Test("EM-35 the newest row stays, whatever comes late, below what is on its way")
     func rows() async throws {
         var client = try await Harness()
