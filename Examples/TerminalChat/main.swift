@@ -22,25 +22,30 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
 @MainActor final class Screen {
     private var channel: LiveChannel
     private(set) lazy var messages = channel.messages(around: .firstUnread)
-    private let channels = chat.channels(matching: ChannelQuery())
     private var following: (status: ObservationToken?, messages: ObservationToken?) = (nil, nil)
 
-    /// Joins with the first connection, however late it comes. A member who is offline reads on without.
+    /// Joins with the first connection in which that succeeds, however late it comes. A member who is offline reads on without.
     init(_ id: ChannelID) async {
         channel = chat.channel(id)
         try? await chat.outbox.loaded()
         try? await channel.loaded()
         print("· \(channel.channel?.displayName ?? "\(id)"): \(channel.unreadCount) unread; /help")
         following.status = chat.connection.observe { [weak self] in self?.show($0) }
-        let joining = Task {
-            for await status in chat.connection.updates where status == .online { break }
-            do { channel = try await chat.joinChannel(id) } catch { print("· \(error.localizedDescription)") }
-        }
         do { try await chat.connect(timeout: .seconds(3)) } catch { print("· \(error.localizedDescription)") }
-        if chat.connection.isOnline { await joining.value }
+        let isOver = if chat.connection.isOnline { await join(id) } else { false }
+        if !isOver { Task { for await status in chat.connection.updates where status == .online { if await join(id) { break } } } }
         // It begins at the first message that wasn't read, of all that came meanwhile, and is on the screen before a line is taken.
         await follow(messages)
         if chat.outbox.isForAnotherServer { print("· Some of what you typed is for another server: /send-here") }
+    }
+
+    /// Returns whether it has joined, or never will: there is nothing to try with another connection.
+    private func join(_ id: ChannelID) async -> Bool {
+        do { channel = try await chat.joinChannel(id) } catch {
+            print("· \(error.localizedDescription)")
+            return (error as? RoostError)?.isRetryable != true
+        }
+        return true
     }
 
     /// Shows a list from its anchor on, in place of the one before. If it can't get there, its phase says why, and that one stays.
@@ -116,9 +121,7 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
                 let sent = try await channel.send(line)
                 await shown { $0.clientId == sent }
             }
-        } catch {
-            print("· \(error.localizedDescription)")
-        }
+        } catch { print("· \(error.localizedDescription)") }
     }
 
     private func shown(_ isIt: (MessageItem) -> Bool) async {
@@ -126,7 +129,7 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
     }
 
     private func list(named name: String?) async throws {
-        channels.query.nameContains = name
+        let channels = chat.channels(matching: ChannelQuery(nameContains: name))
         try await channels.loaded()
         for item in channels.items {
             let last = item.lastMessage.map { "\(item.lastSender?.name ?? ""): \($0.text)" } ?? ""
@@ -136,14 +139,11 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
 }
 
 let screen = await Screen(ChannelID(arguments[3]))
-/// Reading waits for somebody who types, so that it has a thread of its own.
-let lines = AsyncStream<String> { lines in
-    Thread.detachNewThread {
-        while let line = readLine() { lines.yield(line) }
-        lines.finish()
-    }
+let (lines, typed) = AsyncStream.makeStream(of: String.self)
+Thread.detachNewThread { [typed] in  // Reading waits for somebody who types.
+    while let line = readLine() { typed.yield(line) }
+    typed.finish()
 }
-// What isn't sent yet waits for the next run.
 for await line in lines where !line.allSatisfy(\.isWhitespace) { if line == "/quit" { exit(0) } else { await screen.take(line) } }
 for await entries in chat.outbox.updates where !entries.contains(where: { $0.state == .pending }) { break }
 for await update in screen.messages.updates where !update.items.contains(where: { $0.state == .pending }) { break }

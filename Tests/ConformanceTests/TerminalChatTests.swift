@@ -78,6 +78,30 @@ struct TerminalChatTests {
         try await server.stop()
     }
 
+    @Test(
+        "AM-26 R13 the chat in the terminal joins with the next connection where the first one ends before the server hears of it")
+    func lostJoin() async throws {
+        let server = try await TestServer()
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        let admin = try await server.socket("root", role: .admin)
+        _ = try await admin.call(CreateChannel(channel: "general"))
+        proxy.cutAll(insteadOfCarrying: JoinChannel.name)
+        let chat = try RunningCommand(
+            "http://127.0.0.1:\(proxy.port) ann general", of: "example-terminal-chat",
+            environment: ["TOKEN": try await server.token("ann"), "XDG_DATA_HOME": data.path])
+        try await Polling.value {
+            try await admin.call(GetChannel(channel: "general")).channel.counters.memberCount
+        } until: {
+            $0 == 2
+        }
+        try chat.type("hello\n")
+        try chat.endInput()
+        let run = try await chat.end()
+        #expect(run.status == 0 && run.lines.last == "ann: hello", "\(run.output)\(run.errors)")
+        await proxy.stop()
+        try await server.stop()
+    }
+
     @Test("SB-48 SB-56 R22 the chat in the terminal shows older and newer pages, and goes to a message by its id")
     func pages() async throws {
         let server = try await TestServer()

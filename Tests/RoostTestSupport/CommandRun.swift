@@ -38,7 +38,7 @@ public struct CommandRun: Hashable, Sendable {
     /// One of the programs of the folder Examples, which are built with these tests and stand beside them.
     public static func example(_ name: String, on server: TestServer) async throws -> CommandRun {
         try await run(
-            ServerProcess.binary.deletingLastPathComponent().appending(path: name), [server.url.absoluteString],
+            ServerProcess.program(name), [server.url.absoluteString],
             environment: ["ANN_TOKEN": try await server.token("ann"), "BOB_TOKEN": try await server.token("bob")])
     }
 
@@ -47,7 +47,7 @@ public struct CommandRun: Hashable, Sendable {
         _ name: String, arguments: [String], environment: [String: String], input: String
     ) async throws -> CommandRun {
         try await run(
-            ServerProcess.binary.deletingLastPathComponent().appending(path: name), arguments, environment: environment,
+            ServerProcess.program(name), arguments, environment: environment,
             input: input)
     }
 
@@ -59,8 +59,7 @@ public struct CommandRun: Hashable, Sendable {
         within deadline: Duration = .seconds(60)
     ) async throws -> Bool {
         let process = Process()
-        process.executableURL =
-            name == "roost" ? ServerProcess.binary : ServerProcess.binary.deletingLastPathComponent().appending(path: name)
+        process.executableURL = ServerProcess.program(name)
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
             .merging(environment) { $1 }

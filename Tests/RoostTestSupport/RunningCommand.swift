@@ -10,14 +10,19 @@ public final class RunningCommand {
     private var printed = ""
     private var complained = ""
 
-    /// Starts `roost` with some words, parted by spaces.
+    /// Starts a program with some words, parted by spaces.
     ///
-    /// - Parameter redirections: What a shell does with its descriptors before, such as closing some.
-    public init(_ words: String, environment: [String: String] = [:], redirections: String = "") throws {
+    /// - Parameters:
+    ///   - program: `roost`, or one of the folder Examples.
+    ///   - redirections: What a shell does with its descriptors before, such as closing some.
+    public init(
+        _ words: String, of program: String = "roost", environment: [String: String] = [:], redirections: String = ""
+    ) throws {
         let (stdout, stderr) = (Pipe(), Pipe())
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments =
-            ["-c", "exec \"$0\" \"$@\" \(redirections)", ServerProcess.binary.path] + words.split(separator: " ").map(String.init)
+            ["-c", "exec \"$0\" \"$@\" \(redirections)", ServerProcess.program(program).path]
+            + words.split(separator: " ").map(String.init)
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
             .merging(environment) { $1 }
         (process.standardInput, process.standardOutput, process.standardError) = (input, stdout, stderr)

@@ -15,6 +15,11 @@ public final class ServerProcess: Sendable {
             ?? tests.deletingLastPathComponent().appending(path: "roost")
     }
 
+    /// A program that was built with these tests, by its name.
+    static func program(_ name: String) -> URL {
+        name == "roost" ? binary : binary.deletingLastPathComponent().appending(path: name)
+    }
+
     /// Starts a server on a free port and waits until it listens.
     ///
     /// - Parameters:

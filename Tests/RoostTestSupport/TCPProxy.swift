@@ -69,6 +69,10 @@ public final class TCPProxy: Sendable {
     /// Ends all connections once so many more bytes have come for clients.
     public func cutAll(afterReceiving bytes: Int) { rules.state.withLock { $0.bytesUntilCut = bytes } }
 
+    /// Ends all connections once a client sends a WebSocket message with a text in it, which isn't carried. A message is looked at if one read brings all of
+    /// it.
+    public func cutAll(insteadOfCarrying text: String) { rules.state.withLock { $0.textBeforeCut = text } }
+
     /// Connections of clients that stand.
     public var connectionCount: Int { rules.state.withLock { $0.clientCount } }
 
@@ -90,6 +94,7 @@ private final class ProxyRules: Sendable {
         var channels: [ObjectIdentifier: any Channel] = [:]
         var clientCount = 0
         var bytesUntilCut: Int?
+        var textBeforeCut: String?
     }
     let state: Mutex<State>
     private let prefix: String?
@@ -129,6 +134,15 @@ private final class ProxyRules: Sendable {
             guard let left = state.bytesUntilCut else { return false }
             state.bytesUntilCut = left > bytes ? left - bytes : nil
             return left <= bytes
+        }
+    }
+
+    /// Looks at what a client sends. Returns whether all connections are to end now, and it isn't carried.
+    func isCutDue(insteadOfCarrying bytes: ByteBuffer) -> Bool {
+        state.withLock { state in
+            guard let text = state.textBeforeCut, bytes.webSocketTexts.contains(where: { $0.contains(text) }) else { return false }
+            state.textBeforeCut = nil
+            return true
         }
     }
 
@@ -246,11 +260,14 @@ private final class ProxySide: ChannelDuplexHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isSwallowing, let partner else { return }
+        if isClient, rules.isCutDue(insteadOfCarrying: unwrapInboundIn(data)) { return cutAll(context) }
         let bytes = isClient ? rules.withoutPrefix(unwrapInboundIn(data)) : unwrapInboundIn(data)
         partner.context?.write(partner.wrapOutboundOut(bytes), promise: nil)
         guard !isClient, rules.isCutDue(afterReceiving: bytes.readableBytes) else { return }
-        context.eventLoop.execute { [rules] in rules.cutAll() }
+        cutAll(context)
     }
+
+    private func cutAll(_ context: ChannelHandlerContext) { context.eventLoop.execute { [rules] in rules.cutAll() } }
 
     func channelReadComplete(context: ChannelHandlerContext) {
         partner?.context?.flush()
@@ -273,4 +290,19 @@ private final class ProxySide: ChannelDuplexHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+extension ByteBuffer {
+    /// The messages in a WebSocket client's bytes, as far as they are whole; of up to 65,535 bytes each.
+    fileprivate var webSocketTexts: [String] {
+        var rest = self
+        var texts: [String] = []
+        while rest.readInteger(as: UInt8.self) != nil, let head = rest.readInteger(as: UInt8.self) {
+            var length = Int(head & 0x7F)
+            if length == 126, let long = rest.readInteger(as: UInt16.self) { length = Int(long) }
+            guard let mask = rest.readBytes(length: 4), let data = rest.readBytes(length: length) else { break }
+            texts.append(String(decoding: data.enumerated().map { $1 ^ mask[$0 % 4] }, as: UTF8.self))
+        }
+        return texts
+    }
 }
