@@ -53,7 +53,7 @@ public struct StoredChat: Sendable {
     ///
     /// - Parameters:
     ///   - query: Filters and order; with none, the one with the newest message first, hidden ones left out. Its `limit` and `cursor` are ignored.
-    ///   - limit: The maximum number of channels.
+    ///   - limit: The most channels, at least 1.
     /// - Throws: `RoostError` with `invalid_argument` for a query that only the server can answer, the code of a limit, and `unavailable`
     ///   if the files can't be read.
     public func channels(matching query: ChannelQuery = ChannelQuery(), limit: Int = 50) async throws -> [ChannelItem] {

@@ -49,7 +49,7 @@ extension LiveChannel {
     /// Silences the channel for its ordinary members (AM-07).
     ///
     /// - Parameter duration: Rounded up to whole seconds; nil for ever.
-    /// - Throws: As ``freeze()``; `invalid_argument` for a duration that isn't more than 0.
+    /// - Throws: As ``freeze()``; `invalid_argument` for a duration that isn't more than 0, `limit_exceeded` for one of more than `Limits.durationSeconds`.
     public func silence(for duration: Duration? = nil) async throws {
         try await call(SilenceChannel(channel: id, seconds: duration?.wholeSeconds))
     }
@@ -100,8 +100,8 @@ extension LiveChannel {
     ///
     /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
     /// - Parameter duration: Rounded up to whole seconds; nil until ``unmuteNotifications()``. It begins when the server gets it.
-    /// - Throws: `RoostError` with `invalid_argument` for a duration that isn't more than 0 or an id that no channel can have, `unavailable` when this
-    ///   device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for a duration that isn't more than 0 or an id that no channel can have, `limit_exceeded` for a duration
+    ///   of more than `Limits.durationSeconds`, `unavailable` when this device can't store it.
     public func muteNotifications(for duration: Duration? = nil) async throws {
         let operation = MuteNotifications(channel: id, seconds: duration?.wholeSeconds)
         try operation.validate()

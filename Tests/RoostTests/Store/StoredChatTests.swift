@@ -41,6 +41,7 @@ struct StoredChatTests {
         let stored = try StoredChat(user: "ann", at: url, in: .directory(directory))
         let before = try dump()
         #expect(try await stored.channels().map(\.id) == ["general"])
+        #expect(try await stored.channels(limit: 0).map(\.id) == ["general"])
         #expect(try await stored.channel("general")?.lastMessage?.text == "hi")
         #expect(try await stored.channel("elsewhere") == nil)
         #expect(try await stored.messages(in: "general").map(\.text) == ["welcome", "hi"])

@@ -177,6 +177,22 @@ struct OutboxOperationTests {
         #expect(try await total() == before)
     }
 
+    @Test("D-29 a channel is muted for up to a hundred years: a longer time, or none, is refused and not kept")
+    @MainActor func longestMute() async throws {
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let configuration = Chat.Configuration(storage: .inMemory, logger: logger, transport: TinyServer())
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let (room, longest) = (chat.channel(Self.channel), Duration.seconds(Limits.durationSeconds))
+        for (duration, code) in [(longest + .milliseconds(1), .limitExceeded), (.zero, .invalidArgument)]
+            as [(Duration, RoostError.Code)]
+        {
+            let refusal = await #expect(throws: RoostError.self) { try await room.muteNotifications(for: duration) }
+            #expect(refusal?.code == code && refusal?.field == "seconds")
+        }
+        try await room.muteNotifications(for: longest)
+        #expect(try await chat.driver.files().outbox.count() == 1)
+    }
+
     @Test("An edit of a message that can't have left changes it, and deleting it leaves no trace")
     func unsentMessage() async throws {
         var client = try await offline()
