@@ -1,5 +1,6 @@
 import Roost
 import RoostAPI
+import RoostTestSupport
 import RoostTesting
 import Testing
 
@@ -17,6 +18,34 @@ struct ChatScreenModelTests {
         screen.draft = "short"
         await screen.send()
         #expect(screen.draft == "" && screen.problem == nil)
+        try await server.stop()
+    }
+
+    @Test("A message that arrives above a row on its way is marked as read once it is visible")
+    func aboveWaiting() async throws {
+        let server = try await RoostTestServer()
+        let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
+        try await ann.connect()
+        try await bob.connect()
+        let general = try await ann.createChannel("general", users: ["bob"])
+        try await general.silence(for: .seconds(3600))
+        let screen = ChatScreenModel("general", of: bob)
+        for await view in screen.channel.updates where view?.channel.isMuted == true { break }
+        screen.draft = "when I may"
+        await screen.send()
+        for await update in screen.messages.updates {
+            if case .waiting = update.items.last?.state { break }
+        }
+        try await general.sendConfirmed("hi")
+        for await update in screen.messages.updates where update.items.contains(where: { $0.text == "hi" }) { break }
+        for await unread in bob.unread.updates where unread.unreadCount == 1 { break }
+        let rows = screen.messages.items
+        #expect(rows.map(\.text) == ["hi", "when I may"])
+        await screen.appeared(try #require(rows.first))
+        try await eventually("nothing unread") { screen.channel.unreadCount == 0 }
+        #expect(screen.problem == nil)
+        await ann.disconnect()
+        await bob.disconnect()
         try await server.stop()
     }
 

@@ -29,7 +29,8 @@ final class ChatScreenModel {
     /// Called for each row that becomes visible.
     func appeared(_ item: MessageItem) async {
         if item.id == messages.items.first?.id { await attempt { try await self.messages.loadOlder() } }
-        guard item.id == messages.items.last?.id else { return }
+        // Rows on their way come behind whatever arrives.
+        guard item.id == messages.items.last(where: { $0.message != nil })?.id else { return }
         if let seq = item.message?.seq { await attempt { try await self.channel.markRead(upTo: seq) } }
         await attempt { try await self.messages.loadNewer() }
     }
