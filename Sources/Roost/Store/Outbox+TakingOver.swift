@@ -1,34 +1,28 @@
 import Foundation
 import GRDB
 import Logging
-import NIOConcurrencyHelpers
 
 /// Outboxes that were set aside since a newer version had written them, once there is a version again that knows them: what is in them was said to be kept.
 extension Outbox {
-    /// Chats of one process that open a file together take over one after another.
-    private static let takingOver = NIOLock()
-
     /// Puts what is in such files before what is in this one, which came later, and removes them. The rows keep their ids, by which the server knows what it has
-    /// carried out. A file that can't be read stays, and holds nothing up.
+    /// carried out. A file that can't be read stays, and holds nothing up. It is called while no other chat of this process opens the file.
     static func takeOver(_ file: DatabaseFile, into queue: DatabaseQueue) {
-        takingOver.withLock {
-            // The last one was set aside last: the others go before it.
-            for newer in file.newerFiles() {
-                do {
-                    guard let former = try file.openNewer(newer) else { continue }
-                    let saved = try former.read { (try Row.fetchAll($0, sql: selection), try String.fetchOne($0, sql: servers)) }
-                    try former.close()
-                    try queue.write { try insert(saved.0, of: saved.1, into: $0) }
-                    // If the process ends before this, the rows are there again at the next start, and have the same ids.
-                    try DatabaseFile.remove(newer)
-                    file.logger.notice(
-                        "An outbox that was set aside is taken over.",
-                        metadata: ["file": "\(newer.path)", "operations": "\(saved.0.count)"])
-                } catch {
-                    file.logger.error(
-                        "An outbox that was set aside can't be taken over.",
-                        metadata: ["file": "\(newer.path)", "error": "\(error)"])
-                }
+        // The last one was set aside last: the others go before it.
+        for newer in file.newerFiles() {
+            do {
+                guard let former = try file.openNewer(newer) else { continue }
+                let saved = try former.read { (try Row.fetchAll($0, sql: selection), try String.fetchOne($0, sql: servers)) }
+                try former.close()
+                try queue.write { try insert(saved.0, of: saved.1, into: $0) }
+                // If the process ends before this, the rows are there again at the next start, and have the same ids.
+                try DatabaseFile.remove(newer)
+                file.logger.notice(
+                    "An outbox that was set aside is taken over.",
+                    metadata: ["file": "\(newer.path)", "operations": "\(saved.0.count)"])
+            } catch {
+                file.logger.error(
+                    "An outbox that was set aside can't be taken over.",
+                    metadata: ["file": "\(newer.path)", "error": "\(error)"])
             }
         }
     }

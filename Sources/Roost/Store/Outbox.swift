@@ -49,10 +49,26 @@ final class Outbox: Sendable {
         file = DatabaseFile(
             url: url, isDurable: true, migrator: Self.migrator, prepare: Self.requireWhole, logger: logger,
             wasSetAside: { report(StorageProblem(.outboxSetAside, $0, $1)) })
-        let queue = try file.open()
-        number = url.flatMap { FolderLock.number(at: $0.path) }
-        Self.takeOver(file, into: queue)
+        let (queue, number) = try Self.open(file)
+        self.number = number
         connection = Leases(queue)
+    }
+
+    /// Held while a file is opened. Of two chats of one process that begin it at the same time, each would make its tables; of two that find it
+    /// damaged, the second would set aside what the first one has begun in its place. Other processes are kept out by the ``FolderLock``.
+    private static let opening = NIOLock()
+
+    /// Opens the file, and takes over what was set aside for this version, while no other chat of this process does.
+    ///
+    /// - Returns: The database, and the file's number; nil in memory.
+    private static func open(_ file: DatabaseFile) throws -> (DatabaseQueue, UInt64?) {
+        guard let url = file.url else { return (try file.open(), nil) }
+        return try opening.withLock {
+            let queue = try file.open()
+            let number = FolderLock.number(at: url.path)
+            takeOver(file, into: queue)
+            return (queue, number)
+        }
     }
 
     /// Its rows are read only once: damage has to be known before.

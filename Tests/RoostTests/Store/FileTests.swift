@@ -51,6 +51,44 @@ struct FileTests {
         #expect(damaged.filter { $0.hasPrefix("cache") && $0.hasSuffix("-wal") }.count <= 1)
     }
 
+    @Test(
+        "Chats that open the outbox at the same moment share it, whether there was none or a damaged one, which is set aside once",
+        arguments: [false, true])
+    func openedAtOnce(isDamaged: Bool) async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let operation = OutboxOperation.send(SendMessage(channel: "general", clientId: "c1", text: "one"))
+        let item = OutboxItem(id: 1, number: 1, operation: operation, createdAt: Timestamp(milliseconds: 5))
+        for round in 1...20 {
+            let place = folder.appending(component: "\(round)", directoryHint: .isDirectory)
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            let file = place.appending(component: "outbox.sqlite")
+            if isDamaged { try Data(repeating: 7, count: 10_000).write(to: file) }
+            let outboxes = try await openAtOnce(file)
+            try await outboxes.first?.apply([.put(item)])
+            for outbox in outboxes {
+                let items = try await outbox.items()
+                #expect(items == [item])
+            }
+            for outbox in outboxes { try await outbox.letGo() }
+            let damaged = try FileManager.default.contentsOfDirectory(atPath: place.path)
+                .filter { $0.contains(".damaged-") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }
+            #expect(damaged == (isDamaged ? ["outbox.sqlite.damaged-1"] : []))
+        }
+    }
+
+    /// Opens an outbox four times, each on a thread of its own.
+    private func openAtOnce(_ file: URL) async throws -> [Outbox] {
+        let logger = logger
+        return try await withThrowingTaskGroup(of: Outbox.self) { group in
+            for _ in 0..<4 {
+                group.addTask { try await Blocking.perform { try Outbox(url: file, logger: logger) } }
+            }
+            var outboxes: [Outbox] = []
+            for try await outbox in group { outboxes.append(outbox) }
+            return outboxes
+        }
+    }
+
     @Test("The outbox of the former version keeps its messages, in order, with their refusals; they may have been sent")
     func formerOutbox() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
