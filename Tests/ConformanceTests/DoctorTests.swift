@@ -140,6 +140,25 @@ import Testing
         #expect(try await problems(directory) == ["fail secret: DATA/token-secret has mode 640"])
     }
 
+    @Test("links to the directory, the secret and the token keys are well if what they lead to is")
+    func links() async throws {
+        let (directory, secrets) = (try await used(), TemporaryDirectory.make())
+        let keys = directory.appending(path: "token-keys.json")
+        try Data(#"{"keys":[],"roostTokenSecret":"retired"}"#.utf8).write(to: keys)
+        try setMode(0o600, of: keys)
+        try FileManager.default.createDirectory(at: secrets, withIntermediateDirectories: true)
+        for name in ["token-secret", "token-keys.json"] {
+            let (link, file) = (directory.appending(path: name), secrets.appending(path: name))
+            try FileManager.default.moveItem(at: link, to: file)
+            try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: file.path)
+        }
+        let data = TemporaryDirectory.make().appendingPathExtension("link")
+        try FileManager.default.createSymbolicLink(atPath: data.path, withDestinationPath: directory.path)
+        #expect(try await problems(data) == [])
+        try setMode(0o640, of: secrets.appending(path: "token-secret"))
+        #expect(try await problems(data) == ["fail secret: DATA/token-secret has mode 640"])
+    }
+
     @Test("a file of token keys that others can open, or that can't be read as keys, fails")
     func tokenKeys() async throws {
         let directory = try await used()

@@ -3,6 +3,8 @@ import RoostServer
 
 /// Checks of the data directory and the disk that it is on.
 struct DirectoryChecks {
+    private typealias File = DataDirectoryExamination.File
+
     let directory: URL
 
     func findings() async -> [Finding] {
@@ -33,9 +35,10 @@ struct DirectoryChecks {
         guard Foundation.access(path, R_OK | W_OK | X_OK) == 0 else {
             return Finding("data directory", .fail, "\(path) can't be read and written", advice: "Run as its owner, or chown it")
         }
-        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        // Of a link, the attributes are its own, and its mode is 777.
+        let attributes = try? FileManager.default.attributesOfItem(atPath: directory.resolvingSymlinksInPath().path)
         let owner = attributes?[.ownerAccountName] as? String ?? "unknown"
-        let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0
+        let mode = File(path: path)?.mode ?? 0
         let found = "\(path), owner \(owner), mode \(String(mode, radix: 8))"
         if let id = (attributes?[.ownerAccountID] as? NSNumber)?.uint32Value, id != geteuid() {
             return Finding("data directory", .warn, found, advice: "It isn't yours: run the server as \(owner)")
@@ -67,7 +70,7 @@ struct DirectoryChecks {
                 advice: "Restore it from a backup, or copy another node's. Without a copy, and on SQLite only: move it away, "
                     + "then roost serve --data \(directory.relativePath.shellWord) --accept-data-loss. The new one ends all tokens")
         }
-        let mode = ((try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? NSNumber)?.intValue ?? 0
+        let mode = File(path: path)?.mode ?? 0
         guard mode & 0o077 == 0 else {
             return Finding(
                 "secret", .fail, "\(path) has mode \(String(mode, radix: 8))",
@@ -81,7 +84,7 @@ struct DirectoryChecks {
         let ring = TokenKeyRing(directory: directory)
         let path = ring.url.path
         guard FileManager.default.fileExists(atPath: path) else { return nil }
-        let mode = ((try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? NSNumber)?.intValue ?? 0
+        let mode = File(path: path)?.mode ?? 0
         guard mode & 0o077 == 0 else {
             return Finding(
                 "token keys", .fail, "\(path) has mode \(String(mode, radix: 8))",

@@ -1,5 +1,6 @@
 import Foundation
 import GRDBSQLite
+import RoostAPI
 import RoostServer
 
 /// Checks of the machine: SQLite, open files, the clock.
@@ -34,11 +35,9 @@ enum MachineChecks {
     }
 
     /// Tokens expire by the clock, and message ids begin with it. A machine without a battery may think that it is 1970.
-    private static func clock() -> Finding {
-        let now = Date.now
+    static func clock(at now: Date = .now) -> Finding {
         let text = now.ISO8601Format()
-        let isSane = now > Date(timeIntervalSince1970: 1_767_225_600) && now < Date(timeIntervalSince1970: 4_102_444_800)
-        return isSane
+        return RoostServer.times.contains(Timestamp(milliseconds: Int64(now.timeIntervalSince1970 * 1000)))
             ? Finding("clock", .ok, text)
             : Finding("clock", .fail, text, advice: "Set it, and let a time service keep it: tokens and message ids depend on it")
     }

@@ -1,5 +1,5 @@
 import Logging
-import RoostAPI
+public import RoostAPI
 import RoostCore
 import RoostDatabase
 
@@ -54,10 +54,10 @@ struct StartChecks {
     /// PostgreSQL's clock where nodes share one, and the machine's otherwise.
     private func checkClock() throws {
         let now = database.now()
-        guard IDGenerator.times.contains(now) else {
+        guard RoostServer.times.contains(now) else {
             throw RoostServer.Unsupported(
-                "The clock says \(now), which can't be right: times from \(IDGenerator.times.lowerBound) to "
-                    + "\(IDGenerator.times.upperBound) can be stored. Set it, then start again.")
+                "The clock says \(now), which can't be right: times from \(RoostServer.times.lowerBound) to "
+                    + "\(RoostServer.times.upperBound) can be stored. Set it, then start again.")
         }
         if configuration.database != nil { try checkMachine(against: now) }
         guard let newest = try database.read({ try IDGenerator.newestTime(in: $0) }) else { return }
@@ -79,7 +79,7 @@ struct StartChecks {
 
     /// A node decides by its own clock whether a token has expired.
     private func checkMachine(against now: Timestamp) throws {
-        guard IDGenerator.times.contains(machineNow) else {
+        guard RoostServer.times.contains(machineNow) else {
             throw RoostServer.Unsupported(
                 "This machine's clock says \(machineNow), and PostgreSQL's \(now). With this clock every token would be expired, "
                     + "or none would ever expire. Set it, then start again.")
@@ -135,4 +135,9 @@ extension Transaction {
     func exchange(_ setting: StartChecks.SharedSetting) throws -> String? {
         try replaceSetting("shared.\(setting.name)", with: setting.value)
     }
+}
+
+extension RoostServer {
+    /// The times of the clock with which a server starts: those that message ids can carry, from 2024 to August 2093.
+    public static var times: Range<Timestamp> { IDGenerator.times }
 }
