@@ -107,10 +107,15 @@ extension Context {
     /// The pause between two runs: the keys of a minute are deleted together.
     private static let pauseMilliseconds: Int64 = 60_000
 
-    /// Has a key from a time deleted when it has expired.
+    /// Has a key from a time deleted when it has expired, or a pause from now if that is later.
     mutating func expireLater(_ madeAt: Timestamp) throws {
-        let end = Timestamp(milliseconds: madeAt.milliseconds + Self.keyLifetimeMilliseconds)
-        try laterUnlessWaiting(.expireIdempotencyKeys, key: "", at: end)
+        let end = max(madeAt.milliseconds + Self.keyLifetimeMilliseconds, now.milliseconds + Self.pauseMilliseconds)
+        guard transaction.dialect.rowLock == nil else {
+            // Where several write, all who keep a key would wait for whoever moves the one effect.
+            return try laterUnlessWaiting(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))
+        }
+        // After the clock was ahead, the effect waits for as long. Nothing is written unless it is moved.
+        try soonest(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))
     }
 
     fileprivate mutating func expireKeys(_ effect: Effect) throws {

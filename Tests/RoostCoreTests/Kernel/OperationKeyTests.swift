@@ -23,6 +23,13 @@ import Testing
         return nil
     }
 
+    /// Runs the effects that delete keys and are due, and returns how many there were.
+    private func runDue(_ world: CoreWorld) throws -> Int {
+        let due = try world.database.read { try $0.effectsDue(of: [.expireIdempotencyKeys], at: world.now, limit: 10).due }
+        for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .expireIdempotencyKeys) }) }
+        return due.count
+    }
+
     private func hidden(_ world: CoreWorld) throws -> HiddenState? {
         try world.perform(GetChannel(channel: "general"), as: "ann").membership?.hiddenState
     }
@@ -121,21 +128,40 @@ import Testing
     func keptMeanwhile() throws {
         let world = try world()
         let lifetime = Int64(Limits.idempotencyKeyHours) * 3_600_000
-        func runDue() throws -> Int {
-            let due = try world.database.read { try $0.effectsDue(of: [.expireIdempotencyKeys], at: world.now, limit: 10).due }
-            for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .expireIdempotencyKeys) }) }
-            return due.count
-        }
         _ = try world.perform(HideChannel(channel: "general"), key: key(world), as: "ann")
         world.advance(milliseconds: lifetime)
-        #expect(try runDue() == 1)
+        #expect(try runDue(world) == 1)
         // Its transaction found the effect waiting, and commits after the run, which didn't see the key.
         try world.execute(
             """
             INSERT INTO operation_keys (user_id, operation_key, request, made_at) VALUES ('ann', 'meanwhile', '', \(world.now))
             """)
         world.advance(milliseconds: lifetime)
-        #expect(try runDue() == 1)
+        #expect(try runDue(world) == 1)
+        #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
+    }
+
+    @Test(
+        "SB-12 keys are forgotten in time after the clock was ahead for a while, and one that was made long ago within a minute",
+        .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    func clockThatWasAhead() throws {
+        let world = try world()
+        let lifetime = Int64(Limits.idempotencyKeyHours) * 3_600_000
+        let start = world.now
+        _ = try world.perform(HideChannel(channel: "general"), key: key(world), as: "ann")
+        world.advance(milliseconds: 10 * lifetime)
+        #expect(try runDue(world) == 1)
+        world.now = start
+        _ = try world.perform(UnhideChannel(channel: "general"), key: key(world, 2), as: "ann")
+        world.advance(milliseconds: lifetime)
+        #expect(try runDue(world) == 1)
+        #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
+        // Keys that have hardly any time left don't have each call followed by a run.
+        _ = try world.perform(HideChannel(channel: "general"), key: key(world, 3, madeAfter: 1 - lifetime), as: "ann")
+        world.advance(milliseconds: 1)
+        #expect(try runDue(world) == 0)
+        world.advance(milliseconds: 60_000)
+        #expect(try runDue(world) == 1)
         #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
     }
 
