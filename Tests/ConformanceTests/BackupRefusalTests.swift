@@ -163,7 +163,7 @@ import Testing
         #expect(mended.lines.contains("secret from \(secret)") && mended.lines.contains("keys from \(ring)"), "\(mended)")
     }
 
-    @Test("R20 a restore tells where the secret came from, and that a new one ends all tokens")
+    @Test("R20 a restore tells where the secret came from, and that a new one, which it makes, ends all tokens")
     func sources() async throws {
         let server = try await TestServer()
         let place = try place()
@@ -181,8 +181,13 @@ import Testing
         #expect(
             found.flatMap { run in run.lines.filter { $0.hasPrefix("secret ") } } == [
                 "secret not in it: keep a copy of token-secret elsewhere", "secret from \(secret)",
-                "secret a new one is made at the next start: all tokens end",
+                "secret a new one, made now: all tokens end",
             ])
+        // A database without its secret would look like one whose secret was lost.
+        let doctor = try await CommandRun.roost(arguments: ["doctor", "--data", "\(place.path)/2", "--url", "http://127.0.0.1:1"])
+        #expect(doctor.lines.filter { $0.hasPrefix("fail ") } == [])
+        let secrets = try [server.directory, place.appending(path: "2")].map { try SecretFile(directory: $0).read() }
+        #expect(secrets.first != secrets.last)
     }
 
     @Test(

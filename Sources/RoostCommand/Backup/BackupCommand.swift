@@ -119,7 +119,7 @@ private enum BackupText {
         switch secret {
         case .backup: backup.hasSecret ? "in it" : "not in it: keep a copy of token-secret elsewhere"
         case .file(let file, _): "from \(file.path)"
-        case .new: "a new one is made at the next start: all tokens end"
+        case .new: "a new one, made now: all tokens end"
         }
     }
 

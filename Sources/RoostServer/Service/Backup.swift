@@ -218,7 +218,7 @@ public struct Backup: Codable, Sendable {
         case backup
         /// - Parameter keys: The key ring, if the backup says that there is one elsewhere.
         case file(URL, keys: URL? = nil)
-        /// A new one. All tokens become invalid.
+        /// A new one, which the restore makes. All tokens become invalid.
         case new
     }
 
@@ -243,7 +243,7 @@ public struct Backup: Codable, Sendable {
             if let settingsData { try made.write(settingsData, as: settingsName) }
             // The key ring first: without it, a secret that was retired would be valid again.
             if let keysData { try made.write(keysData, as: keysName) }
-            if let secretText { try made.write(Data(secretText.utf8), as: secretName) }
+            try made.write(Data((secretText ?? SecretFile.makeSecret().text).utf8), as: secretName)
             try made.complete()
             return verified
         } catch {
@@ -279,6 +279,7 @@ public struct Backup: Codable, Sendable {
         try database.close()
     }
 
+    /// Returns the text of the file with a secret that is there; nil for a new one.
     private static func text(of secret: Secret, in backup: URL, _ verified: Backup) throws -> String? {
         let file: URL
         switch secret {

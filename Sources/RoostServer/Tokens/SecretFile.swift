@@ -12,13 +12,20 @@ public struct SecretFile: Sendable {
     /// - Returns: The secret, and whether it is new.
     public func readOrMake() throws -> (secret: Data, isNew: Bool) {
         if FileManager.default.fileExists(atPath: url.path) { return (try read(), false) }
-        var generator = SystemRandomNumberGenerator()
-        let bytes = (0..<TokenKeys.secretSizeBytesMin).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-        let text = Data(bytes).base64EncodedString() + "\n"
+        let (secret, text) = Self.makeSecret()
         try FileManager.default.createDirectory(
             at: url.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         try write(text)
-        return (Data(bytes), true)
+        return (secret, true)
+    }
+
+    /// Makes a secret that no file has yet.
+    ///
+    /// - Returns: The secret, and the text of a file that holds it.
+    static func makeSecret() -> (secret: Data, text: String) {
+        var generator = SystemRandomNumberGenerator()
+        let bytes = (0..<TokenKeys.secretSizeBytesMin).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        return (Data(bytes), Data(bytes).base64EncodedString() + "\n")
     }
 
     /// Writes the file as a whole, and waits until it and its name are on disk: tokens are signed with it from now on.
