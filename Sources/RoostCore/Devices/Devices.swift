@@ -38,8 +38,8 @@ extension SignOutDevice: Handled {
         }
         var changes = [AccessChange.signedOut(user, device: device, upTo: row.signIn)]
         var isTokenRevoked = row.tokenId != nil
-        // A token that has ended needs no revocation.
-        if let token = row.tokenId, let end = row.tokenExpiresAt, end > context.now {
+        // A token that has ended for every node needs no revocation.
+        if let token = row.tokenId, let end = row.tokenExpiresAt, end > context.now.minusClockSkew {
             // Users may fill the list of revoked tokens, but not so far that an administrator can't revoke one, and their devices are signed out all the same.
             if let (_, change) = try context.revoke(token: token, until: end, countMax: Limits.revokedTokens / 10 * 9) {
                 if let change { changes.append(change) }

@@ -109,12 +109,25 @@ struct DeviceTests {
         #expect(try refusal(GetMe(), world, device: phone) == Self.signedOut)
         #expect(try refusal(GetMe(), world) == nil)
         try world.device("phone", of: "ann", token: TokenIdentity(user: "ann", id: "t"), tokenSeconds: 10)
-        world.advance(milliseconds: 11_000)
+        world.advance(milliseconds: 71_000)
         var ended: SignedOutDevice?
         let notices = try world.notices { ended = try world.perform(SignOutDevice(device: "phone"), as: "ann") }
         // Nothing was left to revoke: the device can't come back with its token.
         #expect(ended == SignedOutDevice(deviceId: "phone", isTokenRevoked: true))
         #expect(notices == [.accessChanged([.signedOut("ann", device: "phone", upTo: 2)])])
+    }
+
+    @Test("X-01 a signed-out device's token that has just ended is revoked too: another node's clock may be a minute behind")
+    func tokenThatHasJustEnded() throws {
+        let world = try world()
+        let end = world.now.after(seconds: 10)
+        try world.device("phone", of: "ann", token: TokenIdentity(user: "ann", id: "t"), tokenSeconds: 10)
+        world.advance(milliseconds: 40_000)
+        let notices = try world.notices { try world.perform(SignOutDevice(device: "phone"), as: "ann") }
+        #expect(
+            notices == [.accessChanged([.signedOut("ann", device: "phone", upTo: 1), .revoked(token: "t", until: end)])])
+        #expect(try world.rows("SELECT token_id FROM revoked_tokens") { $0.string() } == ["t"])
+        #expect(try refusal(GetMe(), world, token: "t") == Self.revoked)
     }
 
     @Test(
