@@ -140,6 +140,22 @@ import Testing
         try await restarted.stop()
     }
 
+    @Test("roost keys changes the file that a link in the place of token-keys.json leads to, and the link stays")
+    func link() async throws {
+        let (directory, mount) = (TemporaryDirectory.make(), TemporaryDirectory.make())
+        for place in [directory, mount] { try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true) }
+        let ring = TokenKeyRing(directory: directory)
+        _ = try await ring.add(named: "k1")
+        let file = mount.appending(path: "keys.json")
+        try FileManager.default.moveItem(at: ring.url, to: file)
+        try FileManager.default.createSymbolicLink(atPath: ring.url.path, withDestinationPath: file.path)
+        _ = try await ring.add(named: "k2")
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: ring.url.path) == file.path)
+        #expect(try String(contentsOf: file, encoding: .utf8).contains("k2"))
+        #expect(try await ring.entries().map(\.kid) == ["token-secret", "k1", "k2"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: mount.path) == ["keys.json"])
+    }
+
     /// A server whose token secret was retired while it ran, and a token that the secret signed.
     private static func retired() async throws -> (server: WatchedServer, ring: TokenKeyRing, old: String) {
         let server = try await WatchedServer.start()

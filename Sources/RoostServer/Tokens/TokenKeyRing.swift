@@ -110,12 +110,8 @@ public struct TokenKeyRing: Sendable {
     private func change<T>(_ change: (inout TokenKeySet.Document) throws -> T) async throws -> T {
         // A file of its own: a running server holds the lock of the directory.
         let lock = open(directory.appending(path: "token-keys.lock").path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        let folder = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        defer {
-            close(lock)
-            close(folder)
-        }
-        guard lock >= 0, folder >= 0 else { throw Refusal("The data directory \(directory.path) can't be opened.") }
+        defer { close(lock) }
+        guard lock >= 0 else { throw Refusal("The data directory \(directory.path) can't be opened.") }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { throw Refusal("Another command changes the keys now. Try again.") }
         _ = try await keys()
         var document = TokenKeySet.Document(keys: [])
@@ -132,16 +128,21 @@ public struct TokenKeyRing: Sendable {
         } catch {
             throw Refusal("The keys can't be changed so: \(error).")
         }
-        try write(data, directory: folder)
+        try write(data)
         return result
     }
 
-    /// Writes beside the file, syncs, then replaces it.
-    private func write(_ data: Data, directory folder: Int32) throws {
-        let temporary = directory.appending(path: ".token-keys-\(getpid()).tmp").path
+    /// Writes beside the file, syncs, then replaces it. A link in its place stays: what it leads to is the file.
+    private func write(_ data: Data) throws {
+        let target = url.resolvingSymlinksInPath()
+        let place = target.deletingLastPathComponent()
+        let folder = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw Refusal("\(place.path) can't be opened: \(String(cString: strerror(errno))).") }
+        defer { close(folder) }
+        let temporary = place.appending(path: ".token-keys-\(getpid()).tmp").path
         unlink(temporary)
         let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw Refusal("\(directory.path) can't be written: \(String(cString: strerror(errno))).") }
+        guard file >= 0 else { throw Refusal("\(place.path) can't be written: \(String(cString: strerror(errno))).") }
         let isWritten = data.withUnsafeBytes { bytes in
             var rest = UnsafeRawBufferPointer(rebasing: bytes[...])
             while let start = rest.baseAddress, !rest.isEmpty {
@@ -152,10 +153,10 @@ public struct TokenKeyRing: Sendable {
             return fsync(file) == 0
         }
         close(file)
-        guard isWritten, rename(temporary, url.path) == 0, fsync(folder) == 0 else {
+        guard isWritten, rename(temporary, target.path) == 0, fsync(folder) == 0 else {
             let reason = String(cString: strerror(errno))
             unlink(temporary)
-            throw Refusal("\(url.path) can't be written: \(reason).")
+            throw Refusal("\(target.path) can't be written: \(reason).")
         }
     }
 }
