@@ -82,8 +82,7 @@ public final class SQLiteDatabase: Database {
     ) throws {
         self.clock = clock
         memory = SQLiteMemory(sizeBytesMax: Self.memoryBytes(of: pageCacheBytes), isChecked: checksMemory)
-        try FileManager.default.createDirectory(
-            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try MissingDirectories.make(directory)
         files = DataFiles(directory: directory)
         try files.requireUsable()
         releasesLock = lock == nil

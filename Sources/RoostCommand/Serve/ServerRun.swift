@@ -126,8 +126,7 @@ struct ServerRun {
             throw Failure("The data directory \(path) isn't a directory. Give another one with --data.")
         }
         do {
-            try FileManager.default.createDirectory(
-                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try DataDirectory.make(settings.dataDirectory)
         } catch {
             throw Failure(
                 "The data directory \(path) can't be created: \(SystemError.reason(of: error)). Give another one with --data.")

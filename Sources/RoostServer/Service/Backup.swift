@@ -108,7 +108,9 @@ public struct Backup: Codable, Sendable {
         guard !manager.fileExists(atPath: directory.path) else {
             throw Unusable("\(directory.path) already exists. A backup never overwrites anything: name another directory.")
         }
-        let partial = directory.deletingLastPathComponent().appending(
+        let above = directory.deletingLastPathComponent()
+        let missing = MissingDirectories(upTo: above)
+        let partial = above.appending(
             path: partialPrefix(of: directory) + UUID().uuidString.prefix(8), directoryHint: .isDirectory)
         do {
             try manager.createDirectory(
@@ -142,7 +144,8 @@ public struct Backup: Codable, Sendable {
             guard rename(partial.path, directory.path) == 0 else {
                 throw Unusable("\(directory.path) can't be made: \(String(cString: strerror(errno))).")
             }
-            try Durable.syncIfThere(directory.deletingLastPathComponent())
+            try Durable.syncIfThere(above)
+            try missing.syncNames()
             return backup
         } catch {
             let failure = explained(error, writing: directory, as: "the server's user")

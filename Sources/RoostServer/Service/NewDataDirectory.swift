@@ -50,14 +50,8 @@ struct NewDataDirectory {
     ///
     /// - Returns: The paths of those that weren't there, the outermost first.
     private static func make(_ url: URL, for user: String) throws -> [String] {
-        var missing: [String] = []
-        var directory = url.absoluteURL.standardizedFileURL
-        while directory.path.count > 1, access(directory.path, F_OK) != 0 {
-            missing.append(directory.path)
-            directory.deleteLastPathComponent()
-        }
         var made: [String] = []
-        for path in missing.reversed() {
+        for path in MissingDirectories(upTo: url).paths {
             if mkdir(path, 0o700) == 0 {
                 made.append(path)
             } else if errno != EEXIST {

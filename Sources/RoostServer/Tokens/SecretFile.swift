@@ -13,8 +13,7 @@ public struct SecretFile: Sendable {
     public func readOrMake() throws -> (secret: Data, isNew: Bool) {
         if FileManager.default.fileExists(atPath: url.path) { return (try read(), false) }
         let (secret, text) = Self.makeSecret()
-        try FileManager.default.createDirectory(
-            at: url.deletingLastPathComponent(), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try MissingDirectories.make(url.deletingLastPathComponent())
         try write(text)
         return (secret, true)
     }
