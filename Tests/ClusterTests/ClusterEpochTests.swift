@@ -1,5 +1,6 @@
 #if Cluster
 import Foundation
+import Logging
 import Roost
 import RoostAPI
 import RoostServer
@@ -72,6 +73,19 @@ extension RealClusterTests {
             let run = try await CommandRun.roost(arguments: ["epoch", "renew", "--database", empty])
             #expect(run.status == 1 && run.errors.contains("no server has started on it"))
             #expect(try postgres.run(sql: ["SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"], in: empty) == ["0"])
+        }
+
+        @Test("I20 a start that is to accept data loss says that it is for SQLite, and what renews the epoch of PostgreSQL")
+        func accepting() async throws {
+            let postgres = try PostgreSQLServer.shared
+            let database = try postgres.makeDatabase()
+            let log = LogLines()
+            let server = try await TestServer(logger: Logger(label: "test") { _ in log.handler }) {
+                ($0.database, $0.acceptsDataLoss) = (database, true)
+            }
+            try await log.line(containing: "--accept-data-loss is for SQLite")
+            try await server.stop()
+            postgres.giveBack(database)
         }
 
         @Test("I20 a node that the change of the epoch has missed ends with status 74 within seconds, without a call")

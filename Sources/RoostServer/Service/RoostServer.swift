@@ -26,7 +26,7 @@ public struct RoostServer: Service {
         /// bus a node finds other nodes' events by comparing positions with the database.
         public var bus: String?
         /// Starts with a new epoch even though the files of the data directory show data loss. For one start, by an operator who knows what
-        /// is lost.
+        /// is lost. Of no effect with PostgreSQL, but for a warning.
         public var acceptsDataLoss = false
         /// The first word of the bus's subjects: two clusters that share a NATS server have different ones. The same on all nodes.
         public var busPrefix = "roost"

@@ -17,6 +17,13 @@ struct Storage {
         self.configuration = configuration
         self.logger = logger
         if let address = configuration.database {
+            if configuration.acceptsDataLoss {
+                logger.warning(
+                    """
+                    --accept-data-loss is for SQLite, and does nothing here. If PostgreSQL has lost commits, stop all nodes and give it a new \
+                    epoch: roost epoch renew.
+                    """)
+            }
             database = try Self.postgreSQL(address, configuration, logger: logger)
             file = nil
         } else {
