@@ -27,10 +27,12 @@ extension RealClusterTests {
             let (begun, ended) = (MonotonicSemaphore(), MonotonicSemaphore())
             async let isWritten = onThread {
                 let write: Void? = try? other.write(lane: 0) { transaction in
+                    // It stands still for as long as the body takes.
+                    try transaction.perform("SET LOCAL idle_in_transaction_session_timeout = '2min'")
                     for statement in transaction.dialect.accessLock?.shared ?? [] { try transaction.perform(statement) }
                     _ = try transaction.execute("INSERT INTO settings (name, value) VALUES ('other', '')")
                     begun.signal()
-                    guard ended.wait(atMost: .seconds(14)) else { throw Missed("the end of the transaction") }
+                    guard ended.wait(atMost: .seconds(90)) else { throw Missed("the end of the transaction") }
                 }
                 return write != nil
             }
@@ -62,10 +64,11 @@ extension RealClusterTests {
                     try await TestServer {
                         $0.database = database
                         $0.channelTypes = types
+                        $0.lockTimeout = .seconds(60)
                     }
                 }
                 var attempts: Set<String> = []
-                try await eventually("a second attempt", within: .seconds(12)) {
+                try await eventually("a second attempt") {
                     attempts.formUnion(
                         try postgres.run(
                             sql: [

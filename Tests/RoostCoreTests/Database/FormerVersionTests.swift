@@ -268,6 +268,8 @@ struct FormerVersionTests {
         let url = try server.makeDatabase(from: dump)
         let address = try PostgreSQLAddress(url: url)
         let dumping = try PostgreSQLConnection(address, isLane: false)
+        // It stands still for as long as the migration takes.
+        _ = try dumping.ask("SET idle_in_transaction_session_timeout = 0")
         try dumping.send("BEGIN ISOLATION LEVEL REPEATABLE READ")
         let reads: [SQL] = [
             "SELECT 1 FROM members LIMIT 1", "SELECT 1 FROM messages LIMIT 1", "SELECT 1 FROM channel_heads LIMIT 1",
@@ -298,6 +300,8 @@ struct FormerVersionTests {
         let dump = try String(contentsOf: Self.fixtures.appending(path: "2026-11/postgresql.sql"), encoding: .utf8)
         let url = try server.makeDatabase(from: dump)
         let former = try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: true)
+        // It stands still until the migration waits for it.
+        _ = try former.ask("SET idle_in_transaction_session_timeout = 0")
         // As a transaction of that version begins, before anything that it may write.
         func begin() throws {
             try former.send("BEGIN ISOLATION LEVEL READ COMMITTED")

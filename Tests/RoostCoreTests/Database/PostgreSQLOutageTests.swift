@@ -55,11 +55,13 @@ struct PostgreSQLOutageTests {
     func stillNode() throws {
         let server = try PostgreSQLServer.shared
         let url = try server.makeDatabase()
-        let database = try PostgreSQLDatabase(url: "\(url)?options=-c%20idle_in_transaction_session_timeout%3D50ms")
+        let database = try PostgreSQLDatabase(url: url)
         let other = try PostgreSQLDatabase(url: url)
         try other.write(lane: 0) { try add("row", in: $0) }
         let failure = #expect(throws: DatabaseFailure.self) {
             try database.write(lane: 0) { transaction in
+                // Sooner than after the session's 15 seconds, and in no other transaction: a busy machine makes any of them wait.
+                try transaction.perform("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
                 let backend = try transaction.first("SELECT pg_backend_pid() FROM settings FOR UPDATE") { $0.int() } ?? 0
                 try waitUntil { try server.run(sql: ["SELECT pid FROM pg_stat_activity WHERE pid = \(backend)"]).isEmpty }
                 _ = try other.write(lane: 0) { try $0.execute("UPDATE settings SET value = 'changed'") }
