@@ -178,6 +178,8 @@ import Testing
         let (ann, eve) = (try await server.socket("ann"), try await server.socket("eve"))
         try await ann.call(CreateChannel(channel: "show", type: .livestream))
         try await eve.call(WatchChannel(channel: "show"))
+        // The watchers, of whom she is one, are told a moment later: here while she may still read the channel.
+        while try await eve.nextSignal().watching?.started != ["eve"] {}
         try await ann.call(SendSignal(channel: "show", type: "before"))
         while try await eve.nextSignal().custom?.type != "before" {}
         try await ann.call(UpdateChannel(channel: "show", isPublic: false))
