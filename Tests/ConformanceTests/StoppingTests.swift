@@ -12,8 +12,9 @@ import Testing
 @Suite struct StoppingTests {
     /// `ROOST_STOPS` says how often on a machine that does nothing else.
     private static let stops = ProcessInfo.processInfo.environment["ROOST_STOPS"].flatMap { Int($0) }
-    private static let tries = stops ?? 3
-    private static let window = Duration.milliseconds(400)
+    private static let tries = stops ?? 2
+    /// Each try waits for all of it. A machine that is busy with other tests needs more of it to answer in.
+    private static let window = Duration.milliseconds(stops == nil ? 1500 : 400)
 
     @Test("A server ends in its window whatever is connected, is not ready until then, and leaves nobody without answer or close")
     func everyKind() async throws {

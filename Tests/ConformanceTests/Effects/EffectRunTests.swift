@@ -109,7 +109,7 @@ import Testing
         let first = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
         try await first.perform { context in
             try context.later(EffectProbe.outside, key: "under way", at: context.now)
-            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 500))
+            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 60_000))
         }
         try await Polling.value {
             probe.performedCounts["under way"]
@@ -118,6 +118,10 @@ import Testing
         }
         try await first.stop()
         let second = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
+        // As if a minute had passed for it.
+        try await second.perform { context in
+            try context.transaction.execute("UPDATE effects SET due_at = due_at - 60000 WHERE effect_key = 'later'")
+        }
         try await Polling.value {
             try await Self.ended(second)
         } until: {

@@ -6,9 +6,12 @@ import Testing
 @testable import RoostCommand
 
 @Suite struct ScreenLayoutTests {
+    /// When all lines are drawn.
+    private let now = Timestamp(milliseconds: 1_772_368_205_250)
+
     /// The lines of a screen, without their styles.
     private func lines(_ state: ScreenState, width: Int = 80, height: Int = 24) -> [String] {
-        ScreenLayout(width: width).frame(of: state, height: height, now: .now).lines.map {
+        ScreenLayout(width: width).frame(of: state, height: height, now: now.date).lines.map {
             $0.replacing(#/\u{1B}\[[0-9;]*m/#, with: "")
         }
     }
@@ -37,7 +40,7 @@ import Testing
         state.status = .connecting
         state.tell([notice], width: 80)
         #expect(state.notice == notice && lines(state)[22] == "○ connecting … · \(notice)")
-        state.status = .waiting(until: Timestamp(.now + 10), because: WaitingReason(.network, "Connection reset by peer"))
+        state.status = .waiting(until: now.after(seconds: 10), because: WaitingReason(.network, "Connection reset by peer"))
         let (above, status) = (lines(state)[21], lines(state)[22])
         #expect(above == notice && status.hasPrefix("○ reconnecting in 10 s") && !status.contains("/members"))
     }
@@ -63,9 +66,8 @@ import Testing
     @Test("the reason of a lost connection is read in 80 columns")
     func reason() {
         var state = ScreenState(channel: "team")
-        let until = Date.now.addingTimeInterval(10)
         let reason = "nothing answers at 127.0.0.1, port 8080: Connection refused"
-        state.status = .waiting(until: Timestamp(until), because: WaitingReason(.network, reason))
+        state.status = .waiting(until: now.after(seconds: 10), because: WaitingReason(.network, reason))
         #expect(lines(state)[22].hasSuffix(reason) && lines(state, width: 200)[22].contains("your messages wait (\(reason))"))
     }
 
@@ -75,7 +77,7 @@ import Testing
         state.rows[0].state = .pending
         state.isInMemory = isInMemory
         let reason = "nothing answers at 127.0.0.1, port 8080: Connection refused"
-        state.status = .waiting(until: Timestamp(.now + 10), because: WaitingReason(.network, reason))
+        state.status = .waiting(until: now.after(seconds: 10), because: WaitingReason(.network, reason))
         let lost = isInMemory ? " message, lost when you quit" : ""
         #expect(lines(state)[22].hasPrefix("○ retry in 10 s · 1 unsent\(lost): nothing answers"))
         let waits = isInMemory ? "" : "; your messages wait"
