@@ -25,8 +25,8 @@ extension RealClusterTests {
             let name = try #require(database.split(separator: "/").last)
             let copy = database.dropLast(name.count) + "\(name)_restored"
             let directory = TemporaryDirectory.make()
-            var server = try await TestServer(directory: directory) { $0.database = database }
-            let port = server.port
+            let port = try LoopbackPort.free()
+            var server = try await TestServer(directory: directory) { [database] in ($0.database, $0.port) = (database, port) }
             func renew(_ url: String) async throws -> CommandRun {
                 try await CommandRun.roost(arguments: ["epoch", "renew", "--database", url])
             }

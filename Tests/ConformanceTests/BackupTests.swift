@@ -93,8 +93,8 @@ import Testing
 
     @Test("I20 R33 a client that kept messages which the restored server doesn't have drops them, and goes on")
     func clientsResync() async throws {
-        let server = try await TestServer()
-        let port = server.port
+        let port = try LoopbackPort.free()
+        let server = try await TestServer { $0.port = port }
         let store = TemporaryDirectory.make()
         let tokens = Tokens(token: try await server.token("ann"))
         let ann = Chat(url: server.url, user: "ann", configuration: .tested(.directory(store))) { tokens.token }

@@ -59,8 +59,8 @@ import Testing
     @Test("R39 SB-65 what is sent while the server is away arrives once, in order, and what was missed is there")
     func restart() async throws {
         let directory = TemporaryDirectory.make()
-        let first = try await TestServer(directory: directory)
-        let port = first.port
+        let port = try LoopbackPort.free()
+        let first = try await TestServer(directory: directory) { $0.port = port }
         let ann = chat("ann", at: first)
         let bob = chat("bob", at: first)
         try await ann.connect()

@@ -30,8 +30,9 @@ struct TerminalChatTests {
         "R06 R07 SB-18 SB-58 SB-59 SB-26 the chat in the terminal: two talk, and what is typed while the server is away is sent by the next run"
     )
     func talk() async throws {
-        var server = try await TestServer()
-        let (port, directory) = (server.port, server.directory)
+        let port = try LoopbackPort.free()
+        var server = try await TestServer { $0.port = port }
+        let directory = server.directory
         let admin = try await server.socket("root", role: .admin)
         _ = try await admin.call(CreateChannel(channel: "general", displayName: "Everyone"))
         _ = try await admin.call(UpsertUser(user: "ann", displayName: "Ann"))
@@ -172,8 +173,8 @@ struct TerminalChatTests {
 
     @Test("R39 what was typed in the terminal for a server whose data was replaced is sent to the other one once its user says so")
     func otherServer() async throws {
-        let server = try await TestServer()
-        let port = server.port
+        let port = try LoopbackPort.free()
+        let server = try await TestServer { $0.port = port }
         let admin = try await server.socket("root", role: .admin)
         _ = try await admin.call(CreateChannel(channel: "general"))
         _ = try await type(["hello"], on: server)

@@ -1,10 +1,10 @@
 import Foundation
 
 /// Ports of loopback for servers that are killed and started again.
-enum LoopbackPort {
+public enum LoopbackPort {
     /// Returns a port that nothing has, below those that the system gives to connections: one of these could be taken by any client while the server is being
     /// made, or is away.
-    static func free() throws -> Int {
+    public static func free() throws -> Int {
         for _ in 0..<100 {
             let port = UInt16.random(in: 10_000..<32_768)
             if isFree(port) { return Int(port) }
