@@ -26,6 +26,9 @@ final class Peer: Sendable {
         }
     }
 
+    /// Waits until the server has all subscriptions: once more where it doesn't say so within the two seconds that a node waits.
+    func settle() async throws { try await eventually("the subscriptions") { (try? bus.settle()) != nil } }
+
     func message() async throws -> Received {
         guard let message = await messages.next() else { throw Missed("a message on the bus") }
         return message

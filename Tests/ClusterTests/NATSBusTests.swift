@@ -24,8 +24,8 @@ import Testing
             ann.bus.subscribe(to: topic)
             bob.bus.subscribe(to: topic)
         }
-        try ann.bus.settle()
-        try bob.bus.settle()
+        try await ann.settle()
+        try await bob.settle()
 
         var expected: [Received] = []
         for (index, topic) in topics.enumerated() {
@@ -58,7 +58,7 @@ import Testing
         bob.bus.subscribe(to: general)
         bob.bus.subscribe(to: general)
         bob.bus.subscribe(to: random)
-        try bob.bus.settle()
+        try await bob.settle()
         #expect(try await server.subscriptionCount() == 2)
         ann.bus.publish([1], to: general)
         ann.bus.publish([2], to: random)
@@ -67,7 +67,7 @@ import Testing
 
         bob.bus.unsubscribe(from: general)
         bob.bus.unsubscribe(from: general)
-        try bob.bus.settle()
+        try await bob.settle()
         #expect(try await server.subscriptionCount() == 1)
         ann.bus.publish([3], to: general)
         ann.bus.publish([4], to: random)
@@ -76,7 +76,7 @@ import Testing
         bob.bus.subscribe(to: general)
         bob.bus.unsubscribe(from: general)
         bob.bus.subscribe(to: general)
-        try bob.bus.settle()
+        try await bob.settle()
         ann.bus.publish([5], to: general)
         ann.bus.publish([6], to: random)
         #expect(try await bob.messages(2) == [Received(topic: general, payload: [5]), Received(topic: random, payload: [6])])
@@ -103,7 +103,7 @@ import Testing
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
         let topics = (0..<8).map { channel("c\($0)") }
         for topic in topics { bob.bus.subscribe(to: topic) }
-        try bob.bus.settle()
+        try await bob.settle()
         await withTaskGroup(of: Void.self) { group in
             for topic in topics {
                 group.addTask { for number in 0..<250 { ann.bus.publish([UInt8(number)], to: topic) } }
@@ -121,7 +121,7 @@ import Testing
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
         bob.bus.subscribe(to: channel("before"))
         bob.bus.subscribe(to: channel("left"))
-        try bob.bus.settle()
+        try await bob.settle()
         for _ in 0..<3 {
             await server.killNow()
             for peer in [ann, bob] { #expect(try await peer.change() == .disconnected) }
@@ -135,7 +135,7 @@ import Testing
             try await server.startAgain()
             for peer in [ann, bob] { #expect(try await peer.change() == .reconnected) }
             #expect(ann.bus.isConnected)
-            try bob.bus.settle()
+            try await bob.settle()
             #expect(try await server.subscriptionCount() == 2)
             ann.bus.publish([1], to: channel("left"))
             ann.bus.publish([2], to: channel("before"))
@@ -153,7 +153,7 @@ import Testing
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
         bob.bus.subscribe(to: channel("general"))
-        try bob.bus.settle()
+        try await bob.settle()
         server.freeze()
         // More than sockets hold, so that the bus's thread stands in the middle of a write.
         let payload = [UInt8](repeating: 0, count: 100_000)
@@ -161,7 +161,7 @@ import Testing
         for peer in [ann, bob] { #expect(try await peer.change() == .disconnected) }
         server.thaw()
         for peer in [ann, bob] { #expect(try await peer.change() == .reconnected) }
-        try bob.bus.settle()
+        try await bob.settle()
         ann.bus.publish([9], to: channel("general"))
         while try await bob.message().payload != [9] {}
         await stop(server, ann, bob)
@@ -177,7 +177,7 @@ import Testing
         #expect(throws: BusFailure.self) { try bob.bus.settle() }
         try await server.startAgain()
         for peer in [ann, bob] { #expect(try await peer.change() == .reconnected) }
-        try bob.bus.settle()
+        try await bob.settle()
         ann.bus.publish([2], to: .nodes)
         #expect(try await bob.message() == Received(topic: .nodes, payload: [2]))
         await stop(server, ann, bob)
@@ -193,7 +193,7 @@ import Testing
         bob.bus.subscribe(to: .nodes)
         proxy.setMode(.pass)
         #expect(try await bob.change() == .reconnected)
-        try bob.bus.settle()
+        try await bob.settle()
         let ann = try Peer(server.url)
         ann.bus.publish([1], to: .nodes)
         #expect(try await bob.message() == Received(topic: .nodes, payload: [1]))
@@ -206,7 +206,7 @@ import Testing
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
         bob.bus.subscribe(to: channel("general"))
-        try bob.bus.settle()
+        try await bob.settle()
         // On the same port, with a password that the nodes don't have.
         await server.killNow()
         #expect(try await bob.change() == .disconnected)
@@ -218,7 +218,7 @@ import Testing
         #expect(try await bob.change() == .reconnected)
         #expect(try await ann.change() == .disconnected)
         #expect(try await ann.change() == .reconnected)
-        try bob.bus.settle()
+        try await bob.settle()
         ann.bus.publish([1], to: channel("general"))
         #expect(try await bob.message() == Received(topic: channel("general"), payload: [1]))
         await stop(server, ann, bob)
@@ -244,7 +244,7 @@ import Testing
             }
         }
         for topic in topics { bob.subscribe(to: topic) }
-        try bob.settle()
+        try await eventually("1,000 subscriptions") { (try? bob.settle()) != nil }
         proxy.setTargets([refusing.port])
         proxy.cutAll()
         // From here on the library has given up.
@@ -292,7 +292,7 @@ import Testing
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
         for number in 0..<20_000 { bob.bus.subscribe(to: channel("c\(number)")) }
-        try await eventually("20,000 subscriptions") { (try? bob.bus.settle()) != nil }
+        try await bob.settle()
         #expect(try await server.subscriptionCount() == 20_000)
         await server.killNow()
         try await server.startAgain()
@@ -300,7 +300,7 @@ import Testing
             #expect(try await peer.change() == .disconnected)
             #expect(try await peer.change() == .reconnected)
         }
-        try await eventually("20,000 subscriptions again") { (try? bob.bus.settle()) != nil }
+        try await bob.settle()
         #expect(try await server.subscriptionCount() == 20_000)
         for number in stride(from: 0, to: 20_000, by: 100) {
             ann.bus.publish([UInt8(number / 100)], to: channel("c\(number)"))
@@ -314,7 +314,7 @@ import Testing
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
         bob.bus.subscribe(to: .nodes)
-        try bob.bus.settle()
+        try await bob.settle()
         let most = [UInt8](repeating: 7, count: 1_048_576)
         ann.bus.publish(most + [7], to: .nodes)
         ann.bus.publish(most, to: .nodes)
@@ -336,7 +336,7 @@ import Testing
         let server = try await NATSServer.start()
         let bob = try Peer(server.url)
         bob.bus.subscribe(to: .nodes)
-        try bob.bus.settle()
+        try await bob.settle()
         for number in 0..<20 {
             let ann = try Peer(server.url)
             for part in 0..<50 { ann.bus.publish([UInt8(number), UInt8(part)], to: .nodes) }
