@@ -278,10 +278,10 @@ extension RealClusterTests {
                 let (bob, cid) = (try await nodes.socket("bob", at: 1), try await nodes.socket("cid", at: 2))
                 try await ann.call(CreateChannel(channel: "general", users: ["bob", "cid"]))
                 try await ann.call(WatchChannel(channel: "general", limit: 0))
-                try await Self.follow(.watchingChanged, ann, to: ["ann"], from: [])
+                try await Self.follow([.watchingChanged], ann, to: ["ann"], from: [])
                 try await bob.call(WatchChannel(channel: "general", limit: 0))
                 try await cid.call(WatchChannel(channel: "general", limit: 0))
-                try await Self.follow(.watchingChanged, ann, to: ["ann", "bob", "cid"], from: ["ann"])
+                try await Self.follow([.watchingChanged], ann, to: ["ann", "bob", "cid"], from: ["ann"])
                 let page = try await ann.call(ListWatchers(channel: "general"))
                 #expect(page.watchers.map(\.userId).sorted() == ["ann", "bob", "cid"] && page.watcherCount == 3)
                 // bob watches on a second node too, and is still one watcher.
@@ -289,10 +289,10 @@ extension RealClusterTests {
                 try await tablet.call(WatchChannel(channel: "general", limit: 0))
                 try await bob.call(UnwatchChannel(channel: "general"))
                 await cid.close()
-                try await Self.follow(.watchingChanged, ann, to: ["ann", "bob"], from: ["ann", "bob", "cid"])
+                try await Self.follow([.watchingChanged], ann, to: ["ann", "bob"], from: ["ann", "bob", "cid"])
                 let killed = ContinuousClock.now
                 try await nodes.killNode(2)
-                try await Self.follow(.watchingChanged, ann, to: ["ann"], from: ["ann", "bob"])
+                try await Self.follow([.watchingChanged], ann, to: ["ann"], from: ["ann", "bob"])
                 print("Cluster signals: watchers of a killed node told as gone after \(ContinuousClock.now - killed).")
                 for socket in [bob, tablet] { await socket.close() }
             } catch {
