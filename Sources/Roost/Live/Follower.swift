@@ -13,7 +13,7 @@ final class Follower {
         case done
         /// The server, or a limit, refuses for good: the app has to know.
         case refused(RoostError)
-        /// There will be another occasion: a connection, a change, or the same question in a while.
+        /// There will be another occasion: a connection, a change, or the same question in a while. Or the user has logged out meanwhile.
         case failed
     }
 
@@ -162,6 +162,7 @@ final class Follower {
     func work(
         isQuestion: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor () async throws -> Void
     ) async -> Outcome {
+        let hadEnded = hasEnded
         do {
             try await (asksServer ? questions : turns).take(step)
             switch phase {
@@ -174,6 +175,8 @@ final class Follower {
             }
             return .done
         } catch let error as RoostError {
+            // The user has logged out meanwhile: the object shows that, and not what becomes of what was asked before.
+            guard hasEnded == hadEnded else { return .failed }
             guard !error.isRetryable else {
                 if isQuestion { askAgain(after: error) }
                 return .failed

@@ -84,6 +84,31 @@ struct FollowerTests {
         guard case .done = await follower.work({}) else { throw Unreadable() }
     }
 
+    @Test("A refusal that comes after the log-out isn't told of what was asked before it; what is asked for then is refused")
+    func refusedByLogOut() async throws {
+        let chat = chat()
+        try await chat.connect()
+        let follower = Follower(chat.driver)
+        follower.follow(.channel("general"), ended: { [weak follower] in follower?.answered() }, changed: { _ in })
+        let gate = AsyncStream.makeStream(of: Void.self)
+        var isAsking = false
+        let question = Task {
+            await follower.work(asksServer: true) {
+                isAsking = true
+                for await _ in gate.stream { break }
+                throw SyncDriver.loggedOut
+            }
+        }
+        try await until { isAsking }
+        try await chat.logOut()
+        try await until { follower.phase == .loaded }
+        gate.continuation.yield()
+        guard case .failed = await question.value else { throw Unreadable() }
+        #expect(follower.phase == .loaded)
+        guard case .refused = await follower.work(asksServer: true, { throw SyncDriver.loggedOut }) else { throw Unreadable() }
+        #expect(follower.phase == .refused(SyncDriver.loggedOut))
+    }
+
     @Test("R08 What the server couldn't answer now is asked for again, as long as the connection lasts")
     func asksAgain() async throws {
         let chat = chat()
