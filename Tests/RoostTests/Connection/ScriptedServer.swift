@@ -1,8 +1,9 @@
 import Foundation
 import Logging
-import Roost
 import RoostAPI
 import Synchronization
+
+@testable import Roost
 
 /// A server that answers calls as a test says, and sends what the test has it send.
 actor ScriptedServer: Transport {
@@ -140,7 +141,7 @@ extension ScriptedServer {
         return chat
     }
 
-    /// The same, in the channel `general` at seq 3.
+    /// The same, in the channel `general` at seq 3, which is stored. A list that is made before that asks once more.
     nonisolated func connectedInGeneral(_ clock: any Clock<Duration> = ContinuousClock()) async throws -> Chat {
         let chat = try await connected(clock)
         try await send(
@@ -148,6 +149,8 @@ extension ScriptedServer {
                 kind: .memberJoined, stream: .user("ann"), seq: 1, actor: "ann",
                 rows: Rows(
                     channel: channel(counters(3, messages: 0)), [membership(readSeq: 3, readCount: 0, channelSeq: 3, userSeq: 1)])))
+        let store = try await chat.driver.files().store
+        try await until { try await store.read { try $0.cursor(of: "general") } != nil }
         return chat
     }
 }
