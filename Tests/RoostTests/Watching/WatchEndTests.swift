@@ -54,10 +54,10 @@ struct WatchEndTests {
 
     private func time(_ seconds: Int64) -> Timestamp { Timestamp(milliseconds: seconds * 1000) }
 
-    private func watching(_ started: [UserID], isWhole: Bool = true) -> Signal {
+    private func watching(_ started: [UserID], count: Int = 3, isWhole: Bool = true) -> Signal {
         Signal(
             kind: .watchingChanged, channel: "general",
-            watching: WatcherChange(watcherCount: 3, started: started, stopped: [], isWhole: isWhole))
+            watching: WatcherChange(watcherCount: count, started: started, stopped: [], isWhole: isWhole))
     }
 
     private func presence(_ count: Int) -> Signal {
@@ -73,6 +73,8 @@ struct WatchEndTests {
         if asksForUser {
             // Whom a list shows the client learns a moment later. Asked for only then, they would be answered for after what ends the watch.
             try await until { await chat.driver.machine?.userQuestions.waiting.contains("cid") == true }
+            // A pause that began only after the clock was moved on wouldn't be over.
+            try await until { clock.ends.contains(.milliseconds(100_020)) }
         }
         clock.advance(by: .seconds(5))
         try await server.send(presence(2))
@@ -197,8 +199,9 @@ struct WatchEndTests {
         let list = chat.channel("general").watchers()
         try await list.loaded()
         room.set(["ann", "cid"])
-        for _ in 0..<2 { try await server.send(watching([], isWhole: false)) }
-        try await until { clock.isSpreading }
+        for count in [3, 4] { try await server.send(watching([], count: count, isWhole: false)) }
+        // A signal that is taken in after the question is another reason to ask.
+        try await until { list.watcherCount == 4 && clock.isSpreading }
         clock.advance(by: .milliseconds(499))
         await letOthersRun()
         #expect(list.items.map(\.userId) == ["ann", "bob"])
