@@ -76,6 +76,8 @@ struct UpkeepTests {
 
         most = max(most, try await receive(2...2000, in: ["b", "c"], store))
         most = max(most, try await receive(401...420, in: ["a"], store))
+        // What the last messages made too much may be going just now.
+        await chat.driver.rest()
         #expect(most > sizeBytesMax && most <= sizeBytesMax / 8 * 9)
         let firsts = try await [seqs(of: "b", in: store), seqs(of: "c", in: store)].map { $0.first ?? 0 }
         #expect(firsts.allSatisfy { 1000 < $0 && $0 <= 1901 })
