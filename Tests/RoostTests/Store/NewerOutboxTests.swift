@@ -47,12 +47,26 @@ struct NewerOutboxTests {
         try queue.close()
     }
 
-    /// Logs a user out whose outbox this is.
+    /// Logs a user out whose outbox this is. What is left of it is free for the next chat afterwards.
     private func logOut(discardingUnsent: Bool = false) async throws {
-        let configuration = Chat.Configuration(
-            storage: .directory(folder.deletingLastPathComponent()), logger: logger, transport: TinyServer())
-        let chat = Chat(url: Self.url, user: "ann", configuration: configuration) { "token" }
-        try await chat.logOut(discardingUnsent: discardingUnsent)
+        let outcome: Result<Void, any Error>
+        do {
+            let configuration = Chat.Configuration(
+                storage: .directory(folder.deletingLastPathComponent()), logger: logger, transport: TinyServer())
+            let chat = Chat(url: Self.url, user: "ann", configuration: configuration) { "token" }
+            try await chat.logOut(discardingUnsent: discardingUnsent)
+            outcome = .success(())
+        } catch {
+            outcome = .failure(error)
+        }
+        // The last references go with tasks that are ending.
+        try await until {
+            guard FileManager.default.fileExists(atPath: folder.path) else { return true }
+            guard let lock = try takeLock(of: folder) else { return false }
+            close(lock)
+            return true
+        }
+        try outcome.get()
     }
 
     private func newer() throws -> [String] {
