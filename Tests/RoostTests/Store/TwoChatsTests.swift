@@ -13,9 +13,10 @@ struct TwoChatsTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
 
     private func chat(
-        _ server: any Transport, _ logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        _ server: any Transport, _ logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+        clock: any Clock<Duration> = ContinuousClock()
     ) -> Chat {
-        let configuration = Chat.Configuration(storage: .directory(directory), logger: logger, transport: server)
+        let configuration = Chat.Configuration(storage: .directory(directory), logger: logger, transport: server, clock: clock)
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
@@ -179,11 +180,13 @@ struct TwoChatsTests {
         await server.resume(with: [page])
         var former: Chat? = try await offline(server)
         if let former { try await leaveSent(MessageKey(channel: "general", clientId: "c1"), by: former) }
-        let idle = chat(server)
+        // What isn't answered is sent again after a while. On this clock that doesn't come.
+        let clock = ManualClock()
+        let idle = chat(server, clock: clock)
         _ = try await idle.driver.files()
         former = nil
         try await until { try await !idle.driver.files().isShared }
-        let second = chat(server)
+        let second = chat(server, clock: clock)
         try await second.connect()
         try await until { await server.operations().contains("message.send") }
         // It is the second one's now.
@@ -308,6 +311,8 @@ struct TwoChatsTests {
             guard case .mute = row.operation else { continue }
             await second.driver.request(.discard(.operation(row.id, of: "general")))
         }
+        // Another task may be at it.
+        await second.driver.rest()
         let left = try #require(try await store.read { try $0.overlay(of: "general") })
         #expect(left.concealedSeq == 2 && left.isMuted == nil)
         // The first one's own is still there to be sent.
@@ -335,7 +340,8 @@ struct TwoChatsTests {
     func known() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .nothing }
-        let first = chat(server)
+        // What isn't answered is sent again after a while. On this clock that doesn't come.
+        let first = chat(server, clock: ManualClock())
         try await first.connect()
         try await first.channel("general").send(MessageDraft(text: "own", clientId: "c1"))
         try await until { await server.operations().contains("message.send") }
