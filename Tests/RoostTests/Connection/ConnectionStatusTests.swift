@@ -108,19 +108,19 @@ struct ConnectionStatusTests {
 
         // The next attempt is under way, and its provider has no answer yet.
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
-        let turn = Turn()
-        let trying = try self.chat("http://127.0.0.1:1", TinyServer(), clock: clock) {
+        let (turn, clockOfTries) = (Turn(), ManualClock())
+        let trying = try self.chat("http://127.0.0.1:1", TinyServer(), clock: clockOfTries) {
             if turn.next() > 0 { for await _ in answers {} }
             throw NoBackend()
         }
         let once = Task { try await trying.connect(timeout: .seconds(2)) }
         for await case .waiting in trying.connection.updates { break }
-        // The clock is at 50 ms.
-        try await until { clock.ends.contains(.milliseconds(2050)) }
+        // The wait is told before it begins.
+        try await until { clockOfTries.ends.contains(.seconds(2)) && clockOfTries.ends.contains { $0 < .seconds(1) } }
         // Longer than any first pause, and then what is left.
-        clock.advance(by: .seconds(1))
+        clockOfTries.advance(by: .seconds(1))
         try await until { trying.driver.statuses.current == .connecting }
-        clock.advance(by: .seconds(1))
+        clockOfTries.advance(by: .seconds(1))
         let second = await #expect(throws: RoostError.self) { try await once.value }
         #expect(second?.message.hasSuffix(": the token provider failed: the backend is away.") == true)
         answer.finish()
