@@ -15,10 +15,10 @@ struct BackgroundStartTests {
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
     /// A chat that follows nothing by itself.
-    private func chat(_ storage: Chat.Storage? = nil) -> Chat {
+    private func chat(_ storage: Chat.Storage? = nil, clock: any Clock<Duration> = ContinuousClock()) -> Chat {
         let configuration = Chat.Configuration(
             storage: storage ?? .shared(directory), followsSystem: false,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer(), clock: clock)
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
 
@@ -108,7 +108,8 @@ struct BackgroundStartTests {
 
     @Test("An app that becomes active is in the foreground; if it was there anyway, that is no reason to ask for a sign of life")
     func active() async throws {
-        let chat = chat(.inMemory)
+        // The sign of life is waited for a few seconds. On this clock they aren't over.
+        let chat = chat(.inMemory, clock: ManualClock())
         try await chat.connect()
         await chat.driver.take(.active)
         await letOthersRun()
