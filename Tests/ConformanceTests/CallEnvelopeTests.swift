@@ -147,12 +147,28 @@ struct CallEnvelopeTests {
         }
     }
 
+    /// Objects with two members, and each of these alone.
+    private static let pairs: [(whole: String, members: [String])] = [
+        (#"{"a":7,"é":0}"#, [#"{"a":7}"#, #"{"é":0}"#]), (#"{"a":7,"\u0061b":-0}"#, [#"{"a":7}"#, #"{"\u0061b":-0}"#]),
+    ]
+
+    /// Whether a frame is read alike either way. If both members of an object are wrong, Foundation names the one that it comes to first. That depends on the
+    /// order of a dictionary: each reading may be what it says of either member alone.
+    private func areAlike(_ readings: [String], of frame: String) throws -> Bool {
+        if readings[0] == readings[1] { return true }
+        let alone = [0, 1].map { member in
+            Self.pairs.reduce(frame) { $0.replacingOccurrences(of: $1.whole, with: $1.members[member]) }
+        }
+        let possible = try alone.map { description(of: try ClientMessage(byFoundation: Array($0.utf8))) }
+        return readings.allSatisfy { possible.contains($0) }
+    }
+
     @Test("X-01 every operation, with fields made at random, means the same either way")
     func operations() throws {
         var (count, random) = (0, SeededGenerator(seed: 11))
         let values = [
             "1", "0", "true", "null", #""a""#, #""é\n""#, "[]", #"["a","b"]"#, "{}", #"{"k":[1]}"#, "1.5", #""group""#, "-1",
-            #"{"a":7,"é":0}"#, #"{"a":7,"\u0061b":-0}"#, #""a\u00e9""#, #""e\#u{301}""#,
+            Self.pairs[0].whole, Self.pairs[1].whole, #""a\u00e9""#, #""e\#u{301}""#,
         ]
         for type in OperationTable.handled {
             guard let entry = OperationTable.named(type.name) else { continue }
@@ -162,7 +178,7 @@ struct CallEnvelopeTests {
                     let fields = chosen.map { "\"\($0)\":\(random.pick(values))" }.joined(separator: ",")
                     let frame = #"{"call":3,"operation":"\#(type.name)","with":{\#(fields)}}"#
                     let readings = try readings(frame)
-                    guard readings[0] == readings[1] else {
+                    guard try areAlike(readings, of: frame) else {
                         Issue.record("\(frame): \(readings)")
                         return
                     }
