@@ -152,8 +152,8 @@ struct CallEnvelopeTests {
         (#"{"a":7,"é":0}"#, [#"{"a":7}"#, #"{"é":0}"#]), (#"{"a":7,"\u0061b":-0}"#, [#"{"a":7}"#, #"{"\u0061b":-0}"#]),
     ]
 
-    /// Whether a frame is read alike either way. If both members of an object are wrong, Foundation names the one that it comes to first. That depends on the
-    /// order of a dictionary: each reading may be what it says of either member alone.
+    /// Whether a frame is read alike either way. If both members of an object are wrong, Foundation names the one that it comes to first. That depends on
+    /// the order of a dictionary: each reading may be what it says of either member alone.
     private func areAlike(_ readings: [String], of frame: String) throws -> Bool {
         if readings[0] == readings[1] { return true }
         let alone = [0, 1].map { member in

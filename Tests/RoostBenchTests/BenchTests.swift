@@ -245,6 +245,17 @@ import Testing
         #expect(doing.allSatisfy { $0.count == 4 })
     }
 
+    @Test("beside the pages from all over the database each channel is sent to, and each is read")
+    func spreadCalls() {
+        let channelCount = 200
+        let calls = (0..<4 * channelCount).map { SpreadBenchmark.call($0, channelCount: channelCount, sendingEvery: 4) }
+        let (sends, pages) = (calls.filter { $0.isSend }, calls.filter { !$0.isSend })
+        #expect(sends.count == channelCount && Set(sends.map { $0.channel }).count == channelCount)
+        #expect(Set(pages.map { $0.channel }).count == channelCount)
+        let alone = (0..<channelCount).map { SpreadBenchmark.call($0, channelCount: channelCount, sendingEvery: nil) }
+        #expect(alone.allSatisfy { !$0.isSend } && Set(alone.map { $0.channel }).count == channelCount)
+    }
+
     @Test("a load with many messages under way goes on for as long as it was told, however long that is")
     func longLoad() async throws {
         // It ends the server even if this process is killed.

@@ -56,6 +56,19 @@ struct SpreadBenchmark: Benchmark {
         return figures + (try readEverywhere(directory, tokens, channelCount: channelCount, messagesPerChannel, scale))
     }
 
+    /// What the call of a number is, of those that a reader makes: whether it is a send, and the place of its channel among the reader's.
+    ///
+    /// Sends are counted apart from the pages between them. By the call's number alone, every fourth of 200 channels would only be sent to, and the
+    /// others only read.
+    ///
+    /// - Parameter step: Of so many calls in a row the last one is a send; none is if it is nil.
+    static func call(_ number: Int, channelCount: Int, sendingEvery step: Int?) -> (isSend: Bool, channel: Int) {
+        let sendCount = step.map { number / $0 } ?? 0
+        let isSend = step.map { number % $0 == $0 - 1 } ?? false
+        // Steps that reach all channels.
+        return (isSend, (isSend ? sendCount : number - sendCount) * 37 % channelCount)
+    }
+
     /// Reads pages all over the database, by which every page cache is filled, once more with every fourth call a send, and measures the most
     /// memory that the server had meanwhile.
     private func readEverywhere(
@@ -66,7 +79,8 @@ struct SpreadBenchmark: Benchmark {
         let loop = LoadLoop()
         defer { loop.closeAll() }
         try loop.connect(port: server.port, tokens: tokens)
-        let callCount = scale.pick(400, quick: 100, smoke: 4)
+        // As many that a reader's 200 channels are each sent to.
+        let callCount = scale.pick(800, quick: 100, smoke: 4)
         /// CPU microseconds of a call. Each reader has channels of their own.
         func read(sendingEvery step: Int?) throws -> Double {
             var cpu = 0.0
@@ -75,11 +89,12 @@ struct SpreadBenchmark: Benchmark {
                 let own = Array(stride(from: reader, to: channelCount, by: senderCount))
                 let load = CallLoad(loop: loop, server: server, socket: reader)
                 cpu += try load.run(callCount, window: 8) { socket, number in
-                    // Steps that reach all channels, and all parts of each.
-                    let channel = "channel-\(own[number * 37 % own.count])"
-                    if let step, number % step == step - 1 {
+                    let (isSend, place) = Self.call(number, channelCount: own.count, sendingEvery: step)
+                    let channel = "channel-\(own[place])"
+                    if isSend {
                         _ = socket.sendMessage(to: channel, text: SampleText.message)
                     } else {
+                        // Steps that reach all parts of a channel.
                         let before = 50 + Int64(number) * 7919 % messagesPerChannel
                         _ = try socket.call(ListMessages(channel: ChannelID(channel), before: before, limit: 50))
                     }
