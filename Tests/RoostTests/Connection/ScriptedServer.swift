@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import RoostAPI
 import Synchronization
+import Testing
 
 @testable import Roost
 
