@@ -72,9 +72,9 @@ extension Device {
             let unread = store.unread(in: id) ?? 0
             if !membership.isNotificationsMuted, unread > 0 { total.add(unread) }
             view.add(
-                channel, capabilities: store.capabilities[id]?.now(as: membership.role) ?? [], unread: unread,
-                hidden: membership.visibility(in: channel.counters), messages: Array((store.messages[id] ?? [:]).values),
-                members: [], pending: [])
+                channel, capabilities: store.capabilities[id]?.now(as: membership.role, isMuted: membership.isMuted(at: nil)) ?? [],
+                unread: unread, hidden: membership.visibility(in: channel.counters),
+                messages: Array((store.messages[id] ?? [:]).values), members: [], pending: [])
         }
         view.add(
             profile: store.profile, preferences: store.preferences, seq: store.saved.userCursor, total: total,

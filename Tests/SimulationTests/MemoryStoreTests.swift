@@ -39,7 +39,9 @@ struct MemoryStoreTests {
             let membership = model.memberships[channel]
             let role = membership?.state == .member ? membership?.role : nil
             if row.deletedAt == nil { #expect(view?.membership == membership) }
-            #expect(view?.ownCapabilities == (row.deletedAt == nil ? model.capabilities[channel]?.now(as: role) ?? [] : []))
+            let isMuted = membership?.isMuted(at: nil) ?? false
+            let permissions = model.capabilities[channel]?.now(as: role, isMuted: isMuted) ?? []
+            #expect(view?.ownCapabilities == (row.deletedAt == nil ? permissions : []))
         }
     }
 

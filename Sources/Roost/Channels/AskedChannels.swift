@@ -127,10 +127,10 @@ final class AskedChannels: ChannelSource {
 
     /// Reads channels from the store. Those that aren't there are left out.
     private func stored(_ ids: Set<ChannelID>) async throws -> [StoredChannel] {
-        let query = query
+        let (query, now) = (query, chat.driver.environment.now())
         return try await chat.driver.files().store.read { database in
             try ids.compactMap { id in
-                try database.channelView(id).map { view in
+                try database.channelView(id, now: now).map { view in
                     StoredChannel(
                         view: view, match: try query.storedMatches(in: database, only: id).first,
                         isFollowed: try database.cursor(of: id) != nil)

@@ -36,16 +36,17 @@ extension Database {
         try save(Capabilities(byRole: byRole), in: channel, Self.upsertOfRoles)
     }
 
-    /// What the user may do in a channel, as far as this device knows.
-    func permissions(in channel: ChannelID) throws -> [Permission] {
+    /// What the user may do in a channel at a moment, as far as this device knows.
+    func permissions(in channel: ChannelID, now: Timestamp) throws -> [Permission] {
         try first(Self.queryOfPermissions, [channel]) { row in
             let role: ChannelRole? = try row.value()
-            return try Capabilities(cached: &row).now(as: role)
+            let mutedUntil: Timestamp? = try row.value()
+            return try Capabilities(cached: &row).now(as: role, isMuted: mutedUntil.map { $0 > now } ?? false)
         } ?? []
     }
 
     private static let queryOfPermissions = """
-        SELECT m.role, \(Capabilities.cacheColumns.of("k"))
+        SELECT m.role, m.muted_until, \(Capabilities.cacheColumns.of("k"))
         FROM capabilities k LEFT JOIN memberships m ON m.channel_id = k.channel_id AND m.is_member = 1 WHERE k.channel_id = ?
         """
 

@@ -25,9 +25,18 @@ struct Capabilities: Codable, Hashable, Sendable {
     var own = Own()
     var byRole = ByRole()
 
+    /// What a mute takes from a member, an operator too.
+    private static let takenByMute: Set<Permission> = [.messageSend, .messageEditOwn]
+
     /// Returns the permissions of a role. A deleted role grants those of every member.
-    func now(as role: ChannelRole?) -> [Permission] {
+    ///
+    /// - Parameters:
+    ///   - role: The user's role; nil for non-members.
+    ///   - isMuted: Whether the user is muted in the channel. The lists by role are those of members who aren't; what is sent to the user alone
+    ///     includes it already.
+    func now(as role: ChannelRole?, isMuted: Bool) -> [Permission] {
         guard let role, byRole.channelSeq > own.channelSeq else { return own.permissions }
-        return byRole.permissions[role.rawValue] ?? byRole.permissions[ChannelRole.member.rawValue] ?? []
+        let permissions = byRole.permissions[role.rawValue] ?? byRole.permissions[ChannelRole.member.rawValue] ?? []
+        return isMuted ? permissions.filter { !Self.takenByMute.contains($0) } : permissions
     }
 }

@@ -135,13 +135,15 @@ extension Database {
     }
 
     /// A channel with all that the user has in it and its newest message; nil when it isn't cached.
-    func channelView(_ channel: ChannelID) throws -> ChannelView? { try channelRow(channel)?.view }
+    ///
+    /// - Parameter now: As that of a row.
+    func channelView(_ channel: ChannelID, now: Timestamp? = nil) throws -> ChannelView? { try channelRow(channel, now: now)?.view }
 
     /// The same as a row of a list.
     ///
     /// - Parameters:
     ///   - known: The row as it was read before, parts of which may still be right.
-    ///   - now: The time by which silences and rate limits have ended; nil leaves them as they were stored.
+    ///   - now: The time by which silences, rate limits and mutes have ended; nil leaves them as they were stored.
     func channelRow(_ channel: ChannelID, known: ChannelRow? = nil, now: Timestamp? = nil) throws -> ChannelRow? {
         try first(ChannelRow.query, [channel]) { try ChannelRow(&$0, known: known, now: now) }
     }

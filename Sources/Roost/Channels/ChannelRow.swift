@@ -66,6 +66,8 @@ final class ChannelRow: Hashable, Sendable {
         """
 
     /// A row of ``query``. Parts of `known` that were read from the same rows aren't read again.
+    ///
+    /// - Parameter now: The time by which silences, rate limits and mutes have ended; nil leaves them as they were stored.
     convenience init(_ reader: inout CacheReader, known: ChannelRow?, now: Timestamp?) throws {
         let source = Source(
             attributes: try reader.value(), messageSeq: try reader.value(), messageChangeSeq: try reader.value(),
@@ -85,7 +87,8 @@ final class ChannelRow: Hashable, Sendable {
         var membership: Membership? = try reader.optional()
         let capabilities: Capabilities? = try reader.optional()
         let isMember = membership?.state == .member
-        var permissions = capabilities?.now(as: isMember ? membership?.role : nil) ?? []
+        let isMuted = membership?.isMuted(at: now) ?? false
+        var permissions = capabilities?.now(as: isMember ? membership?.role : nil, isMuted: isMuted) ?? []
         if channel.deletedAt != nil {
             // A deleted channel has no members, without a word to any of them.
             membership?.state = .none
@@ -123,6 +126,20 @@ final class ChannelRow: Hashable, Sendable {
     var isMarkedUnread: Bool {
         guard let overlay = source?.overlay else { return false }
         return (try? StoredJSON.decode(Overlay.self, from: overlay).unreadAfterSeq) != nil
+    }
+
+    /// When a silence, a rate limit or a mute that it shows ends next; nil if none does.
+    func nextEnd(after now: Timestamp) -> Timestamp? {
+        let end = view.channel.nextEnd(after: now)
+        guard let muteEnd = view.membership?.mutedUntil, muteEnd > now, muteEnd < .forever else { return end }
+        return end.map { min($0, muteEnd) } ?? muteEnd
+    }
+
+    /// Whether it may show a silence, a rate limit or a mute that has ended since it was read.
+    func hasEndedState(at now: Timestamp) -> Bool {
+        if view.channel.hasEndedState(at: now) { return true }
+        return view.membership?.mutedUntil != nil && view.membership?.isMuted(at: now) == false
+            && !view.ownCapabilities.contains(.messageSend)
     }
 
     /// Whether the row shows one of some users.

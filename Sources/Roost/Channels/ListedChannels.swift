@@ -14,7 +14,7 @@ struct ListedChannels: Sendable {
         var isPartial: Bool
         /// Users whom rows that were read show, each with the version that is known.
         var users: [UserID: Int64]
-        /// When a silence or rate limit of a shown channel ends next.
+        /// When a silence, a rate limit or a mute in a shown channel ends next.
         var nextEnd: Timestamp?
     }
 
@@ -30,7 +30,7 @@ struct ListedChannels: Sendable {
     private var hasMore = false
     private var unreadCount = 0
     private var users: [UserID: Int64] = [:]
-    /// The earliest end of a silence or rate limit in all rows that were read since the last end. The row may be gone since.
+    /// The earliest end of a silence, a rate limit or a mute in all rows that were read since the last end. The row may be gone since.
     private var nextEnd: Timestamp?
 
     /// So many rows are read before the places of all others are.
@@ -107,13 +107,13 @@ struct ListedChannels: Sendable {
         try readAll(keeping: { _ in false }, in: database, now: now)
     }
 
-    /// Reads the rows again of channels whose silence or rate limit has ended since they were read.
+    /// Reads the rows again of channels in which a silence, a rate limit or a mute has ended since they were read.
     mutating func endStates(in database: Database, now: Timestamp) throws {
         var ended = StoreChange()
         nextEnd = nil
         for item in items ?? [] {
-            if item.channel.hasEndedState(at: now) { ended.channels.insert(item.id) }
-            expect(item.channel.nextEnd(after: now))
+            if item.row.hasEndedState(at: now) { ended.channels.insert(item.id) }
+            expect(item.row.nextEnd(after: now))
         }
         try apply(ended, in: database, now: now)
     }
@@ -154,7 +154,7 @@ struct ListedChannels: Sendable {
         for user in [row.sender, row.inviter] {
             if let user { users[user.userId] = user.version }
         }
-        expect(row.view.channel.nextEnd(after: now))
+        expect(row.nextEnd(after: now))
         return ChannelItem(row)
     }
 

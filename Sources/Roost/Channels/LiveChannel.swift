@@ -115,12 +115,10 @@ public final class LiveChannel: Identifiable {
     private func showNow() async { await follower.work { [weak self] in try await self?.reload() } }
 
     private func reload() async throws {
-        let (id, known) = (id, row)
-        row = try await chat.driver.files().store.read { try $0.channelRow(id, known: known) }
-        var view = row?.view
-        let now = chat.driver.environment.now()
+        let (id, known, now) = (id, row, chat.driver.environment.now())
+        row = try await chat.driver.files().store.read { try $0.channelRow(id, known: known, now: now) }
+        let view = row?.view
         askWhatReturned(to: view, now: now)
-        view?.channel.updateTimedStates(now)
         waitForExpiry(in: view, now: now)
         let ownMembership = ChannelMembership(view, now: now)
         let areOthers = row?.sender != lastSender || row?.inviter != inviter

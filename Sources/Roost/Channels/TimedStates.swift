@@ -1,7 +1,7 @@
 import RoostAPI
 
-/// A silence and a rate limit of a channel end by the clock, without an event (AM-07, AM-08). Rows say how it was when they were read; whoever
-/// shows them waits for the next end, and shows them anew.
+/// A silence and a rate limit of a channel end by the clock, without an event (AM-07, AM-08), and so does a mute of the user. Rows say how it
+/// was when they were read; whoever shows them waits for the next end, and shows them anew.
 extension Channel {
     /// Sets what follows from the times at which a silence and a rate limit end.
     mutating func updateTimedStates(_ now: Timestamp) {
@@ -21,6 +21,15 @@ extension Channel {
         // Most channels have neither, and lists ask this of each row that they read.
         guard mutedUntil != nil || rateLimitedUntil != nil else { return nil }
         return [mutedUntil, rateLimitedUntil].compactMap(\.self).filter { $0 > now && $0 < .forever }.min()
+    }
+}
+
+extension Membership {
+    /// Whether the user is muted in the channel (AM-48). Without a time to compare with, a mute lasts.
+    func isMuted(at now: Timestamp?) -> Bool {
+        guard let mutedUntil else { return false }
+        guard let now else { return true }
+        return mutedUntil > now
     }
 }
 

@@ -48,9 +48,9 @@ final class ChannelAnswer {
     }
 
     private func stored() async throws -> (generation: Int64?, mayRead: Bool) {
-        let channel = channel
+        let (channel, now) = (channel, driver.environment.now())
         return try await driver.files().store.read { database in
-            let permissions = try database.permissions(in: channel)
+            let permissions = try database.permissions(in: channel, now: now)
             return (try database.generation(of: channel), permissions.contains(.historyRead))
         }
     }

@@ -80,6 +80,20 @@ struct LiveChannelTests {
         #expect(live.currentUserMembership == .none)
     }
 
+    @Test("AM-48 A muted member may send again at the end of the mute, without an event")
+    func muteEnds() async throws {
+        let chat = chat()
+        var muted = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
+        muted.mutedUntil = Timestamp(milliseconds: chat.driver.environment.now().milliseconds + 300)
+        let byRole = Capabilities.ByRole(permissions: ["member": [.channelRead, .messageSend]], channelSeq: 4)
+        try await chat.driver.prepare().store.write([
+            .channel(channel(counters(4, messages: 2))), .membership(muted), .roleCapabilities("general", byRole),
+        ])
+        let live = chat.channel("general")
+        for await view in live.updates where view?.ownCapabilities == [.channelRead, .messageSend] { break }
+        #expect(live.hasPermission(.messageSend))
+    }
+
     @Test("SB-12 AM-23 A creation whose answer is lost is sent again with the same key, and makes one channel")
     func lostCreation() async throws {
         let turn = Turn()

@@ -85,6 +85,23 @@ struct TimedStateTests {
         token.invalidate()
     }
 
+    @Test("AM-48 R08 A list from the store shows what a muted member may do again when the mute ends, without an event")
+    func mute() async throws {
+        let chat = chat()
+        let store = try await chat.driver.prepare().store
+        var own = membership(readSeq: 1, readCount: 0, userSeq: 1)
+        own.channelId = "a"
+        own.mutedUntil = Timestamp(milliseconds: 10_000)
+        let byRole = Capabilities.ByRole(permissions: ["member": [.channelRead, .messageSend]], channelSeq: 1)
+        try await store.write([.channel(channel("a")), .membership(own), .roleCapabilities("a", byRole)])
+        let list = chat.channels()
+        try await list.loaded()
+        #expect(list.items.map(\.ownCapabilities) == [[.channelRead]])
+        try await advance(to: 10)
+        try await until { list.items.map(\.ownCapabilities) == [[.channelRead, .messageSend]] }
+        try await until { clock.ends.isEmpty }
+    }
+
     @Test("AM-07 A silence without an end, and one that is over, have a list wait for nothing")
     func endless() async throws {
         let chat = chat()

@@ -64,6 +64,35 @@ struct CapabilityTests {
         }
     }
 
+    @Test("AM-48 A freeze or its end, told by role, gives a muted member or operator nothing that the mute takes until it is over")
+    func muted() async throws {
+        let told: [Permission] = [.channelRead, .messageSend, .messageEditOwn, .messageEditAny, .historyRead]
+        let withoutMuted: [Permission] = [.channelRead, .messageEditAny, .historyRead]
+        let expectations: [(milliseconds: Int64, permissions: [Permission])] = [(4, withoutMuted), (5, told)]
+        for role in [ChannelRole.member, .operator] {
+            var client = try await Harness()
+            try await client.connectWithChannel()
+            var muted = membership(readSeq: 1, readCount: 0, role: role, channelSeq: 3, userSeq: 2)
+            muted.mutedUntil = .forever
+            try await client.receive(mine(2, muted, may: withoutMuted))
+            try await client.receive(change(4, [role.rawValue: told], counters(4, messages: 2)))
+            #expect(try await granted(client) == withoutMuted, "\(role)")
+
+            (muted.mutedUntil, muted.userSeq) = (Timestamp(milliseconds: 5), 3)
+            try await client.store.write([.membership(muted)])
+            for (milliseconds, expected) in expectations {
+                let now = Timestamp(milliseconds: milliseconds)
+                let stored: [[Permission]?] = try await client.store.read { database in
+                    [
+                        try database.channelRow(Harness.channel, now: now)?.view.ownCapabilities,
+                        try database.permissions(in: Harness.channel, now: now),
+                    ]
+                }
+                #expect(stored == [expected, expected], "\(role)")
+            }
+        }
+    }
+
     @Test("AM-07 AM-48 An answer that an event has overtaken still has the user's permissions, unless the event took them")
     func overtaken() async throws {
         let counted = Event(
