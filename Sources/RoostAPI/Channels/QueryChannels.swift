@@ -3,8 +3,9 @@
 /// All given filters apply together. Pages use a keyset: each begins after the last row of the page before, so that rows that move in
 /// between are neither skipped nor shown twice unless they move across that place; a live list follows the events for those.
 ///
-/// With `membership` other than `member`, a page can hold fewer rows than requested, even none, and still have a `nextCursor`: one call
-/// only searches so far.
+/// A page can hold fewer rows than requested and still have a `nextCursor`: it ends before its content is larger than
+/// ``Limits/pageContentBytes``, and with `membership` other than `member` one call only searches so far, so that it may be empty. Only a page
+/// without `nextCursor` is the last.
 /// - Throws: `invalid_argument` for a cursor of another query, and for filters and sorts that need a membership.
 public struct QueryChannels: Operation {
     public typealias Response = Page<ChannelView>

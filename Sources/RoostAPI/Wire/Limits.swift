@@ -135,7 +135,7 @@ public enum Limits {
     public static let freshMessages = 20
     /// Newest mentions of a whole channel that come with a channel which is fresh to the client.
     public static let freshMentions = 20
-    /// Bytes of content after which a page of messages ends early; the rest is on the next page.
+    /// Bytes of content after which a page ends early; the rest is on the next page.
     public static let pageContentBytes = 1_048_576
     /// Members that the answer to a watch carries; the rest are paged with `member.list`.
     public static let watchMembers = 30

@@ -170,6 +170,24 @@ struct QueryPagingTests {
         #expect(try world.perform(query, as: "ann").items.isEmpty)
     }
 
+    @Test("SB-23 a page of one's own channels ends before its content is too large, and the next one goes on from there")
+    func largeChannels() throws {
+        let world = try CoreWorld()
+        try world.user("ann")
+        let metadata: JSONValue = ["k": .string(String(repeating: "x", count: Limits.metadataSizeBytes - 100))]
+        let channels = (0..<15).map { ChannelID("channel-\($0)") }
+        for channel in channels {
+            world.advance(milliseconds: 1)
+            try world.perform(CreateChannel(channel: channel, metadata: metadata), as: "ann")
+        }
+        let query = QueryChannels(limit: 30)
+        let first = try world.perform(query, as: "ann")
+        #expect(first.items.count == 10 && first.nextCursor != nil)
+        let second = try world.perform(query.with { $0.cursor = first.nextCursor }, as: "ann")
+        #expect((first.items + second.items).map(\.channel.channelId) == Array(channels.reversed()))
+        #expect(second.nextCursor == nil)
+    }
+
     @Test(
         "I10 no cursor tells of a channel that the caller may not know of, however many are passed",
         arguments: [ChannelSort.created, .name, .lastActivity])
