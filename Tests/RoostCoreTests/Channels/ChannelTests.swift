@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Channels")
 struct ChannelTests {
-    @Test("AM-24 a new channel has its creator as owner, and the users given once each")
+    @Test("AM-24 D-17 a new channel has its creator as owner, and the users given once each")
     func creates() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "cid"] as [UserID] { try world.user(user) }

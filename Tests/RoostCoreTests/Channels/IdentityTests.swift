@@ -131,7 +131,7 @@ import Testing
     }
 
     @Test(
-        "SB-05 SB-20 D-17 a distinct channel isn't distinct any more once somebody is invited, added, leaves, is removed or declines",
+        "SB-05 SB-20 a distinct channel isn't distinct any more once somebody is invited, added, leaves, is removed or declines",
         arguments: ["invite", "add", "leave", "remove", "decline"])
     func endsDistinct(how: String) throws {
         let world = try world()

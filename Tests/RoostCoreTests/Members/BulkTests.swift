@@ -154,7 +154,7 @@ import Testing
         #expect(old.seq < (view.membership?.historyFloor ?? 0) + 1)
     }
 
-    @Test("AM-03 AM-26 AM-28 R13 joining again changes nothing; a creator is a member and owner already")
+    @Test("AM-03 AM-26 AM-28 D-17 R13 joining again changes nothing; a creator is a member and owner already")
     func joins() throws {
         let world = try world()
         let before = try world.dump()
