@@ -8,7 +8,7 @@ import Testing
 extension RealClusterTests {
     /// Names that look alike, where several nodes write them.
     @Suite struct ClusterNameTests {
-        @Test("X-21 R04 of two nodes on which names that look alike are taken at once, one refuses: of users, ids and channels")
+        @Test("R02 of two nodes on which names that look alike are taken at once, one refuses: of users, ids and channels")
         func race() async throws {
             try await TestCluster.run(1) { cluster in
                 var nodes: [TestServer] = []

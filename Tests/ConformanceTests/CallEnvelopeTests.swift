@@ -163,7 +163,7 @@ struct CallEnvelopeTests {
         return readings.allSatisfy { possible.contains($0) }
     }
 
-    @Test("X-01 every operation, with fields made at random, means the same either way")
+    @Test("every operation, with fields made at random, means the same either way")
     func operations() throws {
         var (count, random) = (0, SeededGenerator(seed: 11))
         let values = [

@@ -48,7 +48,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("X-21 R04 where look-alikes are refused, of many who take one name at once one gets it, and of channels one is made")
+    @Test("R02 where look-alikes are refused, of many who take one name at once one gets it, and of channels one is made")
     func names() async throws {
         let server = try await TestServer { $0.options.confusableNames = .refused }
         var sockets: [RawSocket] = []

@@ -7,7 +7,7 @@ import Testing
 
 /// Names beside messages, with the SDK against the real server.
 @MainActor @Suite struct ShownNameTests {
-    @Test("X-01 AM-30 the name of who sent a message comes with pages and after events, and is there offline")
+    @Test("AM-30 the name of who sent a message comes with pages and after events, and is there offline")
     func names() async throws {
         let server = try await TestServer()
         let folder = TemporaryDirectory.make()

@@ -27,7 +27,7 @@ struct HiddenChannelTests {
         }
     }
 
-    @Test("AM-34 X-01 a deleted channel that one wasn't in answers byte for byte as one that never was", arguments: hiding)
+    @Test("AM-34 a deleted channel that one wasn't in answers byte for byte as one that never was", arguments: hiding)
     func deletedIsUnknown(row: Row) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["left", "target"])
@@ -89,7 +89,7 @@ struct HiddenChannelTests {
         #expect(found == expected)
     }
 
-    @Test("X-01 a resume and an unwatch tell nothing of a channel that one isn't in")
+    @Test("a resume and an unwatch tell nothing of a channel that one isn't in")
     func resumeTellsNothing() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")

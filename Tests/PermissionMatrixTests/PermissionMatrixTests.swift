@@ -12,7 +12,7 @@ extension Row: CustomTestStringConvertible { var testDescription: String { name 
 /// decides, explaining that permission gives the very refusal. So `Operation.permission` is what the handler requires.
 @Suite("Permission matrix")
 struct PermissionMatrixTests {
-    @Test("R03 R33 X-01 every operation, every type and every role has its place in the table")
+    @Test("R03 R33 every operation, every type and every role has its place in the table")
     func isComplete() {
         let rows = Set(Rows.inChannels.map(\.operationName) + Rows.elsewhere.map { type(of: $0.operation).name })
         #expect(Set(Operations.all.map { $0.name }).symmetricDifference(rows.union([CreateChannel.name])) == [])
@@ -23,14 +23,14 @@ struct PermissionMatrixTests {
         print("Permission matrix: \(inChannels + elsewhere) cells")
     }
 
-    @Test("X-01 operations about a message stand in the table for one's own and for another's")
+    @Test("operations about a message stand in the table for one's own and for another's")
     func knowsWhoseMessage() throws {
         let about = try Operations.all.filter { try Schema.of($0).fields.contains { $0.name == "message" } }.map { $0.name }
         let rows = Set(Rows.inChannels.map(\.name))
         #expect(about.filter { !rows.contains("\($0) (own)") || !rows.contains("\($0) (another's)") } == [])
     }
 
-    @Test("AM-14 AM-22 AM-48 D-28 D-39 X-01 a community: who may do what; explain foretells it, and a refusal changes nothing")
+    @Test("AM-14 AM-22 AM-48 D-28 D-39 a community: who may do what; explain foretells it, and a refusal changes nothing")
     func community() throws { try check(.community) }
 
     @Test("AM-15 D-27 D-33 a live channel is a community that only members and admins find, and that who knows its id joins")
@@ -108,7 +108,7 @@ struct PermissionMatrixTests {
         #expect(wrong == [])
     }
 
-    @Test("X-01 D-39 what concerns no channel is for all, or for the app's own people")
+    @Test("D-39 what concerns no channel is for all, or for the app's own people")
     func elsewhere() throws {
         let matrix = try MatrixWorld(.community)
         let wrong = try matrix.trying { attempts in

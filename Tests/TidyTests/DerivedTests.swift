@@ -3,7 +3,7 @@ import Testing
 /// `scripts/derive --check` verifies that derived code follows from the fields; this tests what it can't see.
 @Suite("What is derived")
 struct DerivedTests {
-    @Test("X-01 AM-04 a test compares every model that writes itself with its Encodable half")
+    @Test("AM-04 a test compares every model that writes itself with its Encodable half")
     func modelsAreCompared() throws {
         let test = try #require(SourceFile.tests.first { $0.path == "Tests/RoostAPITests/Wire/OperationTests.swift" })
         var models: [String] = []

@@ -42,7 +42,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I21 X-01 a device in headers that can't be taken is refused by its header's name, and there is no socket")
+    @Test("I21 a device in headers that can't be taken is refused by its header's name, and there is no socket")
     func refused() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")

@@ -79,7 +79,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("X-01 a bad device is refused with its field, and the socket closed; over HTTP there is none")
+    @Test("a bad device is refused with its field, and the socket closed; over HTTP there is none")
     func refused() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")

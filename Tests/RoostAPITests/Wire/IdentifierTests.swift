@@ -70,7 +70,7 @@ struct IdentifierTests {
     }
 
     @Test(
-        "X-01 a message id is decimal digits in a string",
+        "a message id is decimal digits in a string",
         arguments: [
             ("\"0\"", 0), ("\"9223372036854775807\"", .max), ("\"-1\"", nil), ("7", nil), ("\"\"", nil), ("\"0x10\"", nil),
             ("\"1e3\"", nil),
@@ -85,7 +85,7 @@ struct IdentifierTests {
     }
 
     @Test(
-        "X-01 a stream is named by its kind and id",
+        "a stream is named by its kind and id",
         arguments: [
             ("channel:general", .channel("general")), ("user:ann", .user("ann")), ("user:a:b", .user("a:b")), ("general", nil),
             ("Channel:x", nil), ("", nil),

@@ -44,7 +44,7 @@ struct LimitsTests {
         #expect(message(String(repeating: "👩‍👩‍👧‍👦", count: 6400)) == nil)
     }
 
-    @Test("X-01 U+0000 is refused, which PostgreSQL can't store, on every database")
+    @Test("U+0000 is refused, which PostgreSQL can't store, on every database")
     func nothing() {
         let codes = ["\u{0}", "a\u{0}b", "a\u{1}b"].map { text in code { try Limits.check(text, length: 10, field: "x") } }
         #expect(codes == [.invalidArgument, .invalidArgument, nil])
@@ -75,7 +75,7 @@ struct LimitsTests {
             [code { try Limits.check(metadata: fitting) }, code { try Limits.check(metadata: larger) }] == [nil, .limitExceeded])
     }
 
-    @Test("X-01 a place in a stream is 0 to 2⁵³ − 1")
+    @Test("a place in a stream is 0 to 2⁵³ − 1")
     func places() {
         let codes = [nil, 0, Limits.seqMax, Limits.seqMax + 1, .max, -1, .min].map { seq in
             code { try Limits.check(seq: seq, field: "seq") }
@@ -93,7 +93,7 @@ struct LimitsTests {
         for codes in [channels, lifetimes] { #expect(codes == [.invalidArgument, nil, nil, .limitExceeded]) }
     }
 
-    @Test("X-01 a page has 1 row at least, and its most")
+    @Test("a page has 1 row at least, and its most")
     func pages() throws {
         let bounds = (standard: 30, max: 100)
         #expect(try [Limits.page(nil, bounds), Limits.page(1, bounds), Limits.page(100, bounds)] == [30, 1, 100])

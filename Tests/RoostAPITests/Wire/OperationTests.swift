@@ -18,13 +18,13 @@ struct OperationTests {
         #expect(Set(names.map { $0.prefix { $0 != "." } }.filter { $0.hasSuffix("s") }) == ["preferences"])
     }
 
-    @Test("X-01 a path has words of small letters, joined by hyphens, and fields in braces")
+    @Test("a path has words of small letters, joined by hyphens, and fields in braces")
     func pathsAreWrittenInOneWay() {
         let shape = #/(?:/(?:[a-z0-9]+(?:-[a-z0-9]+)*|\{[a-z][a-zA-Z]*\}))+/#
         #expect(Operations.all.map { $0.path }.filter { $0.wholeMatch(of: shape) == nil } == [])
     }
 
-    @Test("X-01 names and routes are unique, and paths name only fields that exist")
+    @Test("names and routes are unique, and paths name only fields that exist")
     func isOneTable() throws {
         let routes = Operations.all.map { $0.method.rawValue + " " + $0.path }
         let counts = [Set(Self.names).count, Set(routes).count]
@@ -40,7 +40,7 @@ struct OperationTests {
         #expect(unknown == [])
     }
 
-    @Test("X-01 an operation and its answer mean the same after a way over the wire", arguments: names)
+    @Test("an operation and its answer mean the same after a way over the wire", arguments: names)
     func roundTrips(name: String) throws {
         func check<O: RoostAPI.Operation>(_ type: O.Type) throws {
             try roundTrip(O.self)
@@ -49,7 +49,7 @@ struct OperationTests {
         try check(Self.type(name))
     }
 
-    @Test("X-01 frames, events and errors mean the same after a way over the wire")
+    @Test("frames, events and errors mean the same after a way over the wire")
     func framesRoundTrip() throws {
         try roundTrip(Event.self)
         try roundTrip(RoostError.self)
@@ -58,7 +58,7 @@ struct OperationTests {
         try roundTrip(ClosingFrame.self)
     }
 
-    @Test("X-01 AM-04 every model that writes itself has the bytes of its Encodable half, with each of its fields and without")
+    @Test("AM-04 every model that writes itself has the bytes of its Encodable half, with each of its fields and without")
     func modelsRoundTrip() throws {
         try roundTrip(Channel.self)
         try roundTrip(ChannelCounters.self)
@@ -116,7 +116,7 @@ struct OperationTests {
         try roundTrip(ReadingEndedFrame.ReadingEnded.self)
     }
 
-    @Test("X-01 every answer that is a page or another list writes itself, without Codable")
+    @Test("every answer that is a page or another list writes itself, without Codable")
     func listsWriteThemselves() throws {
         func isWritten<O: RoostAPI.Operation>(_ type: O.Type) throws -> Bool {
             try !Self.isList(Schema.of(O.Response.self)) || O.Response.self is any WireWritable.Type
@@ -135,7 +135,7 @@ struct OperationTests {
         }
     }
 
-    @Test("X-01 what members may do by role is written in the order of the roles, whatever order they are kept in")
+    @Test("what members may do by role is written in the order of the roles, whatever order they are kept in")
     func capabilitiesAreCanonical() throws {
         let roles = (0..<40).map { "role-\($0)" }
         func rows(_ roles: [String]) -> Rows {
@@ -198,7 +198,7 @@ struct OperationTests {
         return try JSONSerialization.jsonObject(with: written, options: .fragmentsAllowed) as? NSObject == expected
     }
 
-    @Test("X-01 the shape of every operation and answer is known to the last field", arguments: names)
+    @Test("the shape of every operation and answer is known to the last field", arguments: names)
     func hasSchema(name: String) throws {
         func check<O: RoostAPI.Operation>(_ type: O.Type) throws -> [String] {
             let call = try Schema.of(O.self)
@@ -209,7 +209,7 @@ struct OperationTests {
         #expect(vague == [])
     }
 
-    @Test("X-01 an operation and an answer without fields are an empty object")
+    @Test("an operation and an answer without fields are an empty object")
     func withoutFields() throws {
         #expect(try JSONWriter.bytes(of: GetMe()) == JSONWriter.bytes(of: Done()))
         #expect(try JSONDecoder().decode(GetMe.self, from: Data("{}".utf8)) == GetMe())
@@ -254,7 +254,7 @@ struct OperationTests {
         }
     }
 
-    @Test("X-01 every error code has a status of its own kind")
+    @Test("every error code has a status of its own kind")
     func statuses() {
         let wrong = RoostError.Code.allCases.filter { code in !(400...599).contains(RoostError(code, "").status) }
         #expect(wrong == [])

@@ -67,7 +67,7 @@ struct VisibleTextTests {
         #expect(answers == Array(repeating: expected, count: 4))
     }
 
-    @Test("X-01 a message's text has a visible character, and may have invisible ones beside it", arguments: invisible)
+    @Test("a message's text has a visible character, and may have invisible ones beside it", arguments: invisible)
     func messageText(character: String) {
         func refusals(_ text: String) -> [String?] {
             [
@@ -83,7 +83,7 @@ struct VisibleTextTests {
     }
 
     @Test(
-        "X-01 a text of one visible character is a message, whatever it takes to write it",
+        "a text of one visible character is a message, whatever it takes to write it",
         arguments: [
             "👩‍👩‍👧‍👦", "❤️", "1️⃣", "🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}", "🇩🇪", "क्\u{200D}ष", ".", "\u{301}",
         ])
@@ -91,7 +91,7 @@ struct VisibleTextTests {
         #expect(refusal { try SendMessage(channel: "a", clientId: "1", text: text).validate() } == nil)
     }
 
-    @Test("X-01 AM-06 a tag that stands twice is refused, on channels and messages")
+    @Test("AM-06 a tag that stands twice is refused, on channels and messages")
     func doubledTags() {
         let message = SendMessage(channel: "a", clientId: "1", text: "x", tags: ["a", "b", "a"])
         let answers = [

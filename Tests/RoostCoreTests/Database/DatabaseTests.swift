@@ -136,7 +136,7 @@ struct DatabaseTests {
         #expect(try world.rows("SELECT COUNT(*) FROM settings") { $0.int() } == [1])
     }
 
-    @Test("X-01 text and numbers come back as they were stored")
+    @Test("text and numbers come back as they were stored")
     func values() throws {
         let world = try CoreWorld()
         let texts = [
@@ -154,7 +154,7 @@ struct DatabaseTests {
         #expect(try numbers.map { number in try world.rows("SELECT \(number)") { $0.int64() } } == numbers.map { [$0] })
     }
 
-    @Test("X-01 text is ordered by its bytes")
+    @Test("text is ordered by its bytes")
     func order() throws {
         let world = try CoreWorld()
         let names = ["b", "B", "a", "_", "-a", "é", "z", "語", "😀", "Ä"]

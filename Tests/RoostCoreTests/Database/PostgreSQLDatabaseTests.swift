@@ -162,7 +162,7 @@ struct PostgreSQLDatabaseTests {
         #expect(!failure.message.contains("s3cret"))
     }
 
-    @Test("X-01 text with a NUL is refused, and its operation alone")
+    @Test("text with a NUL is refused, and its operation alone")
     func refusesNUL() throws {
         let database = try PostgreSQLDatabase(url: url)
         let kinds: [DatabaseFailure.Kind?] = try database.write(lane: 0) { transaction in

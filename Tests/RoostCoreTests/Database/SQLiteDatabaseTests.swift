@@ -106,7 +106,7 @@ struct SQLiteDatabaseTests {
         }
     }
 
-    @Test("X-01 text with a NUL comes back as it was stored")
+    @Test("text with a NUL comes back as it was stored")
     func nulText() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory)
@@ -119,7 +119,7 @@ struct SQLiteDatabaseTests {
         }
     }
 
-    @Test("X-01 a statement keeps its texts while others run between its rows, and has them whatever their size")
+    @Test("a statement keeps its texts while others run between its rows, and has them whatever their size")
     func nestedTexts() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory)

@@ -117,7 +117,7 @@ struct DeviceTests {
         #expect(notices == [.accessChanged([.signedOut("ann", device: "phone", upTo: 2)])])
     }
 
-    @Test("X-01 a signed-out device's token that has just ended is revoked too: another node's clock may be a minute behind")
+    @Test("a signed-out device's token that has just ended is revoked too: another node's clock may be a minute behind")
     func tokenThatHasJustEnded() throws {
         let world = try world()
         let end = world.now.after(seconds: 10)
@@ -131,7 +131,7 @@ struct DeviceTests {
     }
 
     @Test(
-        "X-01 a device is signed out though users have filled their share of the revoked tokens, and administrators can revoke some still"
+        "a device is signed out though users have filled their share of the revoked tokens, and administrators can revoke some still"
     )
     func manyRevoked() throws {
         let world = try world()
@@ -152,7 +152,7 @@ struct DeviceTests {
         #expect(try world.perform(RevokeToken(tokenId: "2"), as: "root", role: .admin).tokenId == "2")
     }
 
-    @Test("X-01 another node finds a sign-out by its number")
+    @Test("another node finds a sign-out by its number")
     func revisions() throws {
         let world = try world()
         try world.device("phone", of: "ann", token: TokenIdentity(user: "ann", id: "t"))
@@ -172,7 +172,7 @@ struct DeviceTests {
         #expect(try changes(after: revision) == [])
     }
 
-    @Test("X-01 a user has at most 100 devices: the one used longest ago makes room, and its connection stays")
+    @Test("a user has at most 100 devices: the one used longest ago makes room, and its connection stays")
     func makesRoom() throws {
         let world = try world()
         let first = try world.device("d0", of: "ann")
@@ -187,7 +187,7 @@ struct DeviceTests {
         #expect(try world.perform(ListDevices(), as: "ann").count == 100)
     }
 
-    @Test("X-01 a device that has made room and comes back is signed out with all of its connections, those of before too")
+    @Test("a device that has made room and comes back is signed out with all of its connections, those of before too")
     func signsOutAfterMakingRoom() throws {
         let world = try world()
         let first = try world.device("phone", of: "ann")
@@ -207,7 +207,7 @@ struct DeviceTests {
         #expect(try refusal(GetMe(), world, device: fourth) == nil)
     }
 
-    @Test("X-01 a device whose row is gone since it was signed out is let in when it comes back, also where the sign-out is known")
+    @Test("a device whose row is gone since it was signed out is let in when it comes back, also where the sign-out is known")
     func comesBackWithoutRow() throws {
         let world = try world()
         let first = try world.device("phone", of: "ann")
@@ -223,7 +223,7 @@ struct DeviceTests {
         #expect(refusals == [.tokenRevoked, nil])
     }
 
-    @Test("X-01 what is outside the limits is refused with the field in the frame")
+    @Test("what is outside the limits is refused with the field in the frame")
     func limits() throws {
         func refusal(_ id: String, _ name: String? = nil, _ platform: String? = nil) -> String? {
             do throws(RoostError) {

@@ -224,10 +224,10 @@ extension AudienceTests {
             "SB-18 preferences go to one's own devices", .by("bob/1", UpdatePreferences(autoAcceptInvitations: false)),
             [("bob", "preferences.updated user:bob")]),
         HeardOperation(
-            "X-01 a profile goes to one's own devices", .by("bob/1", UpdateMe(metadata: ["a": 1])),
+            "R38 a profile goes to one's own devices", .by("bob/1", UpdateMe(metadata: ["a": 1])),
             [("bob", "user.updated user:bob")]),
         HeardOperation(
-            "X-01 a profile that an admin writes goes to the user's devices, and its name to members and those who watch",
+            "R38 a profile that an admin writes goes to the user's devices, and its name to members and those who watch",
             .byAdmin("root", UpsertUser(user: "bob", displayName: "x")),
             [("bob", "user.updated user:bob"), ("members wes/1", "users.changed signal")]),
         HeardOperation("a user's deactivation is told to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),

@@ -52,7 +52,7 @@ struct ContentSizeTests {
 
     private let time = Timestamp(milliseconds: 0)
 
-    @Test("X-01 every field of a message that may be long counts in its size")
+    @Test("every field of a message that may be long counts in its size")
     func message() throws {
         let message = Message(
             messageId: MessageID(rawValue: 1), channelId: "general", seq: 1, changeSeq: 1, sender: "ann", clientId: "1", text: "x",
@@ -62,7 +62,7 @@ struct ContentSizeTests {
         #expect(fields.uncounted == [] && fields.all == ["text", "data", "metadata", "mentionees", "metaArrays"])
     }
 
-    @Test("X-01 every field of a channel that may be long counts in its size")
+    @Test("every field of a channel that may be long counts in its size")
     func channel() throws {
         let channel = Channel(
             channelId: "general", type: .group,
@@ -72,21 +72,21 @@ struct ContentSizeTests {
         #expect(fields.uncounted == [] && Set(fields.all) == ["coverUrl", "data", "tags", "metadata"])
     }
 
-    @Test("X-01 every field of a draft that may be long counts in its size")
+    @Test("every field of a draft that may be long counts in its size")
     func draft() throws {
         let draft = ChannelDraft(channelId: "general", text: "x", updatedAt: time, userSeq: 1)
         let fields = try longFields(of: draft, writtenBy: SetDraft(channel: "general", text: "x")) { $0.contentSizeBytes }
         #expect(fields.uncounted == [] && fields.all == ["text", "metadata"])
     }
 
-    @Test("X-01 every field of a user that may be long counts in its size")
+    @Test("every field of a user that may be long counts in its size")
     func user() throws {
         let user = User(userId: "ann", createdAt: time, updatedAt: time)
         let fields = try longFields(of: user, writtenBy: UpsertUser(user: "ann")) { $0.contentSizeBytes }
         #expect(fields.uncounted == [] && fields.all == ["metadata"])
     }
 
-    @Test("X-01 every field of an invitation that may be long counts in its size")
+    @Test("every field of an invitation that may be long counts in its size")
     func invitation() throws {
         let invitation = Invitation(
             channelId: "general", userId: "bob", inviter: "ann", state: .pending, invitedAt: time, revision: 1)
@@ -95,7 +95,7 @@ struct ContentSizeTests {
         #expect(fields.uncounted == [] && fields.all == ["welcome"])
     }
 
-    @Test("X-01 a page of small messages with the longest ids and types counts them")
+    @Test("a page of small messages with the longest ids and types counts them")
     func longNames() throws {
         let long = String(repeating: "é", count: Limits.identifierLength)
         let message = Message(
@@ -109,7 +109,7 @@ struct ContentSizeTests {
         #expect(message.contentSizeBytes > sizeBytes / 10 * 9)
     }
 
-    @Test("X-01 a page of channels with the longest ids, names and tags counts them")
+    @Test("a page of channels with the longest ids, names and tags counts them")
     func longChannelNames() throws {
         let long = String(repeating: "é", count: Limits.identifierLength)
         let tags = (0..<Limits.channelTags).map { "\($0)".padding(toLength: Limits.tagLength, withPad: "é", startingAt: 0) }

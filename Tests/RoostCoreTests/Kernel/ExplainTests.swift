@@ -68,7 +68,7 @@ struct ExplainTests {
         #expect(codes == [.notPermitted, nil, .notPermitted, .notFound])
     }
 
-    @Test("AM-48 X-01 of a channel that one may not know of, explain tells nothing")
+    @Test("AM-48 of a channel that one may not know of, explain tells nothing")
     func hidden() throws {
         let world = try makeWorld()
         try world.perform(CreateChannel(channel: "closed", type: .group, users: ["bob"]), as: "ann")
@@ -82,7 +82,7 @@ struct ExplainTests {
         #expect(explained == PermissionExplanation(permission: .channelRead, isAllowed: false, refusal: .notFound("channel")))
     }
 
-    @Test("AM-48 X-01 an admin isn't told of others in a conversation, which is hidden from admins too", arguments: ["bob", "eve"])
+    @Test("AM-48 an admin isn't told of others in a conversation, which is hidden from admins too", arguments: ["bob", "eve"])
     func hiddenFromAdmins(user: String) throws {
         let world = try makeWorld()
         let talk = try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel.channelId

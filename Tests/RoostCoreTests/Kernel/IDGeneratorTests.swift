@@ -10,7 +10,7 @@ struct IDGeneratorTests {
 
     private func time(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: noon.milliseconds + milliseconds) }
 
-    @Test("X-01 ids grow while the clock stands, goes on and goes back", arguments: Seeds.first(5))
+    @Test("ids grow while the clock stands, goes on and goes back", arguments: Seeds.first(5))
     func grows(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var ids = IDGenerator(IDGenerator.Number(7))
@@ -27,14 +27,14 @@ struct IDGeneratorTests {
         }
     }
 
-    @Test("X-01 ids stay unique and growing when a millisecond has no more of them")
+    @Test("ids stay unique and growing when a millisecond has no more of them")
     func overflows() {
         var ids = IDGenerator()
         let made = (0..<10_000).map { _ in ids.next(at: noon) }
         #expect(made == Set(made).sorted())
     }
 
-    @Test("X-01 ids of two nodes never meet, and are positive to the end of their time")
+    @Test("ids of two nodes never meet, and are positive to the end of their time")
     func nodes() {
         var one = IDGenerator(IDGenerator.Number(1))
         var two = IDGenerator(IDGenerator.Number(2))
@@ -44,7 +44,7 @@ struct IDGeneratorTests {
         #expect(made.allSatisfy { $0.rawValue > 0 })
     }
 
-    @Test("X-01 beyond the end of their time, and with any number of ids, none is negative, none comes twice and none goes back")
+    @Test("beyond the end of their time, and with any number of ids, none is negative, none comes twice and none goes back")
     func endOfTime() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -62,7 +62,7 @@ struct IDGeneratorTests {
         #expect(edited.text == "edited")
     }
 
-    @Test("X-01 a database whose ids had become negative goes on with ids that nobody has")
+    @Test("a database whose ids had become negative goes on with ids that nobody has")
     func negativeIDs() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -75,7 +75,7 @@ struct IDGeneratorTests {
         #expect(sent.allSatisfy { $0.rawValue > 0 })
     }
 
-    @Test("X-01 an id says when it was made")
+    @Test("an id says when it was made")
     func carriesTime() {
         var ids = IDGenerator(IDGenerator.Number(1023))
         let milliseconds = (ids.next(at: noon).rawValue >> 22) + 1_704_067_200_000

@@ -55,7 +55,7 @@ struct PermissionTests {
         RefusedOperation(JoinChannel(channel: "deleted"), by: "bob", .notPermitted, "member.join: not in a deleted channel"),
     ]
 
-    @Test("AM-48 X-01 a refusal names its code and the rule that refused", arguments: cases)
+    @Test("AM-48 a refusal names its code and the rule that refused", arguments: cases)
     func namesTheRule(of refused: RefusedOperation) throws {
         let world = try CoreWorld()
         for channel in ["general", "frozen", "deleted"] as [ChannelID] {
@@ -72,7 +72,7 @@ struct PermissionTests {
         #expect(found == [refused.code.rawValue, refused.rule])
     }
 
-    @Test("X-01 every operation has a behaviour and a permission of the table")
+    @Test("R33 every operation has a behaviour and a permission of the table")
     func tableIsComplete() {
         #expect(OperationTable.handled.map { $0.name } == Operations.all.map { $0.name })
     }

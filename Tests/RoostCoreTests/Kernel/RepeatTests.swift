@@ -48,10 +48,10 @@ struct RepeatTests {
             UpdateChannel(channel: "general", displayName: "General", tags: ["a"], metadata: ["k": [1, 2.5, .null]])
         },
         RepeatedOperation("AM-37 updating nothing of a channel", "ann") { _ in UpdateChannel(channel: "general") },
-        RepeatedOperation("X-01 updating a profile to what it is", "ann") { _ in UpdateMe(displayName: "Ann", metadata: ["k": "v"])
+        RepeatedOperation("I22 updating a profile to what it is", "ann") { _ in UpdateMe(displayName: "Ann", metadata: ["k": "v"])
         },
-        RepeatedOperation("X-01 updating nothing of a profile", "ann") { _ in UpdateMe() },
-        RepeatedOperation("X-01 creating a user that exists", "root") { _ in UpsertUser(user: "bob") },
+        RepeatedOperation("I22 updating nothing of a profile", "ann") { _ in UpdateMe() },
+        RepeatedOperation("I22 creating a user that exists", "root") { _ in UpsertUser(user: "bob") },
         RepeatedOperation("I22 deactivating a user twice", "root") { _ in DeactivateUser(user: "bob") },
         RepeatedOperation("I22 reactivating a user who is active", "root") { _ in ReactivateUser(user: "bob") },
         RepeatedOperation("I22 revoking tokens from before a moment twice", "root") { _ in

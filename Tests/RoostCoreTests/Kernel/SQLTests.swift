@@ -4,7 +4,7 @@ import Testing
 
 @Suite("SQL")
 struct SQLTests {
-    @Test("X-01 an interpolated value becomes a placeholder, never text")
+    @Test("an interpolated value becomes a placeholder, never text")
     func binds() {
         let evil = "'; DROP TABLE users; --"
         let columns: SQL = "a, b"

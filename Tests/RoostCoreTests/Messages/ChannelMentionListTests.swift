@@ -88,7 +88,7 @@ struct ChannelMentionListTests {
         #expect(try listed(world) == [])
     }
 
-    @Test("MN-16 X-01 it is for who may read the channel, with the limits of any page and cursors of its own")
+    @Test("MN-16 it is for who may read the channel, with the limits of any page and cursors of its own")
     func refusals() throws {
         let world = try Self.world()
         try world.user("eve")

@@ -171,7 +171,7 @@ struct DraftTests {
         try world.perform(text(String(repeating: "x", count: 20_000)), as: "bob")
     }
 
-    @Test("X-01 NF-04 a page of changes ends before it is too large, and a client that asks on gets each draft once")
+    @Test("NF-04 a page of changes ends before it is too large, and a client that asks on gets each draft once")
     func pages() throws {
         let world = try world()
         let long = String(repeating: "\u{1F426}", count: 20_000)

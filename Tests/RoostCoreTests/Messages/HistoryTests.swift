@@ -30,7 +30,7 @@ struct HistoryTests {
             messages: page, hasOlder: all.contains { $0.seq < first }, hasNewer: all.contains { $0.seq > last }, seq: head)
     }
 
-    @Test("X-01 MN-05 something newer is there also if it counts for nobody, and not if it was deleted for good")
+    @Test("R22 something newer is there also if it counts for nobody, and not if it was deleted for good")
     func newer() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -52,7 +52,7 @@ struct HistoryTests {
         #expect(try !hasNewer(than: first))
     }
 
-    @Test("X-01 pages before, after and around every place are what the definition says", arguments: Seeds.first(3))
+    @Test("R22 pages before, after and around every place are what the definition says", arguments: Seeds.first(3))
     func pages(seed: UInt64) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world, users: ["ann", "bob"])
@@ -152,7 +152,7 @@ struct HistoryTests {
         #expect(try world.refusal(GetMessage(channel: "other", message: sent.messageId), as: "ann") == refusal)
     }
 
-    @Test("X-01 only one of before, after, around and aroundMessage goes into one call; a place is one that a stream can have")
+    @Test("R22 only one of before, after, around and aroundMessage goes into one call; a place is one that a stream can have")
     func refuses() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")

@@ -84,7 +84,7 @@ struct SendTests {
         #expect(refused?.field == "channels[0]")
     }
 
-    @Test("X-01 a message without text is refused")
+    @Test("a message without text is refused")
     func empty() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -183,7 +183,7 @@ struct SendTests {
         #expect(try world.dump().contains { $0.contains("\"a\":1") || $0.contains("|hi|") } == false)
     }
 
-    @Test("X-01 a message of another channel isn't found")
+    @Test("a message of another channel isn't found")
     func otherChannel() throws {
         let world = try CoreWorld()
         for channel in ["a", "b"] as [ChannelID] { try world.channel(channel, owner: "ann") }

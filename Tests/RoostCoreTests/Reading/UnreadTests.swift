@@ -127,7 +127,7 @@ struct UnreadTests {
         #expect(try world.perform(MarkRead(channel: "general"), as: "bob").unreadCount == 0)
     }
 
-    @Test("X-01 a place that no stream can have is refused")
+    @Test("a place that no stream can have is refused")
     func refuses() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")

@@ -16,7 +16,7 @@ import Testing
         try world.code(GetMe(), as: user, token: TokenIdentity(user: user, issuedAt: issuedAt, id: id))
     }
 
-    @Test("X-01 a deactivated user is refused everywhere, and everything of theirs stays")
+    @Test("a deactivated user is refused everywhere, and everything of theirs stays")
     func deactivation() throws {
         let world = try world()
         try world.send("before", to: "general", as: "bob")
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("X-01 only admins see who is deactivated")
+    @Test("only admins see who is deactivated")
     func visibility() throws {
         let world = try world()
         try world.perform(DeactivateUser(user: "bob"), as: "root", role: .admin)
@@ -79,7 +79,7 @@ import Testing
         #expect(try world.perform(GetMember(channel: "general", user: "cat"), as: "cat").member.userId == "cat")
     }
 
-    @Test("X-01 a backend that acts for a deactivated user is refused, and one that is deactivated acts for nobody")
+    @Test("a backend that acts for a deactivated user is refused, and one that is deactivated acts for nobody")
     func actingFor() throws {
         let world = try world()
         try world.user("backend")
@@ -95,7 +95,7 @@ import Testing
         #expect(try world.code(GetMe(), as: "ann", token: token) == .tokenRevoked)
     }
 
-    @Test("X-01 a user's tokens issued before a moment are refused, those without iat too, and newer ones are not")
+    @Test("a user's tokens issued before a moment are refused, those without iat too, and newer ones are not")
     func beforeAMoment() throws {
         let world = try world()
         let old = world.now
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test(
-        "X-01 tokens are revoked up to a minute ahead: one issued before that moment is refused, now and later, and one issued at it is not"
+        "tokens are revoked up to a minute ahead: one issued before that moment is refused, now and later, and one issued at it is not"
     )
     func aheadOfNow() throws {
         let world = try world()
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test("X-01 a single token is refused until it would have ended, and forgotten when it has for a clock that is a minute behind")
+    @Test("a single token is refused until it would have ended, and forgotten when it has for a clock that is a minute behind")
     func singleToken() throws {
         let world = try world()
         let end = Timestamp(milliseconds: world.now.milliseconds + 60_000)
@@ -156,7 +156,7 @@ import Testing
         #expect(try kept() == ["t2", "t3", "t4"])
     }
 
-    @Test("X-01 100,000 single tokens are revoked at one time, and the next is refused until one of them would have ended")
+    @Test("100,000 single tokens are revoked at one time, and the next is refused until one of them would have ended")
     func mostTokens() throws {
         let world = try world()
         let soon = Timestamp(milliseconds: world.now.milliseconds + 1000)
@@ -180,7 +180,7 @@ import Testing
         #expect(try revoke("over") == nil)
     }
 
-    @Test("X-01 what can't be revoked names its field, and changes nothing")
+    @Test("what can't be revoked names its field, and changes nothing")
     func refusals() throws {
         let world = try world()
         let before = try world.dump()
@@ -202,7 +202,7 @@ import Testing
         #expect(try world.dump() == before)
     }
 
-    @Test("X-01 every change of access has a number, by which another node finds it")
+    @Test("every change of access has a number, by which another node finds it")
     func revisions() throws {
         let world = try world()
         func changes(after revision: Int64) throws -> [AccessChange] {

@@ -19,7 +19,7 @@ import Testing
 
     private let taken: [String?] = ["already_exists", "displayName"]
 
-    @Test("X-21 names and ids that look like another user's are refused for everybody, name the field, and change nothing")
+    @Test("names and ids that look like another user's are refused for everybody, name the field, and change nothing")
     func users() throws {
         let world = try world()
         #expect(try upsert(world, "ann", "Paula") == [nil, nil])
@@ -38,7 +38,7 @@ import Testing
         #expect(try world.dump() == before)
     }
 
-    @Test("X-21 one's own name can be written again and look otherwise, one's id can be one's name, and a name given up is free")
+    @Test("one's own name can be written again and look otherwise, one's id can be one's name, and a name given up is free")
     func own() throws {
         let world = try world()
         for name in ["Paula", "Раulа", "Paula", "paula", "paula", "Pau1a"] {
@@ -58,7 +58,7 @@ import Testing
         #expect(rows == [["bob", "bob"], ["Paula", "paula"], ["paula", "paula"]])
     }
 
-    @Test("X-21 a first sign-in with a name that looks like another's drops the name; with such an id it is refused")
+    @Test("a first sign-in with a name that looks like another's drops the name; with such an id it is refused")
     func signingIn() throws {
         let world = try world()
         try world.user("ann", displayName: "Paula")
@@ -80,7 +80,7 @@ import Testing
         #expect(try world.perform(GetMe(), as: "аnn").userId == "аnn")
     }
 
-    @Test("X-21 by default look-alikes are allowed; refused later, the holder of a name keeps it and the next one is refused")
+    @Test("by default look-alikes are allowed; refused later, the holder of a name keeps it and the next one is refused")
     func later() throws {
         let world = try world(.allowed)
         #expect(AppOptions().confusableNames == .allowed)
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(
-        "X-21 I18 a channel whose id or name is refused has written nothing: a rollback for each would keep backups from ever ending"
+        "I18 a channel whose id or name is refused has written nothing: a rollback for each would keep backups from ever ending"
     )
     func refusedUnwritten() throws {
         let world = try world()
@@ -118,7 +118,7 @@ import Testing
         #expect(runs == 1)
     }
 
-    @Test("X-21 AM-04 ids of channels that look like another's are refused, also as type:id and of a private or deleted one")
+    @Test("AM-13 ids of channels that look like another's are refused, also as type:id and of a private or deleted one")
     func channelIDs() throws {
         let world = try world()
         try world.channel("general", owner: "ann")
@@ -137,7 +137,7 @@ import Testing
         #expect(try world.code(CreateChannel(channel: "gеneral"), as: "bob") == nil)
     }
 
-    @Test("X-21 AM-04 names of channels are compared among those that everyone finds: created, renamed, published, hidden, deleted")
+    @Test("AM-12 names of channels are compared among those that everyone finds: created, renamed, published, hidden, deleted")
     func channelNames() throws {
         let world = try world()
         try world.user("ann")
@@ -172,7 +172,7 @@ import Testing
         #expect(try update("four", name: "News") == [nil, nil])
     }
 
-    @Test("X-21 a database from before knows how its names look")
+    @Test("a database from before knows how its names look")
     func migration() throws {
         let world = try world(.allowed)
         for number in 1...1100 { try world.user(UserID("u\(number)")) }

@@ -24,7 +24,7 @@ struct NamedUserTests {
     private let cat = UserSummary(userId: "cat", version: 1)
 
     @Test(
-        "X-01 A page of messages brings its senders, each once, with name, picture and version; one without messages brings nobody")
+        "A page of messages brings its senders, each once, with name, picture and version; one without messages brings nobody")
     func history() throws {
         let world = try world()
         #expect(try world.perform(ListMessages(channel: "general"), as: "ann").users == nil)
@@ -39,7 +39,7 @@ struct NamedUserTests {
         #expect(renamed == UserSummary(userId: "bob", displayName: "Robert", avatarFileId: "bob.png", version: 2))
     }
 
-    @Test("X-01 What accompanies a page has neither metadata nor times, and of a deactivated user what it was before")
+    @Test("What accompanies a page has neither metadata nor times, and of a deactivated user what it was before")
     func small() throws {
         let world = try world()
         try world.send("hi", to: "general", as: "bob")
@@ -157,7 +157,7 @@ struct NamedUserTests {
         #expect(try count(GetUsers(users: others)) == 1)
     }
 
-    @Test("X-01 Several users come without their metadata if the caller leaves it out")
+    @Test("Several users come without their metadata if the caller leaves it out")
     func withoutMetadata() throws {
         let world = try world()
         let (whole, part) = (

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Users")
 struct UserTests {
-    @Test("X-01 a user exists from the first use of a token, and is left alone by the next")
+    @Test("a user exists from the first use of a token, and is left alone by the next")
     func admits() throws {
         let world = try CoreWorld()
         try world.user("ann", displayName: "Ann")
@@ -17,7 +17,7 @@ struct UserTests {
         #expect(try world.perform(GetMe(), as: "ann") == expected)
     }
 
-    @Test("X-01 an upsert creates, and then replaces what is given")
+    @Test("an upsert creates, and then replaces what is given")
     func upserts() throws {
         let world = try CoreWorld()
         let created = try world.perform(UpsertUser(user: "ann", displayName: "Ann", metadata: ["a": 1]), as: "root", role: .admin)
@@ -32,7 +32,7 @@ struct UserTests {
         #expect(try world.perform(GetUser(user: "ann"), as: "ann") == expected)
     }
 
-    @Test("X-01 which of two profiles is newer is told by its version, whatever the clock did between them")
+    @Test("which of two profiles is newer is told by its version, whatever the clock did between them")
     func versions() throws {
         let world = try CoreWorld()
         let first = try world.perform(UpsertUser(user: "ann", displayName: "Ann"), as: "root", role: .admin)
@@ -61,7 +61,7 @@ struct UserTests {
         #expect(try shown() == nil)
     }
 
-    @Test("X-01 several users come once each, and unknown ones not at all")
+    @Test("several users come once each, and unknown ones not at all")
     func getsMany() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
@@ -70,7 +70,7 @@ struct UserTests {
         #expect(try world.perform(GetUsers(users: []), as: "ann") == [])
     }
 
-    @Test("X-01 users whose profiles are more than a page holds are refused together, and come in two calls")
+    @Test("users whose profiles are more than a page holds are refused together, and come in two calls")
     func getsManyLarge() throws {
         let world = try CoreWorld()
         let ids = (0..<12).map { UserID("user-\($0 + 10)") }
@@ -82,7 +82,7 @@ struct UserTests {
         #expect(halves.map(\.userId) == ids)
     }
 
-    @Test("X-01 an unknown user is not found")
+    @Test("an unknown user is not found")
     func unknown() throws {
         let world = try CoreWorld()
         let codes = try [world.code(GetUser(user: "nobody"), as: "ann"), world.code(GetMe(), as: "nobody")]

@@ -15,7 +15,7 @@ import Testing
         return section.split(separator: "\n").filter { $0.hasPrefix("{") }.map(String.init)
     }
 
-    @Test("§4 X-01 every example of an event and a signal is read whole: no row is skipped, and no kind is unknown")
+    @Test("§4 every example of an event and a signal is read whole: no row is skipped, and no kind is unknown")
     func read() throws {
         let examples = try Self.examples()
         var kinds: Set<String> = []

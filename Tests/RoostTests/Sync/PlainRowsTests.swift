@@ -12,7 +12,7 @@ struct PlainRowsTests {
         "hi", "", "é 🐦 日本", "\"quotes\" and \\ and /", "a\nb\tc\r", "\u{1}\u{8}\u{C}\u{1F}\u{7F}", "null", "{}[],:",
     ]
 
-    @Test("X-01 a model that reads itself is what Foundation reads", arguments: texts)
+    @Test("a model that reads itself is what Foundation reads", arguments: texts)
     func models(text: String) throws {
         var message = message(1, text)
         try expectSame(message)
@@ -71,7 +71,7 @@ struct PlainRowsTests {
         (#""hi","changeSeq":null"#, true), (#""hi","changeSeq":"7""#, false),
     ]
 
-    @Test("X-01 an event's frame is read as Foundation reads it, and what can't be read is left out of it", arguments: values)
+    @Test("an event's frame is read as Foundation reads it, and what can't be read is left out of it", arguments: values)
     func frames(value: (json: String, isRead: Bool)) throws {
         let message = """
             {"messageId":"1","channelId":"c","seq":1,"sender":"u","clientId":"x","text":\(value.json),\
@@ -101,7 +101,7 @@ struct PlainRowsTests {
     }
 
     @Test(
-        "X-01 a reply is told from its result by what comes before it; an error beside none counts, and a part of a frame isn't read"
+        "a reply is told from its result by what comes before it; an error beside none counts, and a part of a frame isn't read"
     )
     func replies() throws {
         let error = #""error":{"code":"not_found","message":"There is none."}"#
@@ -119,7 +119,7 @@ struct PlainRowsTests {
         #expect(throws: (any Error).self) { try IncomingFrame(Array(#"{"reply":7,"result":{"a":[1"#.utf8)) }
     }
 
-    @Test("X-01 a resumption is read as Foundation reads it")
+    @Test("a resumption is read as Foundation reads it")
     func resumption() throws {
         let changes = #"""
             {"stream":"channel:c","seq":5,"isFresh":true,"rows":{"messages":[

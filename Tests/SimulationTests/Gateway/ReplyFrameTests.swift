@@ -5,7 +5,7 @@ import Testing
 
 /// The frames that answer calls.
 @Suite struct ReplyFrameTests {
-    @Test("X-01 a reply begins with the call's number and ends with its result: clients may look no further")
+    @Test("a reply begins with the call's number and ends with its result: clients may look no further")
     func order() throws {
         let result = try ReplyFrame.result(["a": 1], call: 7)
         #expect(String(decoding: result, as: UTF8.self) == #"{"reply":7,"result":{"a":1}}"#)

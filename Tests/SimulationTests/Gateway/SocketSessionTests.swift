@@ -290,7 +290,7 @@ struct SocketSessionTests {
         }
     }
 
-    @Test("X-01 a device that is no good is refused with its field before the token is looked at")
+    @Test("a device that is no good is refused with its field before the token is looked at")
     func badDevice() throws {
         var session = session()
         let frame = #"{"authenticate":{"token":"t","device":{"deviceId":"a/b"}}}"#
