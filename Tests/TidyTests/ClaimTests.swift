@@ -45,7 +45,7 @@ struct ClaimTests {
         for file in SourceFile.tests {
             let found = quoted(in: file.text, behind: "@Test(")
             guard !found.isEmpty else { continue }
-            for match in file.text.matches(of: /\b(?:struct|class|actor) (\w+Tests)\b/) {
+            for match in file.text.matches(of: /\b(?:struct|class|actor|extension) (\w+Tests)\b/) {
                 titles[String(match.1), default: []] += found
             }
         }
