@@ -18,7 +18,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I20 R33 after lost commits a new epoch makes clients drop what the database lacks; while a node runs it is refused")
+        @Test("I20 after lost commits a new epoch makes clients drop what the database lacks; while a node runs it is refused")
         @MainActor func renewed() async throws {
             let postgres = try PostgreSQLServer.shared
             let database = try postgres.makeDatabase()

@@ -21,7 +21,7 @@ import Testing
         return place
     }
 
-    @Test("R20 roost backup says in words why a directory can't be written, and what to do")
+    @Test("roost backup says in words why a directory can't be written, and what to do")
     func backup() async throws {
         let server = try await TestServer()
         let (place, data) = (try place(), server.directory.path)
@@ -44,7 +44,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R20 roost backup says of a server on PostgreSQL where its rows are backed up, and not that no server runs")
+    @Test("roost backup says of a server on PostgreSQL where its rows are backed up, and not that no server runs")
     func postgreSQL() async throws {
         let place = try place()
         let (used, named) = (place.appending(path: "used"), place.appending(path: "named"))
@@ -63,7 +63,7 @@ import Testing
         #expect(stopped.hasPrefix("Error: No running server found for data directory PLACE/named."), "\(stopped)")
     }
 
-    @Test("R20 roost restore says in words what is wrong with the backup, the data directory or the secret, and what to do")
+    @Test("roost restore says in words what is wrong with the backup, the data directory or the secret, and what to do")
     func restore() async throws {
         let server = try await TestServer()
         let place = try place()
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(
-        "R20 a check and a restore find a secret or a key ring that is lost, cut off or another server's, and leave no directory behind"
+        "a check and a restore find a secret or a key ring that is lost, cut off or another server's, and leave no directory behind"
     )
     func secrets() async throws {
         let server = try await TestServer()
@@ -163,7 +163,7 @@ import Testing
         #expect(mended.lines.contains("secret from \(secret)") && mended.lines.contains("keys from \(ring)"), "\(mended)")
     }
 
-    @Test("R20 a restore tells where the secret came from, and that a new one, which it makes, ends all tokens")
+    @Test("a restore tells where the secret came from, and that a new one, which it makes, ends all tokens")
     func sources() async throws {
         let server = try await TestServer()
         let place = try place()
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test(
-        "R20 a restore that fails removes what it has made, and nothing that others put there meanwhile; until it ends no server starts there"
+        "a restore that fails removes what it has made, and nothing that others put there meanwhile; until it ends no server starts there"
     )
     func othersFiles() async throws {
         let server = try await TestServer()
@@ -230,7 +230,7 @@ import Testing
     }
 
     @Test(
-        "R20 what is made in a new data directory writes over nothing and is all that is removed, with the directories that were made"
+        "what is made in a new data directory writes over nothing and is all that is removed, with the directories that were made"
     )
     func newDirectory() throws {
         let place = try place()

@@ -21,7 +21,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R20 a request for a backup has 16,384 bytes at most: one of these is answered, and one of a byte more isn't")
+    @Test("a request for a backup has 16,384 bytes at most: one of these is answered, and one of a byte more isn't")
     func longRequest() async throws {
         let server = try await TestServer()
         func request(_ size: Int) throws -> ControlSocket.Request {
@@ -91,7 +91,7 @@ import Testing
         for directory in [target, restored, server.directory] { try? FileManager.default.removeItem(at: directory) }
     }
 
-    @Test("I20 R33 a client that kept messages which the restored server doesn't have drops them, and goes on")
+    @Test("I20 a client that kept messages which the restored server doesn't have drops them, and goes on")
     func clientsResync() async throws {
         let port = try LoopbackPort.free()
         let server = try await TestServer { $0.port = port }
@@ -120,7 +120,7 @@ import Testing
         for directory in [target, restored, server.directory, store] { try? FileManager.default.removeItem(at: directory) }
     }
 
-    @Test("R33 roost epoch renew is for PostgreSQL: with SQLite it says that a restore gives a new epoch, and changes nothing")
+    @Test("I20 roost epoch renew is for PostgreSQL: with SQLite it says that a restore gives a new epoch, and changes nothing")
     func epochOfSQLite() async throws {
         let server = try await TestServer()
         func epoch() async throws -> JSONValue? {
@@ -139,7 +139,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R20 a backup overwrites nothing, and one that is incomplete, damaged or changed isn't restored")
+    @Test("a backup overwrites nothing, and one that is incomplete, damaged or changed isn't restored")
     func refusals() async throws {
         let server = try await TestServer()
         let target = TemporaryDirectory.make()
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test("R20 the configuration file of the data directory goes with a backup, closed to others, and comes back with a restore")
+    @Test("the configuration file of the data directory goes with a backup, closed to others, and comes back with a restore")
     func settings() async throws {
         let server = try await TestServer()
         let (none, backup, restored) = (TemporaryDirectory.make(), TemporaryDirectory.make(), TemporaryDirectory.make())

@@ -18,7 +18,7 @@ struct SimulationTests {
         #expect(outcome.verdicts.isEmpty, "\(outcome.failure)")
     }
 
-    @Test("I10 a lost answer undoes nothing that another device did since", arguments: Seeds.first(40))
+    @Test("I22 a lost answer undoes nothing that another device did since", arguments: Seeds.first(40))
     func onlyOnce(seed: UInt64) throws {
         var profile = Simulation.Profile(seed: seed)
         profile.editsMostly = true

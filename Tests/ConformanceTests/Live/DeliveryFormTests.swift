@@ -7,7 +7,7 @@ import Testing
 
 /// The three forms in which a message reaches a member: watched, as a notification, pushed.
 @Suite struct DeliveryFormTests {
-    @Test("ST-07 R37 D-21 each device that is online gets one form of a message, and a member without one is pushed it")
+    @Test("ST-07 R37 each device that is online gets one form of a message, and a member without one is pushed it")
     func forms() async throws {
         let pushed = Mailbox<PushNotification>()
         let server = try await TestServer { $0.pushSender = { for push in $0 { pushed.put(push) } } }

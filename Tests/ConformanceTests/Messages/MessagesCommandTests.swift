@@ -249,7 +249,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I3 D-35 R22 who follows a channel is told that they may not read it any more, and where to go on once they may")
+    @Test("I3 R22 who follows a channel is told that they may not read it any more, and where to go on once they may")
     func followUnread() async throws {
         let server = try await room()
         let ann = try await server.socket("ann")
@@ -285,7 +285,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I3 D-35 R22 who follows a channel is told so too where what their role may do has changed, of which no stream tells")
+    @Test("I3 R22 who follows a channel is told so too where what their role may do has changed, of which no stream tells")
     func followRole() async throws {
         let server = try await room()
         let (ann, root) = (try await server.socket("ann"), try await server.socket("root", role: .admin))

@@ -12,7 +12,7 @@ import Testing
         return world
     }
 
-    @Test("AM-14 D-15 a channel that names no type is a community, and the same request with the type is the same request")
+    @Test("AM-14 a channel that names no type is a community, and the same request with the type is the same request")
     func defaultType() throws {
         let world = try CoreWorld()
         try world.user("ann")

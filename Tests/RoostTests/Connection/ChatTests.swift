@@ -33,7 +33,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("AM-39 who disconnects while the files are being opened stays disconnected")
+    @Test("who disconnects while the files are being opened stays disconnected")
     func disconnectedAtOnce() async throws {
         for _ in 0..<20 {
             let chat = chat()
@@ -47,7 +47,7 @@ struct ChatTests {
     }
 
     @Test(
-        "AM-39 who disconnects while connecting waits for the disconnection before it stays disconnected, and is told so; they were connected"
+        "who disconnects while connecting waits for the disconnection before it stays disconnected, and is told so; they were connected"
     )
     func disconnectedOnceMore() async throws {
         let chat = chat()

@@ -107,7 +107,7 @@ struct DroppedMentionTests {
     }
 
     @Test(
-        "MN-17 R14 a row says whom an edit doesn't mention whose answer was lost, and whom a message that was brought back doesn't")
+        "MN-17 a row says whom an edit doesn't mention whose answer was lost, and whom a message that was brought back doesn't")
     func lostAnswer() async throws {
         let server = ScriptedServer { call in
             switch call.operation {

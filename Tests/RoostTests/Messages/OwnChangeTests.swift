@@ -25,7 +25,7 @@ struct OwnChangeTests {
         return chat
     }
 
-    @Test("AM-27 X-24 an event about a message that the user has deleted for themselves has no content, nor has a delegate")
+    @Test("SB-59 an event about a message that the user has deleted for themselves has no content, nor has a delegate")
     func concealedEvent() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = try await connected(server)

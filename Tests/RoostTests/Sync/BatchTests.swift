@@ -68,7 +68,7 @@ struct BatchTests {
     }
 
     @Test(
-        "I10 The transport reads on while the store writes, and everything that came meanwhile is stored in order, by one transaction"
+        "I3 The transport reads on while the store writes, and everything that came meanwhile is stored in order, by one transaction"
     )
     func readsOn() async throws {
         let commits = Commits()

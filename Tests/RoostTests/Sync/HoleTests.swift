@@ -31,7 +31,7 @@ struct HoleTests {
         Resumption(user: changes(user: 1), channels: channels, hasMore: false)
     }
 
-    @Test("R12 what is cached stays while the user may not read, and the next message that comes brings those before it")
+    @Test("I6 what is cached stays while the user may not read, and the next message that comes brings those before it")
     func nextMessage() async throws {
         var client = try await client()
         #expect(try await client.texts() == ["one", "two"] && client.calls.isEmpty)
@@ -49,7 +49,7 @@ struct HoleTests {
     }
 
     @Test(
-        "R12 the right that comes back brings the messages at once, told to the user or to all members", arguments: [true, false])
+        "I5 the right that comes back brings the messages at once, told to the user or to all members", arguments: [true, false])
     func capabilities(isOwn: Bool) async throws {
         var client = try await client()
         if isOwn {
@@ -83,7 +83,7 @@ struct HoleTests {
     }
 
     @Test(
-        "R12 what was changed while the user might not read is there as soon as they may again, though no message is missing",
+        "I5 what was changed while the user might not read is there as soon as they may again, though no message is missing",
         arguments: [false, true])
     func changedMeanwhile(isRestarted: Bool) async throws {
         var client = try await Harness()
@@ -110,7 +110,7 @@ struct HoleTests {
     }
 
     @Test(
-        "R12 the right counts that comes back to the user's own role, which is asked for after a restart", arguments: [false, true])
+        "I5 the right counts that comes back to the user's own role, which is asked for after a restart", arguments: [false, true])
     func ofOwnRole(isRestarted: Bool) async throws {
         let own = membership(readSeq: 1, readCount: 0, role: .operator)
         var client = try await Harness()
@@ -138,7 +138,7 @@ struct HoleTests {
     }
 
     @Test(
-        "R12 a right to read that the user alone has lost, or never had, brings what was missed when it comes",
+        "I5 a right to read that the user alone has lost, or never had, brings what was missed when it comes",
         arguments: [false, true])
     func ownRight(isFresh: Bool) async throws {
         var client = try await Harness()
@@ -168,7 +168,7 @@ struct HoleTests {
     }
 
     @Test(
-        "R12 whoever scrolls into a hole that stays isn't disconnected, however often: each time it was caught up with everything")
+        "whoever scrolls into a hole that stays isn't disconnected, however often: each time it was caught up with everything")
     func scrolling() async throws {
         var client = try await client()
         for number in 1...8 as ClosedRange<CallToken> {
@@ -180,7 +180,7 @@ struct HoleTests {
         }
     }
 
-    @Test("R12 a channel that is fetched afresh still is after the connection ended before the answer")
+    @Test("R39 a channel that is fetched afresh still is after the connection ended before the answer")
     func lostAnswer() async throws {
         var client = try await client()
         try await client.receive(sent(message(6, "m6"), messages: 5))
@@ -194,7 +194,7 @@ struct HoleTests {
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6"] && client.calls.isEmpty)
     }
 
-    @Test("R12 a channel that is fetched afresh still is where the answer comes in pages, until one of them brings it")
+    @Test("R39 a channel that is fetched afresh still is where the answer comes in pages, until one of them brings it")
     func laterPage() async throws {
         var client = try await client()
         try await client.receive(sent(message(6, "m6"), messages: 5))
@@ -211,7 +211,7 @@ struct HoleTests {
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6"] && client.calls.isEmpty)
     }
 
-    @Test("R12 a hole is known after a restart, and a resume that brings messages after it has the channel come afresh")
+    @Test("I6 a hole is known after a restart, and a resume that brings messages after it has the channel come afresh")
     func restarted() async throws {
         var client = try await client().restarted()
         try await client.connect()
@@ -224,7 +224,7 @@ struct HoleTests {
         #expect(client.sync.status == .online && client.calls.isEmpty)
     }
 
-    @Test("R12 a hole that a resume leaves is known, also one whose changes came on several pages")
+    @Test("I6 a hole that a resume leaves is known, also one whose changes came on several pages")
     func resumedWithout() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -241,7 +241,7 @@ struct HoleTests {
     }
 
     @Test(
-        "R12 a message that was deleted for good leaves no hole, whichever page of changes tells of it; one that is missing does",
+        "I6 a message that was deleted for good leaves no hole, whichever page of changes tells of it; one that is missing does",
         arguments: [0, 1])
     func purgedBetweenPages(missing: Int) async throws {
         var client = try await Harness()
@@ -262,7 +262,7 @@ struct HoleTests {
         #expect(try await client.texts() == ["one", "two", "m5", "m7", "m8"])
     }
 
-    @Test("R12 nothing is fetched again where nothing is missing: edits, members, own messages and pages of changes leave no hole")
+    @Test("nothing is fetched again where nothing is missing: edits, members, own messages and pages of changes leave no hole")
     func noHole() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

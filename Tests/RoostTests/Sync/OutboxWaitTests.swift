@@ -106,7 +106,7 @@ struct OutboxWaitTests {
     }
 
     @Test(
-        "AM-33 SB-60 hiding and resetting while a message waits for the end of a silence go before it, up to what the user has seen"
+        "SB-26 SB-60 hiding and resetting while a message waits for the end of a silence go before it, up to what the user has seen"
     )
     func concealing() async throws {
         var client = try await client()
@@ -130,7 +130,7 @@ struct OutboxWaitTests {
         #expect(client.calls.values.sorted() == ["channel.unhide"])
     }
 
-    @Test("AM-33 SB-60 what conceals goes before messages alone: not before an edit behind them, nor does showing go before hiding")
+    @Test("SB-26 SB-60 what conceals goes before messages alone: not before an edit behind them, nor does showing go before hiding")
     func concealingInOrder() async throws {
         var client = try await client()
         let hide = OutboxOperation.hide(HideChannel(channel: Self.channel, hidePreviousMessages: true))

@@ -53,7 +53,7 @@ struct StreamTests {
     }
 
     @Test(
-        "R12 AM-43 a message of a kind that this version doesn't know is shown and counts unless it is silent, and nothing is fetched again"
+        "AM-43 a message of a kind that this version doesn't know is shown and counts unless it is silent, and nothing is fetched again"
     )
     func unknownKind() async throws {
         var client = try await Harness()
@@ -70,7 +70,7 @@ struct StreamTests {
         #expect(try await client.unread() == 3 && client.calls.isEmpty)
     }
 
-    @Test("A message that comes alone and can't be read has its channel fetched afresh, so that unread counts stay exact (R12)")
+    @Test("A message that comes alone and can't be read has its channel fetched afresh, so that unread counts stay exact (I7)")
     func unreadableMessage() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

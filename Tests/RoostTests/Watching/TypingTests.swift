@@ -126,7 +126,7 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test("Whoever types is shown until 10 seconds after that was last heard, or the connection ends; the user isn't")
+    @Test("I14 Whoever types is shown until 10 seconds after that was last heard, or the connection ends; the user isn't")
     func expiry() async throws {
         let chat = chat()
         try await chat.connect()

@@ -41,7 +41,7 @@ struct BatchAnswersTests {
         #expect(refusals.compactMap { $0 }.allSatisfy { $0.code == .overloaded && $0.retryAfterMilliseconds != nil })
     }
 
-    @Test("I14 a failure is noted once, though the engine takes back what was written before it and runs the batch again")
+    @Test("a failure is noted once, though the engine takes back what was written before it and runs the batch again")
     func noted() throws {
         struct Fault: Error {}
         let directory = TemporaryPlace.make()

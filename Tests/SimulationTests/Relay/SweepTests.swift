@@ -6,7 +6,7 @@ import Testing
 /// Which streams a node compares with the database next.
 @Suite("Sweep")
 struct SweepTests {
-    @Test("I15 a comparison of all that is begun again before its end comes to every stream all the same")
+    @Test("a comparison of all that is begun again before its end comes to every stream all the same")
     func begunAgain() {
         let streams = (0..<20).map { StreamID.channel(ChannelID("c\($0)")) }
         var settings = Relay.Settings()
@@ -30,7 +30,7 @@ struct SweepTests {
         #expect(Set(last) == Set(streams.prefix(2)))
     }
 
-    @Test("I15 in quiet times each stream is compared within a second and as many as a turn of all takes, whenever it was opened")
+    @Test("in quiet times each stream is compared within a second and as many as a turn of all takes, whenever it was opened")
     func inTurn() {
         var settings = Relay.Settings()
         settings.sweepPerSecond = 10

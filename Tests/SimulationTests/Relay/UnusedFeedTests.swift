@@ -9,7 +9,7 @@ struct UnusedFeedTests {
     private let stream = StreamID.channel("c")
 
     @Test(
-        "I15 that no socket needs a feed counts as of the question: who has needed it since keeps it, however late the answer comes",
+        "that no socket needs a feed counts as of the question: who has needed it since keeps it, however late the answer comes",
         arguments: [false, true])
     func lateAnswer(isNeeded: Bool) {
         var relay = Relay()

@@ -23,7 +23,7 @@ import Testing
         #expect(found == users, sourceLocation: sourceLocation)
     }
 
-    @Test("SB-02 typing is told at once, again every 5 seconds, and ends 10 seconds after the last call")
+    @Test("SB-02 I14 typing is told at once, again every 5 seconds, and ends 10 seconds after the last call")
     func typing() {
         var board = SignalBoard()
         board.types("ann", in: "general", at: 0)
