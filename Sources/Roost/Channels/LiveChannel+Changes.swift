@@ -32,8 +32,8 @@ extension LiveChannel {
 
     /// Deletes the channel for everyone (AM-34). Deleting it again changes nothing.
     ///
-    /// - Throws: `RoostError` with `not_permitted` unless the channel's type names the user (``ChannelPolicy/delete``), even for its owner, and as
-    ///   ``Chat/call(_:isolation:)`` does.
+    /// - Throws: `RoostError` with `kind_forbids` if ``ChannelPolicy/delete`` lets only admins or nobody delete it, even for its owner;
+    ///   `not_permitted` and `not_member` for others whom it doesn't name; `not_found`; and as ``Chat/call(_:isolation:)`` does.
     public func destroy() async throws { try await call(DeleteChannel(channel: id)) }
 
     /// Freezes the channel: only operators send until it is unfrozen (SB-21). Freezing a frozen one changes nothing.

@@ -78,8 +78,10 @@ extension LiveChannel {
     /// Gives members a role, with a result for each (AM-47, SB-10, R33).
     ///
     /// - Parameters:
-    ///   - role: One below the user's own; an owner may also make another member the owner, and becomes an operator then.
-    ///   - users: 1 to 100, each once; exactly one where the role is `owner`.
+    ///   - role: One that isn't above the user's own and grants nothing that the user's own doesn't. An owner who makes another member the
+    ///     owner becomes an operator.
+    ///   - users: 1 to 100, each once; exactly one where the role is `owner`. The user's own role is above those that they have. Users may also
+    ///     give themselves a lower role than their own.
     /// - Throws: `RoostError` with `not_found` for an unknown role, `kind_forbids`, `not_permitted`, and as ``Chat/call(_:isolation:)`` does.
     @discardableResult
     public func setRole(_ role: ChannelRole, of users: [UserID]) async throws -> [MemberResult] {

@@ -44,8 +44,8 @@ import RoostAPI
     let groups = chat.channels(matching: unread)  // groups with unread messages
     for await update in groups.updates { show(update.items) }
 
-    // Channels about cooking that the user could join; loadMore() adds a page.
-    let found = chat.channels(matching: ChannelQuery(membership: .notMember, includingTags: ["cooking"]))
+    // Channels about cooking that anyone may join and the user isn't in; loadMore() adds a page.
+    let found = chat.channels(matching: ChannelQuery(membership: .notMember, includingTags: ["cooking"], isPublic: true))
     // sample.end
     _ = (all, found)
 }
