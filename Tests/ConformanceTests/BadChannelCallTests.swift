@@ -134,6 +134,13 @@ import Testing
             "ifMetadataVersion", limit: 0),
     ]
 
+    /// What can't change isn't a field of an update.
+    static let unchangeable: [BadCall] = [
+        BadCall("another type", "channel.update", updating(#""type":"live""#), .invalidArgument, "type"),
+        BadCall("ephemeral from now on", "channel.update", updating(#""isEphemeral":true"#), .invalidArgument, "isEphemeral"),
+        BadCall("another creator", "channel.update", updating(#""createdBy":"ann""#), .invalidArgument, "createdBy"),
+    ]
+
     static let states: [BadCall] = [
         BadCall("0 seconds", "channel.silence", updating(#""seconds":0"#), .invalidArgument, "seconds"),
         BadCall("-2 seconds", "channel.silence", updating(#""seconds":-2"#), .invalidArgument, "seconds"),
@@ -191,6 +198,12 @@ import Testing
         BadCall("an unknown permission", "permission.explain", updating(#""permission":"fly""#), .invalidArgument, "permission"),
     ]
 
+    static let invalidChannels: [BadCall] = [
+        BadCall("a slash", "member.list", #"{"channel":"a/b"}"#, .invalidArgument, "channel"),
+        BadCall("a slash", "member.search", #"{"channel":"a/b","text":"x"}"#, .invalidArgument, "channel"),
+        BadCall("a slash", "member.add", #"{"channel":"a/b","users":["bob"]}"#, .invalidArgument, "channel"),
+    ]
+
     static let people: [BadCall] = [
         BadCall("101 users", "member.add", updating(#""users":\#(list(101))"#), .limitExceeded, "users", limit: 100),
         BadCall("nobody", "member.add", updating(#""users":[]"#), .invalidArgument, "users"),
@@ -233,6 +246,12 @@ import Testing
 
     @Test("§8.7 AM-35 AM-36 SB-09 SB-11 SB-12 R01 R10 attributes outside their limits are refused")
     func attribute() async throws { try await check(Self.attributes) }
+
+    @Test("§8.7 R11 SB-04 what can't change of a channel is refused by an update, with its field")
+    func unchanging() async throws { try await check(Self.unchangeable) }
+
+    @Test("§8.7 AM-38 what is asked of the members of a channel that can't be one is refused by its id")
+    func invalidChannel() async throws { try await check(Self.invalidChannels) }
 
     @Test("§8.7 AM-07 AM-08 SB-26 R27 R28 times, rate limits and flags outside their limits are refused")
     func state() async throws { try await check(Self.states) }

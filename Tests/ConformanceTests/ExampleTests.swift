@@ -6,7 +6,7 @@ import Testing
 /// The programs of the folder Examples, each from its beginning to its end against a real server, twice.
 @Suite struct ExampleTests {
     @Test(
-        "AM-19 AM-23 AM-24 AM-25 AM-26 AM-27 AM-28 AM-30 AM-32 AM-33 AM-34 AM-35 AM-38 AM-48 R06 R08 the way of Amity: create, query, join",
+        "AM-19 AM-23 AM-24 AM-25 AM-26 AM-27 AM-28 AM-30 AM-32 AM-33 AM-34 AM-35 AM-48 R06 R08 the way of Amity: create, query, join",
         .timeLimit(.minutes(5)))
     func createQueryJoin() async throws { try await runTwice("example-create-query-join") }
 

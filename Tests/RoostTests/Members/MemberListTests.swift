@@ -133,6 +133,20 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
+    @Test("AM-38 A list or search of members of a channel that can't be one is refused by its id, and the server isn't asked")
+    func invalidChannel() async throws {
+        let server = ScriptedServer { _ in .error(.notFound("operation")) }
+        let chat = try await server.connectedInGeneral()
+        for list in [chat.channel("a/b").members(), chat.channel("a/b").searchMembers("b")] {
+            let refusal = await #expect(throws: RoostError.self) { try await list.loaded() }
+            #expect([refusal?.code.rawValue, refusal?.field] == ["invalid_argument", "channel"])
+            #expect(list.phase.error == refusal)
+        }
+        let asked = await server.operations()
+        #expect(!asked.contains("member.list") && !asked.contains("member.search"))
+        await chat.disconnect()
+    }
+
     @Test("AM-39 Where no connection can be made, waiting for a list ends with the reason")
     func noConnection() async throws {
         var configuration = Chat.Configuration(
