@@ -94,6 +94,30 @@ struct LiveChannelTests {
         #expect(live.hasPermission(.messageSend))
     }
 
+    @Test("AM-37 AM-29 An update of a channel shows in a live channel, and its observers are told once")
+    func updated() async throws {
+        let server = ScriptedServer { _ in .nothing }
+        let chat = try await server.connectedInGeneral()
+        let live = chat.channel("general")
+        try await live.loaded()
+        var told: [Channel?] = []
+        let token = live.observe { told.append($0?.channel) }
+        let before = live.channel
+        var after = channel(counters(4, messages: 0))
+        after.attributes.displayName = "Rome"
+        after.attributes.avatarFileId = "rome.png"
+        after.tags = ["travel"]
+        after.metadata = ["year": 2026]
+        after.metadataVersion = 1
+        try await server.send(
+            Event(kind: .channelUpdated, stream: .channel("general"), seq: 4, actor: "bob", rows: Rows(channel: after)))
+        try await until { live.channel == after }
+        await letOthersRun()
+        #expect(told == [before, after])
+        token.invalidate()
+        await chat.disconnect()
+    }
+
     @Test("SB-12 AM-23 A creation whose answer is lost is sent again with the same key, and makes one channel")
     func lostCreation() async throws {
         let turn = Turn()
