@@ -15,7 +15,8 @@ public struct InvitationItem: Identifiable, Hashable, Sendable {
     public var invitation: Invitation
     /// Who invited, as this device knows them: only by id until their name arrives.
     public var inviter: UserSummary
-    /// The channel's summary; nil until it is known on this device.
+    /// The channel's summary; nil until it is known on this device. No event follows it while the invitation waits: it is as the channel was when the
+    /// invitation came, or as the server told it since, which a list asks for when it begins and with each connection.
     public var channel: Channel?
 
     /// Stays the same while the invitation waits.
@@ -40,7 +41,7 @@ public final class InvitationList {
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var isAsking = false
-    /// The invitations for whose channels this connection's server was asked. One that it doesn't give it isn't asked for again.
+    /// The invitations whose channels came in this connection, or were asked for. One that the server doesn't give it isn't asked for again.
     @ObservationIgnored private var asked: Set<InvitationItem.ID> = []
     /// Whether a change couldn't be looked at: what came with it is only found by reading again.
     @ObservationIgnored private var hasMissedChange = false
@@ -59,7 +60,8 @@ public final class InvitationList {
                 guard let self, hasMissedChange || concerns(change) else { return }
                 hasMissedChange = true
                 // Reading the store doesn't answer what the server is asked once more in a while.
-                if case .done = await follower.work(isQuestion: false, { [weak self] in try await self?.reload() }) {
+                let told = change.channelRows
+                if case .done = await follower.work(isQuestion: false, { [weak self] in try await self?.reload(told: told) }) {
                     hasMissedChange = false
                 }
             })
@@ -99,31 +101,34 @@ public final class InvitationList {
     /// The answered invitation isn't one of the list's any more.
     private func showNow() async { await follower.work(isQuestion: false) { [weak self] in try await self?.reload() } }
 
-    private func reload() async throws {
+    /// - Parameter told: The channels whose rows came with the change that is the reason.
+    private func reload(told: Set<ChannelID> = []) async throws {
         let items = try await chat.driver.files().store.read { database in
             try database.waitingInvitations()
         }
         let (before, isChanged) = (self.items, !follower.hasAnswer || items != self.items)
         if isChanged { self.items = items }
+        asked.formUnion(items.lazy.filter { told.contains($0.invitation.channelId) }.map(\.id))
         follower.shows(items.lazy.map(\.inviter))
         follower.answered()
         if isChanged { observers.notify(items, after: before) }
         Task { [weak self] in await self?.fetchChannels() }
     }
 
-    /// Of an invitation that came while this device was away, the channel has to be fetched. The answer is stored, and read from
-    /// there. What the server can't answer now, it is asked again a little later.
+    /// An invitation that came while this device was away came without its channel, and no event tells the user of a channel's new name. What is stored of it
+    /// may be as old as the user's former membership. So it is fetched, once in a connection. The answer is stored, and read from there. What the server
+    /// can't answer now, it is asked again a little later.
     private func fetchChannels() async {
-        guard !isAsking, !follower.isAskingAgain, chat.driver.statuses.current == .online, !unknownChannels.isEmpty else { return }
+        guard !isAsking, !follower.isAskingAgain, chat.driver.statuses.current == .online, !unasked.isEmpty else { return }
         isAsking = true
         defer { isAsking = false }
-        await follower.work(asksServer: true) { [weak self] in try await self?.fetchUnknownChannels() }
+        await follower.work(asksServer: true) { [weak self] in try await self?.fetchUnaskedChannels() }
     }
 
     /// - Throws: A refusal that passes. The list comes from the store, and isn't refused with its channels.
-    private func fetchUnknownChannels() async throws {
+    private func fetchUnaskedChannels() async throws {
         // Others may come while it is asked.
-        while case let unknown = unknownChannels, !unknown.isEmpty {
+        while case let asking = unasked, !asking.isEmpty {
             var page = ListMyInvitations(limit: Limits.memberPage.max)
             for _ in 0..<PageCount.max(forRows: Limits.pendingInvitationsPerUser, of: Limits.memberPage.max) {
                 do {
@@ -133,13 +138,11 @@ public final class InvitationList {
                 }
                 if page.cursor == nil { break }
             }
-            asked.formUnion(unknown)
+            asked.formUnion(asking)
         }
     }
 
-    private var unknownChannels: Set<InvitationItem.ID> {
-        Set(items.lazy.filter { $0.channel == nil }.map(\.id)).subtracting(asked)
-    }
+    private var unasked: Set<InvitationItem.ID> { Set(items.lazy.map(\.id)).subtracting(asked) }
 }
 
 extension Chat {

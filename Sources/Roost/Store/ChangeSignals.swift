@@ -6,6 +6,8 @@ struct StoreChange: Hashable, Sendable {
     /// Whether everything may have changed.
     var isEverything = false
     var channels: Set<ChannelID> = []
+    /// Those of them whose own row was written: their names, pictures and counts.
+    var channelRows: Set<ChannelID> = []
     /// The channels of which messages on their way changed.
     var outbox: Set<ChannelID> = []
     /// Whether operations on their way changed, of whatever channel or none.
@@ -31,6 +33,7 @@ struct StoreChange: Hashable, Sendable {
     mutating func merge(_ other: StoreChange) {
         isEverything = isEverything || other.isEverything
         channels.formUnion(other.channels)
+        channelRows.formUnion(other.channelRows)
         outbox.formUnion(other.outbox)
         isOutbox = isOutbox || other.isOutbox
         members.formUnion(other.members)
@@ -50,6 +53,7 @@ extension StoreChange {
             switch write {
             // Which overlays it removes, only the cache knows.
             case .erase, .keepOverlays: self.merge(.everything)
+            case .channel(let channel): channelRows.insert(channel.channelId)
             case .overlay(nil, _): isOwn = true
             case .rows(let rows, let stream): kinds.note(rows, of: stream, in: &self)
             case .rowsOfCached(let rows, let channel): kinds.note(rows, of: .channel(channel), in: &self)

@@ -235,6 +235,48 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
+    @Test("SB-15 SB-16 R14 The channel of an invitation is asked for once in each connection; an old row of it was shown for ever")
+    func renamedChannelOfInvitation() async throws {
+        let (old, new, newest) = (named("Plans"), named("Trip"), named("Rome"))
+        let turn = Turn()
+        let server = ScriptedServer { call in
+            guard call.operation == "invitation.mine" else { return .error(.notFound("operation")) }
+            return .result(
+                Page(items: [InvitationEntry(invitation: invitation(to: "general"), channel: turn.next() == 0 ? new : newest)]))
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        let store = try await chat.driver.prepare().store
+        // As it was when the user left.
+        try await store.write([.channel(old)])
+        let list = chat.invitations()
+        try await list.loaded()
+        func name(of channel: ChannelID) -> String? { list.items.first { $0.id.channelId == channel }?.channel?.displayName }
+        try await store.write([.invitation(invitation(to: "general"))])
+        try await until { name(of: "general") == "Trip" }
+
+        // An invitation that comes with its channel isn't a reason to ask.
+        var other = named("Other")
+        other.channelId = "private"
+        try await server.send(
+            Event(
+                kind: .invitationReceived, stream: .user("ann"), seq: 1, actor: "bob", rows: Rows(channel: other, [invitation()])))
+        try await until { name(of: "private") == "Other" }
+        await letOthersRun()
+        #expect(await server.operations().count { $0 == "invitation.mine" } == 1)
+
+        await chat.disconnect()
+        try await chat.connect()
+        try await until { name(of: "general") == "Rome" }
+        await chat.disconnect()
+    }
+
+    private func named(_ name: String) -> Channel {
+        var named = channel(counters(1, messages: 0))
+        named.attributes.displayName = name
+        return named
+    }
+
     @Test("SB-15 R14 The channels of invitations are asked for again if the server couldn't tell them", arguments: [true, false])
     func invitationsAskedAgain(passes: Bool) async throws {
         let turn = Turn()
