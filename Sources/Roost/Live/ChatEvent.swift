@@ -25,6 +25,12 @@ public enum ChatEvent: Hashable, Sendable {
         /// came from, and this device was itself waiting for an answer, or the server may have marked a channel as read because the user reads it here
         /// (``LiveChannel/startReading()``). It is always known for messages that are sent with ``LiveChannel/send(_:)-(MessageDraft)``.
         public let isFromOtherDevice: Bool?
+        /// Whether this device watched the channel when the server sent the event, as it does while the channel is open on a screen
+        /// (``LiveChannel/watch(limit:watchersLimit:)``, ``LivePresence``). If it didn't, an app shows a notification (ST-07).
+        ///
+        /// Always false for what the server tells the user alone, such as `mentionReceived`, and after a reconnect until the watch has begun again. What came
+        /// while the client was away has no such value: it is told as ``ChatEvent/missed(after:)``.
+        public let isWatched: Bool
         /// The message that was sent, edited or deleted; nil for other kinds, and for one that was deleted for good. One that the user has deleted for
         /// themselves has no content.
         public internal(set) var message: Message?

@@ -74,6 +74,7 @@ struct IncomingFrame: Decodable {
         var json = PlainJSON(bytes)
         var (kind, actor, stream, seq, after): (String?, UserID?, String?, Seq?, Seq?)
         var (rows, message): (LenientRows?, IncomingMessage?)
+        var isWatched: Bool?
         var isResult = false
         let isPlain = json.members { key, json in
             switch key {
@@ -88,8 +89,8 @@ struct IncomingFrame: Decodable {
             case "after": return json.read(into: &after)
             case "rows": return json.read(into: &rows) { LenientRows(plainly: &$0, kinds) }
             case "message": return json.read(into: &message)
+            case "watching": return json.read(into: &isWatched)
             case "error", "welcome", "closing", "unwatched", "readingEnded", "signal": return false
-            // Also `watching`, which says how an event was delivered.
             default: return json.pass() != nil
             }
         }
@@ -97,11 +98,12 @@ struct IncomingFrame: Decodable {
         guard isPlain, json.isAtEnd else { return nil }
         if let message {
             guard kind == nil else { return nil }
-            event = IncomingEvent(message)
+            event = IncomingEvent(message, isWatched: isWatched ?? false)
         } else if let kind {
             guard let stream = stream.flatMap({ StreamID($0) }), let seq, let rows else { return nil }
             event = IncomingEvent(
-                kind: kind, actor: actor, stream: stream, seq: seq, after: after, rows: rows, isMessageAlone: false)
+                kind: kind, actor: actor, stream: stream, seq: seq, after: after, rows: rows, isMessageAlone: false,
+                isWatched: isWatched ?? false)
         } else if reply == nil {
             return nil
         }
@@ -120,30 +122,35 @@ struct IncomingEvent: Decodable {
     var rows: LenientRows
     /// Whether it came as a new message alone, from which the channel's counters follow (``EventFrame``).
     var isMessageAlone: Bool
+    /// Whether this connection watched the channel when the event was sent to it.
+    var isWatched: Bool
 
     private enum CodingKeys: String, CodingKey {
         case kind = "event"
-        case actor, stream, seq, after, rows, message
+        case actor, stream, seq, after, rows, message, watching
     }
 
     init(
-        kind: String, actor: UserID?, stream: StreamID, seq: Seq, after: Seq? = nil, rows: LenientRows, isMessageAlone: Bool
+        kind: String, actor: UserID?, stream: StreamID, seq: Seq, after: Seq? = nil, rows: LenientRows, isMessageAlone: Bool,
+        isWatched: Bool
     ) {
         (self.kind, self.actor, self.stream, self.seq) = (kind, actor, stream, seq)
-        (self.after, self.rows, self.isMessageAlone) = (after, rows, isMessageAlone)
+        (self.after, self.rows, self.isMessageAlone, self.isWatched) = (after, rows, isMessageAlone, isWatched)
     }
 
     /// A new message that came alone.
-    init(_ message: IncomingMessage) {
+    init(_ message: IncomingMessage, isWatched: Bool) {
         self.init(
             kind: Event.Kind.messageNew.rawValue, actor: message.sender, stream: message.stream, seq: message.seq,
-            rows: message.rows, isMessageAlone: true)
+            rows: message.rows, isMessageAlone: true, isWatched: isWatched)
     }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
+        // Nothing that is stored depends on it, so that one that can't be read loses nothing else.
+        let isWatched = (try? container.decodeIfPresent(Bool.self, forKey: .watching)) ?? false
         if container.contains(.message) {
-            self.init(try container.decode(IncomingMessage.self, forKey: .message))
+            self.init(try container.decode(IncomingMessage.self, forKey: .message), isWatched: isWatched)
             return
         }
         self.init(
@@ -151,7 +158,7 @@ struct IncomingEvent: Decodable {
             actor: try container.decodeIfPresent(UserID.self, forKey: .actor),
             stream: try container.decode(StreamID.self, forKey: .stream), seq: try container.decode(Seq.self, forKey: .seq),
             after: try container.decodeIfPresent(Seq.self, forKey: .after),
-            rows: try container.decode(LenientRows.self, forKey: .rows), isMessageAlone: false)
+            rows: try container.decode(LenientRows.self, forKey: .rows), isMessageAlone: false, isWatched: isWatched)
     }
 }
 

@@ -40,7 +40,7 @@ extension Sync {
         // The user's own stream brings messages with a channel that has just become theirs: they aren't news.
         let happening = ChatEvent.Happening(
             kind: kind, channel: channel, actor: event.actor, isOwn: isOwn,
-            isFromOtherDevice: isOwn ? isFromOtherDevice(kind, rows) : false,
+            isFromOtherDevice: isOwn ? isFromOtherDevice(kind, rows) : false, isWatched: event.isWatched,
             message: event.stream.channel == nil ? nil : rows.newestMessage, purged: rows.purged?.last)
         return .event(.happened(happening), event.stream.channel.map { StreamPosition(channel: $0, seq: event.seq) })
     }

@@ -55,6 +55,26 @@ struct NewsTests {
         try await server.stop()
     }
 
+    @Test("ST-07 R37 each device is told for itself whether it watches the channel of an event, as long as it does")
+    func watching() async throws {
+        let server = try await TestServer()
+        let (ann, phone, laptop) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
+        for client in [ann, phone, laptop] { try await client.connect() }
+        let general = try await ann.createChannel("general", users: ["bob"])
+        let (atPhone, atLaptop) = (phone.channel("general"), laptop.channel("general"))
+        try await wait("the channel") { [atPhone, atLaptop].allSatisfy { $0.currentUserMembership == .member } }
+        try await atPhone.watch()
+        var (onPhone, onLaptop) = (phone.events.makeAsyncIterator(), laptop.events.makeAsyncIterator())
+        try await general.sendConfirmed("hi")
+        let news = [await next(.messageNew, &onPhone), await next(.messageNew, &onLaptop)]
+        #expect(news.map(\.?.isWatched) == [true, false])
+        try await atPhone.unwatch()
+        try await general.sendConfirmed("there?")
+        #expect(await next(.messageNew, &onPhone)?.isWatched == false)
+        for client in [ann, phone, laptop] { await client.disconnect() }
+        try await server.stop()
+    }
+
     @Test("calls keep the order in which they were made, without waiting for one another: messages, and other operations")
     func order() async throws {
         let server = try await TestServer()

@@ -14,12 +14,12 @@ struct EventTests {
     }
 
     private func happening(
-        _ kind: Event.Kind?, by actor: UserID?, otherDevice: Bool? = false, _ message: Message? = nil
+        _ kind: Event.Kind?, by actor: UserID?, otherDevice: Bool? = false, isWatched: Bool = false, _ message: Message? = nil
     ) -> ChatEvent {
         .happened(
             ChatEvent.Happening(
                 kind: kind, channel: Harness.channel, actor: actor, isOwn: actor == Harness.user, isFromOtherDevice: otherDevice,
-                message: message, purged: nil))
+                isWatched: isWatched, message: message, purged: nil))
     }
 
     @Test("each thing that happens is told once, after it is stored; what is dropped or concealed isn't told")
@@ -47,6 +47,27 @@ struct EventTests {
             told(by: &client) == [
                 happening(.messageUpdated, by: "bob", changed), happening(nil, by: "bob"),
                 happening(.readingMarked, by: Harness.user, otherDevice: true),
+            ])
+    }
+
+    @Test(
+        "ST-07 whether the device watches the channel is told as the server says it, and what it says besides is taken all the same"
+    )
+    func watching() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        _ = client.take()
+        let (new, changed, last) = (message(4, "new"), message(3, "two, edited", changedAt: 5), message(7, "last"))
+        try await client.receive(EventFrame(watching: true, event: Event(of: new)))
+        try await client.receive(EventFrame(watching: true, event: edited(changed, messages: 3)))
+        try await client.receive(
+            text: #"{"watching":"yes","event":"message.sung","stream":"channel:general","seq":6,"actor":"bob","rows":{}}"#)
+        try await client.receive(alone(last))
+        #expect(
+            told(by: &client) == [
+                happening(.messageNew, by: "bob", isWatched: true, new),
+                happening(.messageUpdated, by: "bob", isWatched: true, changed),
+                happening(nil, by: "bob"), happening(.messageNew, by: "bob", last),
             ])
     }
 

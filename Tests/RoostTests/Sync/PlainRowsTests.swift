@@ -77,23 +77,27 @@ struct PlainRowsTests {
             {"messageId":"1","channelId":"c","seq":1,"sender":"u","clientId":"x","text":\(value.json),\
             "createdAt":"2026-03-01T12:30:05.250Z"}
             """
-        let event = #"{"event":"message.edited","actor":"u","stream":"channel:c","seq":1,"rows":{"messages":["#
+        let event = #"{"watching":true,"event":"message.edited","actor":"u","stream":"channel:c","seq":1,"rows":{"messages":["#
         let other = message.replacing(#""messageId":"1""#, with: #""messageId":"2""#).replacing(
             #""text":\#(value.json)"#, with: #""text":"ho""#)
         for text in [
-            event + message + "]}}", event + message + #"],"unknown":[{}]},"unknown":1}"#, #"{"message":\#(message)}"#,
+            event + message + "]}}", event + message + #"],"unknown":[{}]},"unknown":1}"#,
+            #"{"watching":true,"message":\#(message)}"#,
             // What comes twice.
             event + message + #"],"messages":[\#(other)]}}"#, event + message + #"]},"rows":{}}"#,
         ] {
             let outcomes = [IncomingFrame.init(_:_:), IncomingFrame.init(byFoundation:_:)].map { read in
                 (try? read(Array(text.utf8), .standard)).map { frame in
-                    (frame.event?.rows.rows, frame.event?.rows.problems.count, frame.event?.seq, frame.event?.stream)
+                    (
+                        frame.event?.rows.rows, frame.event?.rows.problems.count, frame.event?.seq, frame.event?.stream,
+                        frame.event?.isWatched
+                    )
                 }
             }
             switch (outcomes[0], outcomes[1]) {
             case (nil, nil): #expect(!value.isRead)
             case let (one?, other?):
-                #expect(one == other, "\(text)")
+                #expect(one == other && one.4 == true, "\(text)")
                 #expect((one.0?.messages?.count == 1) == value.isRead)
             default: Issue.record("\(text)")
             }
