@@ -70,8 +70,11 @@ struct RowPlaceTests {
             ]
         ),
         (
-            "The app is told of messages.",
-            ["Roost/Live/ChatEvent.swift": ["Message", "PurgedMessage"], "Roost/Sync/Sync+Events.swift": ["PurgedMessage"]]
+            "The app is told of messages, and of who was invited.",
+            [
+                "Roost/Live/ChatEvent.swift": ["Invitation", "Message", "PurgedMessage"],
+                "Roost/Sync/Sync+Events.swift": ["Invitation", "PurgedMessage"],
+            ]
         ),
         (
             "Answers are weighed by their types.",

@@ -41,7 +41,8 @@ extension Sync {
         let happening = ChatEvent.Happening(
             kind: kind, channel: channel, actor: event.actor, isOwn: isOwn,
             isFromOtherDevice: isOwn ? isFromOtherDevice(kind, rows) : false, isWatched: event.isWatched,
-            message: event.stream.channel == nil ? nil : rows.newestMessage, purged: rows.purged?.last)
+            message: event.stream.channel == nil ? nil : rows.newestMessage, purged: rows.purged?.last,
+            invitations: rows.invitations ?? [])
         return .event(.happened(happening), event.stream.channel.map { StreamPosition(channel: $0, seq: event.seq) })
     }
 

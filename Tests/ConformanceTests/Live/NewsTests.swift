@@ -75,6 +75,34 @@ struct NewsTests {
         try await server.stop()
     }
 
+    @Test("SB-17 a group's members are told who was invited and by whom, who has declined, and who has joined by an invitation")
+    func invitations() async throws {
+        let server = try await TestServer()
+        let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
+        for client in [ann, bob] { try await client.connect() }
+        let dora = try await server.socket("dora")
+        try await dora.call(UpdatePreferences(autoAcceptInvitations: false))
+        let trip = try await ann.createChannel("trip", type: .group, users: ["bob"])
+        let atBob = bob.channel("trip")
+        try await wait("the channel") { atBob.currentUserMembership == .member }
+        var events = bob.events.makeAsyncIterator()
+        var told: [ChatEvent.Happening?] = []
+        try await trip.invite(["dora"])
+        told.append(await next(.invitationReceived, &events))
+        try await dora.call(DeclineInvitation(channel: "trip"))
+        told.append(await next(.invitationDeclined, &events))
+        try await trip.invite(["dora"])
+        try await dora.call(AcceptInvitation(channel: "trip"))
+        told.append(await next(.memberJoined, &events))
+        #expect(told.map(\.?.actor) == ["ann", "dora", "dora"] && told.allSatisfy { $0?.channel == "trip" })
+        let invitations = told.compactMap(\.?.invitations.first)
+        #expect(invitations.map(\.state) == [.pending, .declined, .accepted])
+        #expect(invitations.allSatisfy { $0.userId == "dora" && $0.inviter == "ann" })
+        await ann.disconnect()
+        await bob.disconnect()
+        try await server.stop()
+    }
+
     @Test("calls keep the order in which they were made, without waiting for one another: messages, and other operations")
     func order() async throws {
         let server = try await TestServer()

@@ -19,7 +19,7 @@ struct EventTests {
         .happened(
             ChatEvent.Happening(
                 kind: kind, channel: Harness.channel, actor: actor, isOwn: actor == Harness.user, isFromOtherDevice: otherDevice,
-                isWatched: isWatched, message: message, purged: nil))
+                isWatched: isWatched, message: message, purged: nil, invitations: []))
     }
 
     @Test("each thing that happens is told once, after it is stored; what is dropped or concealed isn't told")
