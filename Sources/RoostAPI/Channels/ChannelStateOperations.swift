@@ -196,7 +196,8 @@ public struct ResetHistory: Operation {
     }
 }
 
-/// Shows a hidden channel again (SB-28). Concealed messages stay concealed. Showing a visible one changes nothing.
+/// Shows a hidden channel again (SB-28). Concealed messages stay concealed. Showing a visible one changes nothing, also if
+/// a message has brought it back: the answer has the row as it is, and ``Membership/visibility(in:)`` says what it means.
 public struct UnhideChannel: Operation {
     public typealias Response = Membership
     public static let name = "channel.unhide"

@@ -72,8 +72,8 @@ extension UnhideChannel: Handled {
     public func handle(in context: inout Context) throws -> Membership {
         var access = try context.require(.channelHide, in: channel)
         var own = try access.requireOwn()
-        own.row.hiddenState = .unhidden
-        own.row.hiddenOrdinal = 0
+        // What a message has brought back isn't hidden, whatever the row says: it changes as little by this as it did by the message.
+        if own.row.visibility(in: access.counters) != .unhidden { (own.row.hiddenState, own.row.hiddenOrdinal) = (.unhidden, 0) }
         return try context.write(own, of: context.caller.user, in: &access, .channelUnhidden)
     }
 }

@@ -178,6 +178,25 @@ import Testing
         #expect(try state(of: "bob", in: world) == .unhidden)
     }
 
+    @Test("SB-28 showing a channel that a message has brought back changes nothing; one that is muted wasn't brought back")
+    func broughtBack() throws {
+        let world = try world()
+        func unhide() throws -> Int { try world.notices { try world.perform(UnhideChannel(channel: "general"), as: "bob") }.count }
+        try world.perform(HideChannel(channel: "general"), as: "bob")
+        try world.send("new", to: "general", as: "ann")
+        let before = try world.dump()
+        #expect(try unhide() == 0)
+        #expect(try world.dump() == before)
+        #expect(try state(of: "bob", in: world) == .unhidden)
+
+        try world.perform(HideChannel(channel: "general"), as: "bob")
+        try world.perform(MuteNotifications(channel: "general"), as: "bob")
+        try world.send("newer", to: "general", as: "ann")
+        #expect(try state(of: "bob", in: world) == .hiddenAllowAutoUnhide)
+        #expect(try unhide() == 1)
+        #expect(try state(of: "bob", in: world) == .unhidden)
+    }
+
     @Test("SB-26 a channel that one isn't in can't be hidden")
     func strangers() throws {
         let world = try world()
