@@ -3,8 +3,8 @@ import RoostAPI
 /// Channels that only the server can find, page by page: those of others, deleted ones, and those with certain members.
 ///
 /// The pages are kept in memory, and requested again after each reconnect. Channels that this device follows come from its store: their rows,
-/// whether they match, and new ones that do. The pages are requested again for what the store can't tell: when a member joins or leaves,
-/// if the query names members, and when a channel begins to match that the store doesn't know enough of.
+/// whether they match, and new ones that do. The pages are requested again for what the store can't tell: when a member, or the user, joins or
+/// leaves, if the query names members, and when a channel begins to match that the store doesn't know enough of.
 @MainActor
 final class AskedChannels: ChannelSource {
     private let query: ChannelQuery
@@ -81,7 +81,8 @@ final class AskedChannels: ChannelSource {
     }
 
     private func show(_ change: StoreChange) async throws {
-        var mustAskAgain = namesUsers && !change.members.union(change.memberships).isEmpty
+        // The user's own membership changes with each message that they read. Whether a filter begins to match by it, the store tells.
+        var mustAskAgain = namesUsers && !(change.members.isEmpty && change.renewed.isEmpty)
         var isConcerned = change.isEverything || change.users.contains { users[$0] != nil }
         for channel in try await stored(change.channels) where channel.isFollowed || change.memberships.contains(channel.id) {
             let before = views[channel.id]

@@ -14,6 +14,8 @@ struct StoreChange: Hashable, Sendable {
     var isOutbox = false
     /// The channels in which a user became or stopped being a member, or got another role.
     var members: Set<ChannelID> = []
+    /// The channels that the user has left, or that begin anew on this device: what was known of their members doesn't hold any more.
+    var renewed: Set<ChannelID> = []
     /// The channels in which the user's own membership changed.
     var memberships: Set<ChannelID> = []
     /// The users of whom something else is shown now.
@@ -37,6 +39,7 @@ struct StoreChange: Hashable, Sendable {
         outbox.formUnion(other.outbox)
         isOutbox = isOutbox || other.isOutbox
         members.formUnion(other.members)
+        renewed.formUnion(other.renewed)
         memberships.formUnion(other.memberships)
         users.formUnion(other.users)
         isOwn = isOwn || other.isOwn
@@ -54,6 +57,7 @@ extension StoreChange {
             // Which overlays it removes, only the cache knows.
             case .erase, .keepOverlays: self.merge(.everything)
             case .channel(let channel): channelRows.insert(channel.channelId)
+            case .leave(let channel), .forget(let channel): renewed.insert(channel)
             case .overlay(nil, _): isOwn = true
             case .rows(let rows, let stream): kinds.note(rows, of: stream, in: &self)
             case .rowsOfCached(let rows, let channel): kinds.note(rows, of: .channel(channel), in: &self)
