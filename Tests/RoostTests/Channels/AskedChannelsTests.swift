@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import Roost
 import RoostAPI
+import Synchronization
 import Testing
 
 @testable import Roost
@@ -129,26 +130,44 @@ struct AskedChannelsTests {
         await chat.disconnect()
     }
 
-    @Test("SB-31 SB-32 A list by members is asked for again when somebody comes; a refusal is the list's")
+    @Test(
+        "SB-31 SB-32 A list by members is asked for again when the user, or somebody else, comes into a channel; a refusal is the list's"
+    )
     func byMembers() async throws {
-        let turn = Turn()
         let (one, other) = (view("a", createdAt: 1), view("b", createdAt: 2))
+        let found = Mutex([one])
         let server = ScriptedServer { call in
             guard case .object(let fields) = call.with, fields["exactUsers"] != nil else {
                 return .error(RoostError(.notPermitted, "No."))
             }
-            return .result(Page(items: turn.next() == 0 ? [one] : [one, other]))
+            return .result(Page(items: found.withLock { $0 }))
         }
-        let chat = chat(server)
-        try await chat.connect()
+        let clock = ManualClock()
+        let chat = try await server.connected(clock)
         var query = ChannelQuery()
         query.exactUsers = ["bob"]
         let list = chat.channels(matching: query)
         var updates = list.updates.makeAsyncIterator()
         #expect(await updates.next()?.items.map(\.id) == ["a"])
+        found.withLock { $0 = [one, other] }
         try await server.send(joined(other, seq: 1))
+        try await until { clock.ends.contains(.milliseconds(250)) }
+        clock.advance(by: .milliseconds(250))
         try await until { list.items.count == 2 }
         #expect(list.items.map(\.id) == ["b", "a"])
+
+        // With a third member it isn't one of exactly these any more.
+        found.withLock { $0 = [one] }
+        let time = Timestamp(milliseconds: 3)
+        let cat = Member(userId: "cat", role: .member, state: .member, joinedAt: time, joinedSeq: 2, changeSeq: 2)
+        let counters = ChannelCounters(seq: 2, memberCount: 3, messageCount: 0, lastActivity: time)
+        await letOthersRun()
+        #expect(!clock.ends.contains(.milliseconds(500)))
+        try await server.send(
+            Event(kind: .memberJoined, stream: .channel("b"), seq: 2, actor: "cat", rows: Rows(counters: counters, [cat])))
+        try await until { clock.ends.contains(.milliseconds(500)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { list.items.map(\.id) == ["a"] }
 
         let refused = chat.channels(matching: ChannelQuery(includeDeleted: true))
         let refusal = await #expect(throws: RoostError.self) { try await refused.loaded() }
