@@ -131,22 +131,28 @@ import Testing
     }
 
     @Test(
-        "SB-05 SB-20 a distinct channel isn't distinct any more once somebody is invited, added, leaves, is removed or declines",
-        arguments: ["invite", "add", "leave", "remove", "decline"])
+        "SB-05 SB-20 a distinct channel isn't distinct any more once somebody is invited or not any more, added, joins, leaves, is removed or declines, or it is deleted",
+        arguments: ["invite", "add", "join", "leave", "remove", "decline", "withdraw", "delete"])
     func endsDistinct(how: String) throws {
         let world = try world()
-        if how == "decline" { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "bob") }
+        if ["decline", "withdraw"].contains(how) {
+            try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "bob")
+        }
         var create = CreateChannel(type: .group, users: ["bob"])
         create.isDistinct = true
+        if how == "join" { create.isPublic = true }
         let first = try world.perform(create, as: "ann").channel
         #expect(try world.perform(create, as: "ann").channel.channelId == first.channelId)
         let id = first.channelId
         switch how {
         case "invite": try world.perform(InviteMembers(channel: id, users: ["cid"]), as: "ann")
         case "add": try world.perform(AddMembers(channel: id, users: ["cid"]), as: "ann")
+        case "join": try world.perform(JoinChannel(channel: id), as: "cid")
         case "leave": try world.perform(LeaveChannel(channel: id), as: "bob")
         case "remove": try world.perform(RemoveMembers(channel: id, users: ["bob"]), as: "ann")
-        default: try world.perform(DeclineInvitation(channel: id), as: "bob")
+        case "decline": try world.perform(DeclineInvitation(channel: id), as: "bob")
+        case "withdraw": try world.perform(WithdrawInvitations(channel: id, users: ["bob"]), as: "ann")
+        default: try world.perform(DeleteChannel(channel: id), as: "ann")
         }
         let event = world.events(to: .channel(id)).last { $0.rows.channel != nil }
         #expect(event?.rows.channel?.isDistinct == false)
