@@ -12,7 +12,7 @@ extension LiveChannel {
     ///   - tags: All of them, to find the channel by (AM-33).
     ///   - metadata: Replaces the whole object: the last writer wins (AM-36).
     ///   - ifMetadataVersion: Writes the metadata only if this is still its version.
-    ///   - isDistinct: Whether it is the only channel of just these members.
+    ///   - isDistinct: Whether it is the only channel of its members, at most 100, and of the users with a pending invitation.
     ///   - isPublic: Whether everybody may find and join it.
     ///   - policy: Changes the given parts of the channel's differences from its type.
     /// - Throws: `RoostError` with `not_permitted` unless the caller may change the channel, `conflict_version`, `already_exists` when

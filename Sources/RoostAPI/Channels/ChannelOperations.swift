@@ -181,7 +181,7 @@ public struct UpdateChannel: Operation, ChannelAttributesCarrying, ChannelReques
     public var metadata: JSONValue?
     /// Writes the metadata only if this is still its version, so as not to overwrite changes that the caller hasn't seen.
     public var ifMetadataVersion: Int?
-    /// Whether it is to be the only channel of just these members (SB-05).
+    /// Whether it is to be the only channel of its members, at most 100, and of the users with a pending invitation (SB-05, SB-11).
     public var isDistinct: Bool?
     /// Whether everyone is to find and join it without an invitation (SB-03).
     public var isPublic: Bool?

@@ -232,6 +232,32 @@ import Testing
         #expect(try set(true, "open") == .kindForbids)
     }
 
+    @Test("SB-05 SB-11 a group is made distinct for its members and all who are invited; its members are 100 at most")
+    func updatesDistinctWithInvited() throws {
+        let world = try world()
+        for user in ["cid", "dan"] as [UserID] {
+            try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user)
+        }
+        func makeDistinct(_ id: ChannelID) throws -> RoostError.Code? {
+            try world.code(UpdateChannel(channel: id).with { $0.isDistinct = true }, as: "ann")
+        }
+        try world.perform(CreateChannel(channel: "pair", type: .group, users: ["bob"], isDistinct: true), as: "ann")
+        try world.perform(CreateChannel(channel: "three", type: .group, users: ["bob"]), as: "ann")
+        try world.perform(InviteMembers(channel: "three", users: ["cid"]), as: "ann")
+        #expect(try makeDistinct("three") == nil)
+        let three = CreateChannel(type: .group, users: ["bob", "cid"], isDistinct: true)
+        #expect(try world.perform(three, as: "ann").channel.channelId == "three")
+
+        let others = (1..<Limits.membersPerGroup).map { UserID("u\($0)") }
+        for user in others { try world.user(user) }
+        let policy = PolicyChanges(maxMembers: Limits.membersPerGroup + 1)
+        try world.perform(CreateChannel(channel: "many", type: .group, users: others, policy: policy), as: "ann")
+        try world.perform(InviteMembers(channel: "many", users: ["dan"]), as: "ann")
+        #expect(try makeDistinct("many") == nil)
+        try world.perform(AddMembers(channel: "many", users: ["cid"]), as: "ann")
+        #expect(try makeDistinct("many") == .limitExceeded)
+    }
+
     @Test("SB-12 R02 a create that is sent again with its key answers the channel of the first, for 7 days")
     func idempotencyKey() throws {
         let world = try world()
