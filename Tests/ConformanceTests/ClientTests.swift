@@ -56,7 +56,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R39 SB-65 what is sent while the server is away arrives once, in order, and what was missed is there")
+    @Test("R39 SB-61 what is sent while the server is away arrives once, in order, and what was missed is there")
     func restart() async throws {
         let directory = TemporaryDirectory.make()
         let port = try LoopbackPort.free()

@@ -20,7 +20,7 @@ struct NewsTests {
         return nil
     }
 
-    @Test("SB-65 every device is told of a message when it is stored there: the sender's, the sender's other one, and others'")
+    @Test("SB-46 every device is told of a message when it is stored there: the sender's, the sender's other one, and others'")
     func devices() async throws {
         let server = try await TestServer()
         let (ann, phone, laptop) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))

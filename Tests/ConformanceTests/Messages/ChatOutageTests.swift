@@ -142,7 +142,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-62 a muted channel isn't counted above another one, and muting says until when")
+    @Test("D-29 a muted channel isn't counted above another one, and muting says until when")
     func muted() async throws {
         let (server, bob) = try await world()
         try await bob.call(CreateChannel(channel: "other", users: ["ann"]))

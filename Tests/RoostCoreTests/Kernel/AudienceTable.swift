@@ -13,7 +13,7 @@ extension AudienceTests {
 
     private static let messages: [HeardOperation] = [
         HeardOperation(
-            "AM-02 SB-17 a message goes to all members and watchers", send("bob/1"), [("members wes/1", "message.new channel:room")]
+            "AM-02 a message goes to all members and watchers", send("bob/1"), [("members wes/1", "message.new channel:room")]
         ),
         HeardOperation(
             "AM-02 AM-22 an admin's message from outside goes to all members and watchers",
@@ -78,7 +78,7 @@ extension AudienceTests {
         HeardOperation(
             "R24 earlier versions are read without anyone's knowing",
             .by("oda/1") { ListMessageVersions(channel: "room", message: $0) }, []),
-        HeardOperation("SB-13 a refused message goes to nobody", send("sam/1"), [], isRefused: true),
+        HeardOperation("a refused message goes to nobody", send("sam/1"), [], isRefused: true),
         HeardOperation(
             "SB-13 a refused invitation goes to nobody", .by("sam/1", InviteMembers(channel: "room", users: ["fay"])), [],
             isRefused: true),

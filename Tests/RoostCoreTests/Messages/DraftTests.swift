@@ -134,7 +134,7 @@ struct DraftTests {
         #expect(!again.contains { if case .event(let event, _) = $0 { event.rows.drafts != nil } else { false } })
     }
 
-    @Test("SB-31 a member may keep a draft where they can't send at the moment")
+    @Test("a member may keep a draft where they can't send at the moment")
     func frozen() throws {
         let world = try world()
         try world.perform(FreezeChannel(channel: "general"), as: "ann")

@@ -80,7 +80,7 @@ struct CountingTests {
         #expect(try listed(.all, unreadOnly: true) == 1)
     }
 
-    @Test("ST-09 a client that has missed many messages starts afresh, whether those count or not", arguments: [500, 501])
+    @Test("a client that has missed many messages starts afresh, whether those count or not", arguments: [500, 501])
     func resume(silent: Int) throws {
         let world = try world(silent: silent)
         let answer = try world.perform(Resume(after: 0, channels: ["general": 2]), as: "bob")

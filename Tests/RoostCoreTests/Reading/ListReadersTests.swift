@@ -40,7 +40,7 @@ struct ListReadersTests {
         #expect(try world.code(list, as: "ann") == .invalidArgument, "another query's cursor")
     }
 
-    @Test("SB-02 R26 SB-57 who joined after a message isn't among its readers, whether they may see it or not")
+    @Test("SB-02 R26 who joined after a message isn't among its readers, whether they may see it or not")
     func newcomers() throws {
         let world = try world()
         let sent = try world.send("1", to: "general", as: "ann")

@@ -170,7 +170,7 @@ struct PurgeTests {
         #expect(try world.code(PurgeMessage(channel: "general", message: message.messageId), as: "ann") == .notFound)
     }
 
-    @Test("ST-09 I3 changes bring the places page by page, resuming counts what there is, and a fresh client gets none of it")
+    @Test("I3 changes bring the places page by page, resuming counts what there is, and a fresh client gets none of it")
     func catchingUp() throws {
         let (world, messages) = try world()
         let head = try world.perform(GetChannel(channel: "general"), as: "bob").channel.counters.seq

@@ -30,7 +30,7 @@ struct EndlessPageTests {
     }
 
     @Test(
-        "SB-17 Invitations whose channel the server doesn't give are asked for once in a connection, for so many pages as there can be"
+        "SB-15 Invitations whose channel the server doesn't give are asked for once in a connection, for so many pages as there can be"
     )
     func invitations() async throws {
         var channel = RoostTests.channel(counters(1, messages: 0))

@@ -113,7 +113,7 @@ struct MemberListTests {
         #expect(list.phase == .loaded)
     }
 
-    @Test("SB-16 R08 who left while this device was away isn't on the list, although the store has them")
+    @Test("SB-62 R08 who left while this device was away isn't on the list, although the store has them")
     func leftMeanwhile() async throws {
         let known = [entry("ann", 1), entry("bob", 2), entry("cat", 4)]
         let server = ScriptedServer { call in

@@ -234,7 +234,7 @@ struct OutboxTests {
         #expect(try await client.outbox.items() == [])
     }
 
-    @Test("SB-33 a message that was refused is sent with what it says now, if it is sent again under its client id")
+    @Test("SB-35 a message that was refused is sent with what it says now, if it is sent again under its client id")
     func corrected() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
