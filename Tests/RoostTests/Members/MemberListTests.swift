@@ -26,7 +26,7 @@ struct MemberListTests {
             rows: Rows(counters: counters(seq, messages: 0), members))
     }
 
-    @Test("AM-39 SB-22 A member list follows who joins and leaves, and learns who they are")
+    @Test("AM-39 SB-22 SB-62 A member list follows who joins and leaves, and learns who they are")
     func follow() async throws {
         let known = [entry("ann", 1), entry("bob", 2)]
         let cat = entry("cat", 4)
