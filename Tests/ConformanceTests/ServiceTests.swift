@@ -86,6 +86,19 @@ import Testing
         try await server.stop()
     }
 
+    @Test("AM-13 the ids that a server makes for channels have ends that nobody can know beforehand")
+    func unknownIDs() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        var ends: Set<String> = []
+        for _ in 0..<3 {
+            let created = try await server.request("POST", "/v1/channels", token: token, body: #"{"type":"community"}"#)
+            ends.insert(String(try created.decoded(ChannelView.self).channel.channelId.rawValue.suffix(12)))
+        }
+        #expect(ends.count == 3)
+        try await server.stop()
+    }
+
     @Test("the front page, the API description, health and metrics answer")
     func service() async throws {
         let server = try await TestServer()

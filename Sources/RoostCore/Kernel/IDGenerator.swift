@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// Makes message ids, and channel ids for callers who give none: 63 bits that grow with time.
+/// Makes message ids, and channel ids for callers who give none: 63 bits that grow with time, and behind those of a channel some random ones.
 ///
 /// 41 bits of milliseconds since 2024, 10 bits of node, 12 bits of counter. It never goes back: if the clock stands still or steps
 /// backwards, or if more than 4096 ids are made in one millisecond, it counts on from the last id, even after a restart. It doesn't follow
@@ -14,6 +14,9 @@ public struct IDGenerator: Sendable {
     private static let ticksMax: Int64 = (1 << 41) - (1 << 31)
     private static let lastMax: Int64 = (1 << 53) - 1
     private static let reservedMilliseconds: Int64 = 1000
+    private static let base32 = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
+    /// Of 5 bits each. As many in each channel id, so that ids with different beginnings differ.
+    private static let randomCharacterCount = 12
 
     /// The times that ids can carry: from 2024 to August 2093.
     public static let times =
@@ -38,16 +41,24 @@ public struct IDGenerator: Sendable {
     private var last: Int64
     /// The value in the database: no later run makes an id up to it.
     private var reserved: Int64
+    private let randomBits: @Sendable () -> UInt64
 
-    public init(_ number: Number = Number(0)) {
+    /// Creates a generator that has made no ids.
+    ///
+    /// - Parameter randomBits: Where the ends of channel ids come from: bits that nobody can know, others with each call. By default they are all 0, for
+    ///   tests, and for rules that make no channel.
+    public init(_ number: Number = Number(0), randomBits: @escaping @Sendable () -> UInt64 = { 0 }) {
         self.number = number
+        self.randomBits = randomBits
         last = 0
         reserved = 0
     }
 
     /// Continues after the ids of earlier runs, whatever the clock says now.
-    public init(_ number: Number = Number(0), continuing transaction: any Transaction) throws {
-        self.init(number)
+    public init(
+        _ number: Number = Number(0), continuing transaction: any Transaction, randomBits: @escaping @Sendable () -> UInt64 = { 0 }
+    ) throws {
+        self.init(number, randomBits: randomBits)
         last =
             try transaction.first("SELECT value FROM settings WHERE name = \(settingName)") { Int64($0.string()) ?? 0 }
             ?? 0
@@ -110,15 +121,22 @@ public struct IDGenerator: Sendable {
         min(max(0, time.milliseconds - epochMilliseconds), ticksMax)
     }
 
-    /// Returns a new channel id.
+    /// Returns a new channel id in base 32: what would be a message's id, which keeps those of all generators apart, and 60 random bits.
+    ///
+    /// Callers choose ids too, and know the time: without the random end anyone could take the next ids beforehand.
     public mutating func nextChannelID(at now: Timestamp) -> ChannelID {
-        let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz")
+        var characters: [UInt8] = []
         var number = next(at: now).rawValue
-        var characters: [Character] = []
         while number > 0 {
-            characters.append(alphabet[Int(number & 31)])
+            characters.append(Self.base32[Int(number & 31)])
             number >>= 5
         }
-        return ChannelID(String(characters.reversed()))
+        characters.reverse()
+        var bits = randomBits()
+        for _ in 0..<Self.randomCharacterCount {
+            characters.append(Self.base32[Int(bits & 31)])
+            bits >>= 5
+        }
+        return ChannelID(String(decoding: characters, as: UTF8.self))
     }
 }

@@ -143,7 +143,7 @@ enum WriteBatch {
                 // With another connection the lane may have another number, and somebody else the former one.
                 let number = transaction.idGenerator
                 let current = held.flatMap { $0.isOf(number) ? $0 : nil }
-                var ids = try current ?? IDGenerator(number, continuing: transaction)
+                var ids = try current ?? IDGenerator(number, continuing: transaction) { UInt64.random(in: .min ... .max) }
                 hasBegun = false
                 let changes = try settings.access.begin(transaction, writing: scope)
                 if !changes.isEmpty { perform(.accessChanged(changes)) }

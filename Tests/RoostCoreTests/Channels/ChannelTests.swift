@@ -41,6 +41,19 @@ struct ChannelTests {
         #expect(Set(ids).count == 20)
     }
 
+    @Test("AM-13 nobody can take an id beforehand that the server makes, nor its other name", arguments: ["", "community:"])
+    func makesIDsThatNobodyTook(prefix: String) throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob"] as [UserID] { try world.user(user) }
+        // Bob knows the time and how many ids the server has made, but not the random end.
+        world.ids = IDGenerator(randomBits: { 1 })
+        var known = IDGenerator()
+        let next = (0..<20).map { _ in known.nextChannelID(at: world.now) }
+        for id in next { try world.perform(CreateChannel(channel: ChannelID("\(prefix)\(id)")), as: "bob") }
+        let made = try world.perform(CreateChannel(), as: "ann").channel.channelId
+        #expect(next.contains { made.rawValue.hasPrefix($0.rawValue.dropLast(12)) })
+    }
+
     @Test("AM-23 an id that is taken is refused, by a deleted channel's too, and nothing changes", arguments: [false, true])
     func alreadyExists(deleted: Bool) throws {
         let world = try CoreWorld()

@@ -140,6 +140,17 @@ struct IDGeneratorTests {
         var ids = IDGenerator()
         let made = (0..<5000).map { _ in ids.nextChannelID(at: noon) }
         #expect(Set(made).count == made.count)
-        try made[0].validate(field: "channel")
+        try made[0].validateNew(field: "channel")
+    }
+
+    @Test(
+        "AM-13 a channel id that the server makes ends in 60 bits that nobody knows beforehand",
+        arguments: [0, 31, 1 << 59, .max] as [UInt64])
+    func channelIDsEndInRandomBits(bits: UInt64) {
+        var (ids, known) = (IDGenerator(IDGenerator.Number(7), randomBits: { bits }), IDGenerator(IDGenerator.Number(7)))
+        let (made, guess) = (ids.nextChannelID(at: noon).rawValue, known.nextChannelID(at: noon).rawValue)
+        #expect(made.dropLast(12) == guess.dropLast(12))
+        let ends: [UInt64: String] = [0: "000000000000", 31: "z00000000000", 1 << 59: "00000000000g", .max: "zzzzzzzzzzzz"]
+        #expect(String(made.suffix(12)) == ends[bits])
     }
 }
