@@ -21,7 +21,7 @@ public struct WatchChannel: Operation {
     /// The most watchers in the answer: 0 to 300, 30 when left out (ST-11). Their number is in it in any case.
     public var watchersLimit: Int?
     /// What the channel is created with if there is none: the fields of `channel.create` without `channel` and `idempotencyKey`. Its type is that of an id
-    /// `type:id`, if it gives none.
+    /// `type:id`, if it gives none and there is such a type; of any other id with a colon all is the channel's own.
     public var create: CreateChannel?
 
     // derived: init

@@ -3,26 +3,43 @@ public import RoostAPI
 extension WatchChannel: Handled {
     public func scope(for caller: Caller) -> Scope {
         var scope = Scope.channel(channel)
-        if let creation { scope.formUnion(creation.scope(for: caller)) }
+        // Which of the two it is only the transaction knows.
+        for creation in [creation, creationOfNamedType].compactMap(\.self) { scope.formUnion(creation.scope(for: caller)) }
         return scope
     }
 
     public var presenceQuestion: PresenceQuestion { .channel(channel) }
     public var watchCountMax: Int { 1 }
 
-    /// What makes the channel if there is none: of the type that its id names, if that is one.
+    /// What makes the channel if there is none, with the whole id.
     private var creation: CreateChannel? {
-        guard var creation = create else { return nil }
-        creation.channel = channel
-        if creation.type == nil, let alias = channel.alias { (creation.type, creation.channel) = (alias.type, alias.channel) }
+        var creation = create
+        creation?.channel = channel
         return creation
+    }
+
+    /// What makes it of the type that the id would name, without that prefix; nil if `create` gives the type.
+    private var creationOfNamedType: CreateChannel? {
+        guard var creation = create, creation.type == nil, let alias = channel.alias else { return nil }
+        (creation.type, creation.channel) = (alias.type, alias.channel)
+        return creation
+    }
+
+    /// Returns what makes the channel: of the type that its id names, if that is one. Other ids may have a colon too.
+    private func chosenCreation(in transaction: any Transaction) throws -> CreateChannel? {
+        guard let named = creationOfNamedType, let type = named.type, try transaction.policy(of: type) != nil else {
+            return creation
+        }
+        return named
     }
 
     public func handle(in context: inout Context) throws -> WatchedChannel {
         let connection = try context.requireConnection("Watching")
         var channel = channel
         var mayBeNew = false
-        if let creation, try context.transaction.access(to: channel, of: context.caller.user) == nil {
+        if create != nil, try context.transaction.access(to: channel, of: context.caller.user) == nil,
+            let creation = try chosenCreation(in: context.transaction)
+        {
             // The call may name a channel of before, with an id that no new one gets.
             try creation.channel?.validateNew(field: "channel")
             // Of a type that has one channel for a set of members, it may be another that is there already.

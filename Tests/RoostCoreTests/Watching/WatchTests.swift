@@ -258,6 +258,11 @@ struct WatchTests {
         watch.create?.displayName = "Others"
         answer = try world.perform(watch, as: "bob", connection: 2)
         #expect(answer.channel.displayName == "Plans" && answer.membership?.role == .member)
+        // An id may have a colon without naming a type.
+        let watchRoom = WatchChannel(channel: "room:1", create: CreateChannel())
+        let room = try world.perform(watchRoom, as: "ann", connection: 1).channel
+        #expect(room.channelId == "room:1" && room.type == .community)
+        #expect(try world.perform(watchRoom, as: "ann", connection: 1).channel == room)
         // Who may not see it neither learns of it nor makes another, and who may not create makes none.
         #expect(try world.code(watch, as: "zoe", connection: 3) == .notFound)
         var news = WatchChannel(channel: "news")
