@@ -61,7 +61,7 @@ public struct Scope: Hashable, Sendable {
     }
 
     /// One name for the scope's channel, whether the operation names it `N`, `type:N` or, when creating it, both. Nil for an operation
-    /// without a channel.
+    /// without a channel. Of several channels it is the least: the operation has no order of arrival with those in the others.
     ///
     /// Operations with the same name here run one after another, in the order of arrival.
     public var orderingChannel: ChannelID? { channels.lazy.map { $0.withoutTypes }.min() }

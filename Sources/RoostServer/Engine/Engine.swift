@@ -9,8 +9,8 @@ import Synchronization
 /// Runs every operation. Writing operations run in lanes, in batches, each batch in one durable transaction; read-only operations run
 /// beside them.
 ///
-/// SQLite has one lane, PostgreSQL several. A lane is a thread. Operations with a channel in common go to one lane, so that a hot channel
-/// is committed in batches too. The way of a batch:
+/// SQLite has one lane, PostgreSQL several. A lane is a thread. Operations of one channel go to one lane, so that a hot channel is
+/// committed in batches too; one of several channels goes to that of `Scope.orderingChannel`. The way of a batch:
 /// 1. The lane takes waiting operations off its queue, at most ``Configuration/batchSizeMax``.
 /// 2. One transaction begins. If there are other writers, it locks the streams that the operations may move.
 /// 3. Each operation runs in order. A refused one leaves nothing behind.
