@@ -162,7 +162,8 @@ public struct GetChannel: Operation {
 /// Replaces the given attributes of a channel. Absent ones stay unchanged; an empty text removes a value (AM-37, SB-11).
 ///
 /// - Throws: `conflict_version` when `ifMetadataVersion` isn't the metadata's version; `already_exists` when another channel is the
-///   distinct one of the same members; `immutable_field` for something that the type has fixed.
+///   distinct one of the same members, or if the name of a channel that everyone finds looks like another such one's and the operator refuses
+///   that; `immutable_field` for something that the type has fixed.
 public struct UpdateChannel: Operation, ChannelAttributesCarrying, ChannelRequest {
     public typealias Response = Channel
     public static let name = "channel.update"

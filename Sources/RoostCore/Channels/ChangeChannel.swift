@@ -26,7 +26,8 @@ extension UpdateChannel: Handled {
         try context.takeNames(
             .channelName, id: access.channelId.rawValue,
             before: NameSkeletons.names(ofChannelFoundBy: discovery, before.attributes.displayName).map(\.text),
-            after: NameSkeletons.names(ofChannelFoundBy: access.policy.discovery, after.attributes.displayName))
+            after: NameSkeletons.names(
+                ofChannelFoundBy: access.policy.discovery, after.attributes.displayName, field: fieldOfFoundName))
         // An update of metadata alone sends `channel.metadataUpdated` (AM-35).
         var onlyMetadata = before
         onlyMetadata.metadata = after.metadata
@@ -47,6 +48,12 @@ extension UpdateChannel: Handled {
             try context.announce(SystemEvent(.channelRenamed, displayName: after.attributes.displayName), in: &access)
         }
         return after
+    }
+
+    /// The field that gives the channel a name, or has everyone find the one that it has.
+    private var fieldOfFoundName: String {
+        if attributes.displayName != nil { return "displayName" }
+        return isPublic != nil ? "isPublic" : "policy.discovery"
     }
 
     private func write(

@@ -16,16 +16,20 @@ enum NameSkeletons {
         case channelName
     }
 
-    /// A new name, and the field that it was given in.
+    /// A new name, and the field that it was given in, or that has others find it.
     struct Name {
         var text: String
         var field: String
     }
 
     /// Returns a channel's display name if everyone finds the channel.
-    static func names(ofChannelFoundBy discovery: ChannelPolicy.Audience, _ displayName: String?) -> [Name] {
+    ///
+    /// - Parameter field: What a refusal names: the field that gives the name, or the one that has everyone find the channel.
+    static func names(
+        ofChannelFoundBy discovery: ChannelPolicy.Audience, _ displayName: String?, field: String = "displayName"
+    ) -> [Name] {
         guard discovery == .everyone, let displayName, !displayName.isEmpty else { return [] }
-        return [Name(text: displayName, field: "displayName")]
+        return [Name(text: displayName, field: field)]
     }
 }
 
@@ -106,6 +110,8 @@ extension RoostError {
             case .channel: "the id of another channel"
             case .channelName: "the name of another channel"
             }
-        return RoostError(.alreadyExists, "\(field) looks like \(other).", field: field, rule: "confusableNames: refused")
+        // A field that only publishes the channel has no looks.
+        let name = kind == .channelName && field != "displayName" ? "The channel's name" : field
+        return RoostError(.alreadyExists, "\(name) looks like \(other).", field: field, rule: "confusableNames: refused")
     }
 }
