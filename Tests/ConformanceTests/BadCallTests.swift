@@ -119,6 +119,10 @@ import Testing
             frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","before":5,"after":1}}"#,
             request: "GET /v1/channels/general/messages?before=5&after=1", code: .invalidArgument, field: "before"),
         BadCall(
+            name: "two positions without the first",
+            frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","around":5,"after":1}}"#,
+            request: "GET /v1/channels/general/messages?around=5&after=1", code: .invalidArgument, field: "after"),
+        BadCall(
             name: "changes of the future",
             frame: #"{"call":1,"operation":"stream.channelChanges","with":{"channel":"general","after":999999}}"#,
             request: "GET /v1/channels/general/changes?after=999999", code: .resyncRequired, field: "after"),

@@ -1,6 +1,7 @@
 /// A page of a channel's messages in the order of their seq: the newest when no position is given.
 ///
-/// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeMessage`, `afterMessage`, `beforeTime`, `afterTime` and `aroundTime` may be given. A page by
+/// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeMessage`, `afterMessage`, `beforeTime`, `afterTime` and `aroundTime` may be given; the
+/// `invalid_argument` of several names the first of them. A page by
 /// time or by a message, and with `keepsTimesWhole` any page, never ends between messages of the same time, so it may be larger than its limit (SB-52, SB-56); where these alone would be
 /// more than 1 MiB, or with filters reach beyond the messages that are looked through, it ends among them: go on from the last one's seq, or from `from` and `to`.
 ///
@@ -83,10 +84,8 @@ public struct ListMessages: Operation {
         try Limits.check(seq: before, field: "before")
         try Limits.check(seq: after, field: "after")
         try Limits.check(seq: around, field: "around")
-        let times = [beforeTime, afterTime, aroundTime].map { $0?.milliseconds }
-        let messages = [aroundMessage, beforeMessage, afterMessage].map { $0?.rawValue }
-        let given = ([before, after, around] + messages + times).compactMap { $0 }.count
-        guard given <= 1 else { throw .invalidArgument("before", "must be alone: a page has one place") }
+        let places = givenPlaces
+        if places.count > 1 { throw .invalidArgument(places[0], "must be alone: a page has one place") }
         if let newerLimit {
             guard around != nil || aroundMessage != nil || aroundTime != nil else {
                 throw .invalidArgument("newerLimit", "must go with around, aroundMessage or aroundTime")
@@ -102,6 +101,16 @@ public struct ListMessages: Operation {
         try Limits.check(list: senders, count: Limits.filterValues, field: "senders") { sender throws(RoostError) in
             try sender.validate(field: "senders")
         }
+    }
+
+    /// The fields among the nine places of a page that are given, in the order of the fields.
+    private var givenPlaces: [String] {
+        let places: [(field: String, isGiven: Bool)] = [
+            ("before", before != nil), ("after", after != nil), ("around", around != nil), ("aroundMessage", aroundMessage != nil),
+            ("beforeMessage", beforeMessage != nil), ("afterMessage", afterMessage != nil), ("beforeTime", beforeTime != nil),
+            ("afterTime", afterTime != nil), ("aroundTime", aroundTime != nil),
+        ]
+        return places.filter { $0.isGiven }.map { $0.field }
     }
 }
 

@@ -165,6 +165,19 @@ struct HistoryTests {
         ]
         let codes = try operations.map { try world.code($0, as: "ann") }
         #expect(codes == Array(repeating: .invalidArgument, count: operations.count))
+        // The refusal names a field that was given.
+        let (id, time) = (MessageID(rawValue: 1), world.now)
+        let others = [
+            ListMessages(channel: "general", after: 1, around: 1), ListMessages(channel: "general", around: 1, aroundMessage: id),
+            ListMessages(channel: "general", aroundMessage: id, beforeMessage: id),
+            ListMessages(channel: "general", beforeMessage: id, afterMessage: id),
+            ListMessages(channel: "general", afterMessage: id, beforeTime: time),
+            ListMessages(channel: "general", beforeTime: time, afterTime: time),
+            ListMessages(channel: "general", afterTime: time, aroundTime: time),
+        ]
+        let fields = try others.map { try world.refusal($0, as: "ann")?.field }
+        #expect(
+            fields == ["after", "around", "aroundMessage", "beforeMessage", "afterMessage", "beforeTime", "afterTime"])
     }
 
     @Test("I18 pages of large messages end early, and still hold everything between them", arguments: [true, false])
