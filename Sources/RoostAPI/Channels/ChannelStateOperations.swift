@@ -57,7 +57,7 @@ public struct SilenceChannel: Operation {
     }
 }
 
-/// Ends a silence (AM-07). Does nothing if there is none.
+/// Ends a silence (AM-07). One that has ended by itself is cleared: `mutedUntil` goes, and members are told. Does nothing if there is none.
 public struct UnsilenceChannel: Operation {
     public typealias Response = Channel
     public static let name = "channel.unsilence"
@@ -117,7 +117,7 @@ public struct SetRateLimit: Operation {
     }
 }
 
-/// Removes a channel's rate limit. Does nothing if there is none.
+/// Removes a channel's rate limit. One that has ended by itself is cleared likewise, and members are told. Does nothing if there is none.
 public struct RemoveRateLimit: Operation {
     public typealias Response = Channel
     public static let name = "channel.removeRateLimit"

@@ -57,7 +57,13 @@ import Testing
         #expect(try send("bob", in: world)?.code == .channelMuted)
         world.advance(milliseconds: 1)
         #expect(try send("bob", in: world) == nil)
-        #expect(try !world.perform(GetChannel(channel: "general"), as: "bob").channel.isMuted)
+        let ended = try world.perform(GetChannel(channel: "general"), as: "bob").channel
+        #expect(!ended.isMuted && ended.mutedUntil == end)
+        // Its end stays in the channel's row until somebody clears it, as that of a rate limit does.
+        let notices = try world.notices { try world.perform(UnsilenceChannel(channel: "general"), as: "ann") }
+        let again = try world.notices { try world.perform(UnsilenceChannel(channel: "general"), as: "ann") }
+        #expect(notices.count == 1 && again == [])
+        #expect(try world.perform(GetChannel(channel: "general"), as: "bob").channel.mutedUntil == nil)
     }
 
     @Test("AM-07 D-07 a silence without an end lasts until it is ended", arguments: [nil, -1] as [Int?])
