@@ -179,5 +179,8 @@ public struct ListMessageVersions: Operation {
         self.before = before
     }
 
-    public func validate() throws(RoostError) { try channel.validate(field: "channel") }
+    public func validate() throws(RoostError) {
+        try channel.validate(field: "channel")
+        try Limits.check(seq: before, field: "before")
+    }
 }

@@ -366,6 +366,15 @@ struct MessageVersionTests {
         #expect(try world.perform(list, as: "ann") == MessageVersions(versions: []))
     }
 
+    @Test("R24 X-01 the place of a list of versions is one that a stream can have", arguments: [-1, .min, .max] as [Seq])
+    func listsBeforeAPlace(before: Seq) throws {
+        let world = try Self.world()
+        let sent = try world.send("one", to: "room", as: "ben")
+        try edit(sent, "two", in: world)
+        let refusal = try world.refusal(ListMessageVersions(channel: "room", message: sent.messageId, before: before), as: "ann")
+        #expect(refusal?.code == .invalidArgument && refusal?.field == "before")
+    }
+
     @Test("SB-33 SB-59 an admin message that was taken back is brought back by those who may send one, and by no operator")
     func adminMessage() throws {
         let world = try Self.world()
