@@ -34,7 +34,7 @@ public struct ListMembers: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// `member` when left out.
+    /// `member` when left out; at most 3.
     public var states: [MemberFilter]?
     /// Only members with one of these roles; at most 10.
     public var roles: [ChannelRole]?
@@ -94,7 +94,7 @@ public struct SearchMembers: Operation {
     public var channel: ChannelID
     /// 1 to 128 characters.
     public var text: String
-    /// `member` when left out.
+    /// `member` when left out; at most 3.
     public var states: [MemberFilter]?
     /// Only members with one of these roles; at most 10.
     public var roles: [ChannelRole]?
@@ -155,7 +155,7 @@ public struct GetMember: Operation {
 }
 
 extension Limits {
-    /// Throws when filters of a member list are empty, too many or given twice.
+    /// Throws when filters of a member list are empty or too many. One that is given twice counts twice, and changes nothing.
     fileprivate static func check(states: [MemberFilter]?, roles: [ChannelRole]?) throws(RoostError) {
         if let states {
             guard !states.isEmpty else { throw .invalidArgument("states", "must not be empty") }

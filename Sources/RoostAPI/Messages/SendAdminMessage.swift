@@ -2,8 +2,9 @@
 ///
 /// Sending again with the same `clientId` stores nothing in channels that have it, and answers with the messages as they are now, also of channels
 /// that were deleted since or let no admin in any more.
-/// - Throws: `limit_exceeded` if all copies together have more than ``Limits/adminMessagesSizeBytes``; `not_found`; `kind_forbids` for a channel whose type lets no admin send, such as a conversation. The refusal's `field` names the
-///   channel by its place: `channels[2]`.
+/// - Throws: `limit_exceeded` if all copies together have more than ``Limits/adminMessagesSizeBytes``; `not_found`, also for a channel that only
+///   its members know of, such as a conversation of others; `kind_forbids` where the policy lets no admin send, as in a channel of the type `standard` and in the
+///   caller's own conversation. The refusal's `field` names the channel by its place: `channels[2]`.
 public struct SendAdminMessage: Operation, MessageCarrying {
     public typealias Response = MessageResults
     public static let name = "message.sendAdmin"

@@ -74,7 +74,8 @@ public struct MarkUnread: Operation {
 /// Tells that the messages of a channel up to one have reached a device of the caller's. The position only moves forward, and what is read has arrived.
 ///
 /// A client calls it once for several messages, every few seconds at most, for messages of others that aren't replies in a thread, once they are stored.
-/// - Throws: `not_member`; `not_permitted` where the caller may not read; `feature_disabled` where the policy's ``ChannelPolicy/deliveryEvents`` or ``ChannelPolicy/readEvents`` is off, and in a channel with
+/// - Throws: `not_member`; `not_permitted` where the caller may not read, and `kind_forbids` where the policy's ``ChannelPolicy/read`` is `admins` or `nobody`;
+///   `feature_disabled` where the policy's ``ChannelPolicy/deliveryEvents`` or ``ChannelPolicy/readEvents`` is off, and in a channel with
 ///   more than ``Limits/largeChannelMembers``; `invalid_argument` for a seq that the channel hasn't reached.
 public struct MarkDelivered: Operation {
     public typealias Response = Done

@@ -5,7 +5,8 @@
 /// several connections. The server moves the position itself, a second or two after a message: once the client has answered a ping sent after it, so that
 /// nothing counts as read that hasn't arrived. Where more than 100 connections on one of a server's threads for connections (it has one for each
 /// core) read one channel it does so every ten seconds.
-/// - Throws: `not_connected` over HTTP, which has no connection that could read; those of `reading.mark`; `not_permitted` where the caller may not read.
+/// - Throws: `not_connected` over HTTP, which has no connection that could read; those of `reading.mark`; `not_permitted` where the caller may not read, and
+///   `kind_forbids` where the policy's ``ChannelPolicy/read`` is `admins` or `nobody`.
 public struct StartReading: Operation {
     public typealias Response = UnreadCount
     public static let name = "reading.start"

@@ -53,6 +53,7 @@ public struct TokenRevocation: Codable, Hashable, Sendable {
 /// Revokes all tokens of a user that were issued before a moment, by their claim `iat`. A token without `iat` counts as older than any moment.
 ///
 /// Sockets that hold such a token are closed. The moment only moves forward: an earlier one changes nothing.
+/// - Throws: `not_found` with the field `user`; `invalid_argument` with the field `before` for a moment that is more than 60 seconds ahead.
 public struct RevokeUserTokens: Operation {
     public typealias Response = TokenRevocation
     public static let name = "user.revokeTokens"
@@ -63,7 +64,7 @@ public struct RevokeUserTokens: Operation {
 
     /// The user whose tokens are revoked.
     public var user: UserID
-    /// Now when left out, and not later.
+    /// Now when left out. At most 60 seconds later, for tokens of an issuer whose clock is ahead: until then new tokens are refused too.
     public var before: Timestamp?
 
     // derived: init

@@ -83,6 +83,19 @@ struct ListMembersTests {
         #expect(try ids(ListMembers(channel: "general", states: [.muted, .banned]), in: world).isEmpty)
     }
 
+    @Test("D-21 R15 a state that is given twice counts twice and changes nothing; four are too many, whichever they are")
+    func repeatedStates() throws {
+        let world = try world()
+        #expect(try ids(ListMembers(channel: "general", states: [.banned, .muted, .banned]), in: world) == ["cid", "fay"])
+        let states = Array(repeating: MemberFilter.member, count: 4)
+        let refusals = [
+            try world.refusal(ListMembers(channel: "general", states: states), as: "ann"),
+            try world.refusal(SearchMembers(channel: "general", text: "the", states: states), as: "ann"),
+        ]
+        let refusal = RoostError.limitExceeded("states", limit: 3, unit: "states")
+        #expect(refusals == [refusal, refusal])
+    }
+
     @Test("D-28 the muted and the banned are for operators, and so is until when")
     func ordinaryMember() throws {
         let world = try world()

@@ -70,6 +70,19 @@ struct ReadingSessionTests {
         #expect(try world.perform(StartReading(channel: "general"), as: "bob", connection: 7).unreadCount == 0)
     }
 
+    @Test(
+        "AM-45 X-33 where only admins read, or nobody, a member can't begin to read or tell what has arrived",
+        arguments: [.admins, .nobody] as [ChannelPolicy.Audience])
+    func withoutReaders(read: ChannelPolicy.Audience) throws {
+        let world = try world()
+        let policy = PolicyChanges(read: read, deliveryEvents: true)
+        try world.perform(UpdateChannel(channel: "general", policy: policy), as: "ann", role: .admin)
+        let before = try world.dump()
+        #expect(try world.code(StartReading(channel: "general"), as: "bob", connection: 7) == .kindForbids)
+        #expect(try world.code(MarkDelivered(channel: "general", seq: 3), as: "bob") == .kindForbids)
+        #expect(try world.dump() == before)
+    }
+
     @Test("AM-45 ST-02 reading needs a connection and the membership; a refusal changes nothing")
     func refusals() throws {
         let world = try world()
