@@ -23,6 +23,7 @@ struct MemoryStore {
 
     let user: UserID
     private let kinds: RowKinds
+    /// With what is followed only while it is watched, which is left out when the app starts.
     private(set) var saved = SavedState()
     private(set) var channels: [ChannelID: Channel] = [:]
     private(set) var memberships: [ChannelID: Membership] = [:]
@@ -85,9 +86,12 @@ struct MemoryStore {
         case .forget(let channel): forget(channel)
         case .forgetMessages(let channel, let range):
             for gone in saved.channels[channel]?.remove(range) ?? [] { forget(messagesOf: channel, gone.contains) }
-        case .leave(let channel):
+        case .leave(let channel), .endVisit(let channel):
             forget(channel)
             saved.channels[channel] = nil
+        case .visit(let channel, let position):
+            forget(channel)
+            saved.channels[channel] = position
         case .channel(let channel):
             let counters = channels[channel.channelId]?.counters
             channels[channel.channelId] = channel

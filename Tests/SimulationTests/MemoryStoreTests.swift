@@ -24,7 +24,10 @@ struct MemoryStoreTests {
                 windows[channel] = try await read(channel, in: store, after: windows[channel] ?? Self.empty)
             }
         }
-        #expect(try await store.savedState() == model.saved)
+        var saved = model.saved
+        // Nothing goes on after a start that was followed only while it was watched.
+        saved.channels = saved.channels.filter { !$0.value.isVisit }
+        #expect(try await store.savedState() == saved)
         try await expectSameRows(in: store, and: model, .standard)
         let listed = try await store.read { try ChannelQuery(hidden: .all).places(in: $0).map(\.id) }
         #expect(Set(listed) == Set(model.joined))

@@ -134,7 +134,7 @@ final class AskedChannels: ChannelSource {
                 try database.channelView(id, now: now).map { view in
                     StoredChannel(
                         view: view, match: try query.storedMatches(in: database, only: id).first,
-                        isFollowed: try database.cursor(of: id) != nil)
+                        isFollowed: try database.isOwnChannelFollowed(id))
                 }
             }
         }

@@ -4,7 +4,9 @@ public import RoostAPI
 /// A channel as a live object: it shows what this device knows, and follows every change (AM-29).
 ///
 /// ``channel`` is nil until this device knows the channel: because the user is, was or is invited to be a member of it, or because
-/// ``Chat/getChannel(_:)`` has fetched it. It is kept up to date only while the user is a member.
+/// ``Chat/getChannel(_:)`` has fetched it. It is kept up to date while the user is a member, and while a non-member who may read it watches it
+/// (``watch(limit:watchersLimit:)``): ``unreadCount`` stays 0 then, and it isn't among the user's channels. After that it is as it was seen last, without
+/// ``lastMessage``.
 @MainActor @Observable
 public final class LiveChannel: Identifiable {
     /// The id by which the channel was requested.

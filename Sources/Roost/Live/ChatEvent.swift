@@ -44,7 +44,8 @@ public enum ChatEvent: Hashable, Sendable {
 }
 
 extension Chat {
-    /// What happens from now on in the user's channels and to the user's own data, in the order in which it is stored.
+    /// What happens from now on in the user's channels, in those of others that they watch and may read, and to the user's own data, in the order in which
+    /// it is stored.
     ///
     ///     for await event in chat.events {
     ///         guard case .happened(let news) = event, news.kind == .messageNew, !news.isOwn, let message = news.message else { continue }

@@ -97,8 +97,12 @@ extension Sync {
     /// The page shows that the user may read again. What is behind the hole in the window has to come first: a page from there would touch
     /// the window only by its seqs.
     private mutating func refresh(_ channel: ChannelID) -> RoostError {
-        refreshing.insert(channel)
-        if phase == .online { catchUp() }
+        if isVisited(channel) {
+            renewVisit(of: channel)
+        } else {
+            refreshing.insert(channel)
+            if phase == .online { catchUp() }
+        }
         return RoostError(.unavailable, "The channel is being fetched afresh.")
     }
 

@@ -2,10 +2,11 @@ import RoostAPI
 
 /// Tells every few seconds which messages have arrived, where a channel wants to know. Which do, the driver knows: it has the store.
 extension Sync {
-    /// Of several messages of a channel the last one counts: those of others that aren't replies in a thread.
+    /// Of several messages of a channel the last one counts: those of others that aren't replies in a thread. Only members tell it.
     mutating func noteArrivals(_ messages: [Message]) {
         var newest: [ChannelID: Seq] = [:]
         for message in messages where message.sender != user && message.parentId == nil && Unread.counts(message) {
+            guard !isVisited(message.channelId) else { continue }
             newest[message.channelId] = max(newest[message.channelId] ?? 0, message.seq)
         }
         if !newest.isEmpty { note(newest) }

@@ -3,12 +3,13 @@ import GRDB
 import RoostAPI
 
 extension Database {
+    /// The positions are those in the user's own channels.
     func savedState() throws -> SavedState {
         var saved = SavedState()
         try each("SELECT epoch, role, user_cursor FROM state") { row in
             (saved.epoch, saved.role, saved.userCursor) = (try row.value(), try row.value(), try row.value())
         }
-        try each("SELECT channel_id, \(Position.columns) FROM positions") { row in
+        try each("SELECT channel_id, \(Position.columns) FROM positions WHERE visitor IS NULL") { row in
             let channel: ChannelID = try row.value()
             saved.channels[channel] = try Position(reading: &row)
         }
@@ -23,6 +24,11 @@ extension Database {
     /// The seq up to which a channel's stream is applied; nil for a channel that isn't followed.
     func cursor(of channel: ChannelID) throws -> Seq? {
         try value("SELECT cursor FROM positions WHERE channel_id = ?", [channel])
+    }
+
+    /// Whether a channel is one of the user's that is followed.
+    func isOwnChannelFollowed(_ channel: ChannelID) throws -> Bool {
+        try value("SELECT EXISTS (SELECT 1 FROM positions WHERE channel_id = ? AND visitor IS NULL)", [channel]) ?? false
     }
 
     /// Another one after each time that a channel has begun afresh; nil for a channel that isn't followed.

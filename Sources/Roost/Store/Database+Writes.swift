@@ -5,26 +5,18 @@ import RoostAPI
 extension Database {
     /// Applies one write. See ``StoreWrite`` for what each means.
     ///
+    /// - Parameter store: The number of the store that writes.
     /// - Returns: The users of whom something else is shown now, as far as the write doesn't say so itself.
     @discardableResult
-    func apply(_ write: StoreWrite, as user: UserID, _ kinds: CachedRowKinds) throws -> [UserID] {
+    func apply(_ write: StoreWrite, as user: UserID, _ kinds: CachedRowKinds, by store: Int64 = 0) throws -> [UserID] {
         switch write {
         case .erase(let epoch): try erase(epoch: epoch, kinds)
         case .userPosition(let seq): try run("UPDATE state SET user_cursor = ?", [seq])
         case .appRole(let role): try run("UPDATE state SET role = ?", [role])
-        case .position(let channel, let position):
-            try run(
-                """
-                INSERT INTO positions (channel_id, cursor, window_start, message_count, has_hole, has_ended, stretches, generation)
-                VALUES (?, ?, ?, ?, ?, ?, ?, random())
-                ON CONFLICT (channel_id) DO UPDATE
-                SET cursor = excluded.cursor, window_start = excluded.window_start, message_count = excluded.message_count,
-                    has_hole = excluded.has_hole, has_ended = excluded.has_ended, stretches = excluded.stretches
-                """,
-                [
-                    channel.rawValue, position.cursor, position.windowStart, position.messageCount, position.hasHole,
-                    position.hasEnded, try position.storedStretches,
-                ])
+        case .position(let channel, let position): try save(position, of: channel, by: store)
+        case .visit(let channel, let position):
+            try forget(channel, as: user, kinds)
+            try save(position, of: channel, by: store)
         case .advance(let channel, let position):
             try run(
                 "UPDATE positions SET cursor = ?2, message_count = ?3, has_hole = ?4, has_ended = ?5 WHERE channel_id = ?1",
@@ -35,7 +27,7 @@ extension Database {
             try changeParts(of: channel) { position in
                 for gone in position.remove(range) { try kinds.forget(messages: gone, in: channel, self) }
             }
-        case .leave(let channel):
+        case .leave(let channel), .endVisit(let channel):
             try forget(channel, as: user, kinds)
             try run("DELETE FROM positions WHERE channel_id = ?", [channel.rawValue])
         case .channel(let channel): try save(channel)
@@ -55,6 +47,44 @@ extension Database {
         case .roleCapabilities(let channel, let byRole): try save(byRole, in: channel)
         }
         return []
+    }
+
+    /// - Parameter store: The store that follows the channel if it is none of the user's.
+    private func save(_ position: Position, of channel: ChannelID, by store: Int64) throws {
+        let visitor: Int64? = position.isVisit ? store : nil
+        try run(
+            """
+            INSERT INTO positions (
+                channel_id, cursor, window_start, message_count, has_hole, has_ended, stretches, visitor, generation
+            )
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, random())
+            ON CONFLICT (channel_id) DO UPDATE
+            SET cursor = excluded.cursor, window_start = excluded.window_start, message_count = excluded.message_count,
+                has_hole = excluded.has_hole, has_ended = excluded.has_ended, stretches = excluded.stretches,
+                visitor = excluded.visitor
+            """,
+            [
+                channel.rawValue, position.cursor, position.windowStart, position.messageCount, position.hasHole,
+                position.hasEnded, try position.storedStretches, visitor,
+            ])
+    }
+
+    /// Returns writes without those that begin or end what another chat of the same files has: it visits the channel, or knows already that it is the user's.
+    func withoutVisitsOfOthers(_ writes: [StoreWrite], _ store: Int64) throws -> [StoreWrite] {
+        try writes.filter { write in
+            switch write {
+            case .visit(let channel, _), .endVisit(let channel):
+                let isOwn: Bool? = try value("SELECT visitor IS ?2 FROM positions WHERE channel_id = ?1", [channel, store])
+                return isOwn ?? true
+            default: return true
+            }
+        }
+    }
+
+    /// Forgets what was followed only as long as it was watched, by whoever had the file before.
+    func endVisits(as user: UserID, _ kinds: CachedRowKinds) throws {
+        let channels: [ChannelID] = try values("SELECT channel_id FROM positions WHERE visitor IS NOT NULL")
+        for channel in channels { try apply(.endVisit(channel), as: user, kinds) }
     }
 
     /// Has a channel's cached messages begin later: those before were deleted, in stretches too.

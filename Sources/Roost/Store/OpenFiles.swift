@@ -106,7 +106,8 @@ enum OpenFiles {
                     (file.erased, file.begun) = (file.lastNumber, [:])
                     knowing = Known(all: file.lastNumber)
                 // Also of stretches that are forgotten: another one believes that it has them.
-                case .forget(let channel), .leave(let channel), .forgetMessages(let channel, _):
+                case .forget(let channel), .leave(let channel), .forgetMessages(let channel, _), .visit(let channel, _),
+                    .endVisit(let channel):
                     file.lastNumber += 1
                     file.begun[channel] = file.lastNumber
                     knowing.channels[channel] = file.lastNumber

@@ -18,6 +18,8 @@ final class Store: Sendable {
     private let known = NIOLockedValueBox(OpenFiles.Known())
     /// Whether it has let go of the file: another store may have begun a new one at its place.
     private let hasLeft = NIOLockedValueBox(false)
+    /// Which one of those that have the file it is.
+    private let number = Int64.random(in: 1...Int64.max)
     private let user: UserID
     private let kinds: CachedRowKinds
     private let gate: WriteGate
@@ -51,6 +53,7 @@ final class Store: Sendable {
                 if isFirst, url != nil {
                     do {
                         let isTrimmed = try connections.write { database in
+                            try database.endVisits(as: user, kinds)
                             let isTrimmed = try database.trim(to: sizeBytesMax, kinds)
                             try database.trimUsers(of: user)
                             return isTrimmed
@@ -95,15 +98,16 @@ final class Store: Sendable {
     ///
     /// - Throws: `DatabaseError`; ``OpenFiles/BegunAfresh`` if another store of this process has made the positions wrong that were read.
     func write(_ writes: [StoreWrite]) async throws {
-        let (user, kinds, url, known) = (user, kinds, openURL, known)
+        let (user, kinds, url, known, store) = (user, kinds, openURL, known, number)
         let beginning = NIOLockedValueBox<OpenFiles.Beginning?>(nil)
         defer { OpenFiles.end(beginning.withLockedValue { $0 }) }
         let introduced = try await gate.pass {
             try await connections.use {
                 try await $0.write { database in
-                    let begun = try known.withLockedValue { try OpenFiles.note(writes, to: url, &$0) }
+                    let kept = try database.withoutVisitsOfOthers(writes, store)
+                    let begun = try known.withLockedValue { try OpenFiles.note(kept, to: url, &$0) }
                     beginning.withLockedValue { $0 = begun }
-                    return try writes.flatMap { try database.apply($0, as: user, kinds) }
+                    return try kept.flatMap { try database.apply($0, as: user, kinds, by: store) }
                 }
             }
         }

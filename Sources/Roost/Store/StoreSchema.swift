@@ -49,13 +49,15 @@ extension Store {
             + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
     }
 
-    /// The generation of a position is another one after the channel began afresh, so that nobody reads on from rows of before.
+    /// The visitor is the store that follows a channel of others (``StoreWrite/visit(_:_:)``); null for the user's own channels. The generation of a
+    /// position is another one after the channel began afresh, so that nobody reads on from rows of before.
     private static let streams = """
         CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch TEXT, role TEXT, user_cursor INTEGER NOT NULL);
         INSERT INTO state (id, user_cursor) VALUES (1, 0);
         CREATE TABLE positions (
             channel_id TEXT PRIMARY KEY NOT NULL, cursor INTEGER NOT NULL, window_start INTEGER NOT NULL,
-            message_count INTEGER, has_hole INTEGER NOT NULL, has_ended INTEGER NOT NULL, stretches TEXT, generation INTEGER NOT NULL
+            message_count INTEGER, has_hole INTEGER NOT NULL, has_ended INTEGER NOT NULL, stretches TEXT, visitor INTEGER,
+            generation INTEGER NOT NULL
         ) WITHOUT ROWID;
         """
 }

@@ -19,6 +19,10 @@ enum StoreWrite: Hashable, Sendable {
     case forgetMessages(ChannelID, ClosedRange<Seq>)
     /// Forgets what only members know of a channel, its position too.
     case leave(ChannelID)
+    /// Begins afresh a channel of others that is followed only as long as it is watched, unless another chat of the same files has it already.
+    case visit(ChannelID, Position)
+    /// Forgets such a channel's messages, and its position, unless it is another chat's.
+    case endVisit(ChannelID)
     /// Replaces a channel; its counters only by newer ones. It is held by reference, or each copy of a list of writes would copy all of its fields.
     indirect case channel(Channel)
     case counters(ChannelID, ChannelCounters)
@@ -48,7 +52,8 @@ enum StoreWrite: Hashable, Sendable {
         case .erase, .userPosition, .appRole, .users, .rows(_, of: .user), .keepOverlays: nil
         case .overlay(let channel, _): channel
         case .position(let channel, _), .advance(let channel, _), .page(let channel, _), .forget(let channel), .leave(let channel),
-            .forgetMessages(let channel, _), .counters(let channel, _), .rowsOfCached(_, let channel),
+            .visit(let channel, _), .endVisit(let channel), .forgetMessages(let channel, _), .counters(let channel, _),
+            .rowsOfCached(_, let channel),
             .rows(_, of: .channel(let channel)), .capabilities(let channel, _), .roleCapabilities(let channel, _),
             .count(let channel, _), .add(_, let channel):
             channel

@@ -179,7 +179,7 @@ extension Sync {
             emit(.reply(token, result))
             endUnwantedWatches()
         case (.watch(let channel), .failure(let error)): watchFailed(channel, error)
-        case (.watch(let channel), .success): watchRenewed(channel)
+        case (.watch(let channel), .success(let bytes)): watchRenewed(channel, bytes)
         case (.unwatch, _): break
         case (.watchGivenUp(let effect), .success(let bytes)): endWatches(thatBegan: effect, with: bytes)
         case (.watchGivenUp, .failure): break
@@ -206,7 +206,7 @@ extension Sync {
     /// Whether an answer brings a channel of the user's that isn't followed yet, while catching up.
     private func isEarly(_ answer: CachedAnswer) -> Bool {
         guard phase == .catchingUp, case .channel(let view, _) = answer else { return false }
-        return view.membership?.state == .member && saved.channels[view.channel.channelId] == nil
+        return view.membership?.state == .member && ownPosition(in: view.channel.channelId) == nil
     }
 
     /// Hands the answers over that waited for what was missed: what they bring is stored before their callers learn of it.
@@ -243,11 +243,14 @@ extension Sync {
             take(page.users ?? [])
             for view in page.items {
                 let id = view.channel.channelId
-                if view.isWatched(except: ended) {
+                let isWatched = view.isWatched(except: ended)
+                if isWatched {
                     watched.insert(id)
                     emit(.watching(id))
                 }
                 channelArrived(view, mayHaveJoined: false)
+                let newest = view.lastMessage.map { [$0] } ?? []
+                if isWatched { visit(view, newest, isWhole: view.channel.counters.messageCount == 0) }
             }
         case .unreadableWatch(let channel):
             watched.insert(channel)
@@ -267,10 +270,11 @@ extension Sync {
         }
         recheckUsers(watching: [(state.channel, state.membership)])
         arrived(state)
+        visit(state)
         emit(.watching(id))
     }
 
-    private mutating func arrived(_ state: WatchedChannel) {
+    mutating func arrived(_ state: WatchedChannel) {
         take(
             (state.messages.users ?? []) + (state.users ?? [])
                 + state.watchers.values.map(\.summary).sorted { $0.userId < $1.userId })
@@ -285,7 +289,7 @@ extension Sync {
         let id = view.channel.channelId
         var writes: [StoreWrite] = []
         let isMember = view.membership?.state == .member
-        if saved.channels[id] != nil {
+        if ownPosition(in: id) != nil {
             // The channel's stream knows better, but for the permissions: no event reports an end by time, like a silence's. An answer of before the
             // latest event has them too, and the stored ones are replaced unless they are of a later moment.
             guard isMember else { return }
@@ -301,9 +305,11 @@ extension Sync {
                 writes = [.channel(view.channel)]
             }
             writes.append(.membership(membership))
-        } else {
+        } else if !isVisited(id) {
             // A channel of others is shown as it was seen here last.
             writes = [.channel(view.channel)]
+        } else if !view.ownCapabilities.contains(.historyRead) {
+            endVisit(of: id)
         }
         writes.append(
             .capabilities(

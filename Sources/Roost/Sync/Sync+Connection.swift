@@ -152,7 +152,7 @@ extension Sync {
         if saved.epoch != welcome.epoch { startAfresh(epoch: welcome.epoch) }
         // What the user may do, and read, in each channel depends on the role too, and no stream tells that it is another one.
         if let former = saved.role, former != role {
-            for (channel, position) in saved.channels where !position.hasEnded {
+            for (channel, position) in saved.channels where !position.hasEnded && !position.isVisit {
                 // What an ephemeral channel has brought can't be fetched afresh.
                 if position.messageCount == nil { owedPermissions.insert(channel) } else { refreshing.insert(channel) }
             }

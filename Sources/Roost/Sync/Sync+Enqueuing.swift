@@ -6,7 +6,7 @@ extension Sync {
     mutating func enqueue(_ operation: OutboxOperation, id: Int64, at time: Timestamp, told: Seq = 0, for token: CallToken) {
         lastNumber = lastNumber.addingWithSaturation(1)
         let item = OutboxItem(id: id, number: lastNumber, operation: operation, createdAt: time, server: server, epoch: saved.epoch)
-        if operation.isConcealing, let channel = operation.channel, saved.channels[channel] == nil {
+        if operation.isConcealing, let channel = operation.channel, ownPosition(in: channel) == nil {
             return concealUnfollowed(operation, for: token)
         }
         switch operation {
@@ -23,7 +23,7 @@ extension Sync {
             keep(item, for: token)
         case .reset(let reset):
             var item = item
-            item.concealedSeq = saved.channels[reset.channel]?.cursor
+            item.concealedSeq = ownPosition(in: reset.channel)?.cursor
             item.operation = .reset(ResetHistory(channel: reset.channel, upTo: seenSeq(in: reset.channel)))
             let superseded = pending(in: item.channel) { earlier in
                 if case .reset = earlier.operation { earlier.isUnsent && !isInFlight(earlier) } else { false }
@@ -36,7 +36,7 @@ extension Sync {
                 item.operation = .hide(hide)
             }
             let isConcealing = operation.isConcealing
-            if isConcealing { item.concealedSeq = item.channel.flatMap { saved.channels[$0]?.cursor } }
+            if isConcealing { item.concealedSeq = item.channel.flatMap { ownPosition(in: $0)?.cursor } }
             // Hiding with the messages so far does more than the next one takes back, unless that conceals more of them.
             let superseded = pending(in: item.channel) { earlier in
                 guard earlier.operation.isVisibility, earlier.isUnsent, !isInFlight(earlier) else { return false }
@@ -65,7 +65,7 @@ extension Sync {
         {
             return nil
         }
-        return acknowledged.keys.contains { $0.channel == channel } ? nil : saved.channels[channel]?.cursor
+        return acknowledged.keys.contains { $0.channel == channel } ? nil : ownPosition(in: channel)?.cursor
     }
 
     /// Conceals all of a channel of which this device has nothing. It isn't kept: carried out later, it would conceal what has come by then, and nobody has
@@ -185,7 +185,7 @@ extension Sync {
     private mutating func enqueue(_ item: OutboxItem, _ read: MarkRead, told: Seq, for token: CallToken) {
         var (item, read) = (item, read)
         // All of it is what this device has of it: a message that comes later wasn't seen.
-        guard let seq = read.seq ?? saved.channels[read.channel]?.cursor else { return markUnfollowed(read, for: token) }
+        guard let seq = read.seq ?? ownPosition(in: read.channel)?.cursor else { return markUnfollowed(read, for: token) }
         read.seq = seq
         item.operation = .read(read)
         var superseded: [OutboxItem] = []

@@ -12,7 +12,7 @@ extension Sync {
     /// Returns whether the user may again read a channel that has a hole. A change of the type or of a role has no event here: then it
     /// shows with the next message.
     func regainsReading(_ rows: Rows, in channel: ChannelID) -> Bool {
-        saved.channels[channel]?.hasHole == true && mayRead(channel, by: rows) == true
+        ownPosition(in: channel)?.hasHole == true && mayRead(channel, by: rows) == true
     }
 
     /// Notes a hole where rows say that the user may not read: new messages would show by their number, but no number tells of edits, deletions
@@ -47,7 +47,8 @@ extension Sync {
     /// Whether the user may read a channel, as far as rows say so.
     private func mayRead(_ channel: ChannelID, by rows: Rows) -> Bool? {
         if let own = rows.ownCapabilities?[channel.rawValue] { return own.contains(.historyRead) }
-        guard role == .user, let lists = rows.capabilities else { return nil }
+        // The lists are those of members.
+        guard role == .user, !isVisited(channel), let lists = rows.capabilities else { return nil }
         // A deleted role grants what every member has.
         let list = channelRoles[channel].flatMap { lists[$0.rawValue] } ?? lists[ChannelRole.member.rawValue]
         return list?.contains(.historyRead)
@@ -66,7 +67,7 @@ extension Sync {
             // it decides whether what was missed is fetched: otherwise all members would ask at the same moment.
             let isUnclear = channelRoles[channel] == nil && saved.channels[channel]?.hasHole == true
             let mayRegain = isUnclear && lists.values.contains { $0.contains(.historyRead) }
-            if role != .user || mayRegain { owedPermissions.insert(channel) }
+            if role != .user || mayRegain || isVisited(channel) { owedPermissions.insert(channel) }
         }
     }
 

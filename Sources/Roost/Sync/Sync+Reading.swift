@@ -50,7 +50,7 @@ extension Sync {
     mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, told: Seq, for token: CallToken) {
         let told = max(told, reading[channel] ?? 0)
         guard endReading(channel) else { return emit(.reply(token, .success([]))) }
-        guard saved.channels[channel] != nil else {
+        guard ownPosition(in: channel) != nil else {
             showOverlay(of: channel)
             return emit(.reply(token, .success([])))
         }

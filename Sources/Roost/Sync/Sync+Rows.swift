@@ -9,7 +9,7 @@ extension Sync {
         guard case .channel(let channel) = changes.stream else { return [] }
         let rows = changes.rows.rows
         var writes: [StoreWrite] = []
-        let begins = changes.isFresh == true || saved.channels[channel] == nil
+        let begins = changes.isFresh == true || ownPosition(in: channel) == nil
         if begins {
             // Of an ephemeral channel there is nothing older to be had.
             let isWhole = rows.channel.map { rows.messageCount(after: 0) >= $0.counters.messageCount || $0.isEphemeral } ?? false
@@ -17,6 +17,7 @@ extension Sync {
             let counters = rows.channel.flatMap { $0.isEphemeral ? nil : $0.counters }
             saved.channels[channel] = Position(
                 cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
+            visits.remove(channel)
             refreshing.remove(channel)
             // It comes with the user's own.
             owedPermissions.remove(channel)
@@ -88,7 +89,7 @@ extension Sync {
         for membership in rows.memberships ?? [] {
             if membership.state == .member, let channel = rows.channel, channel.channelId == membership.channelId {
                 // A membership that began after this client's cursor is a new one, so the earlier leave is applied first.
-                if let cursor = saved.channels[channel.channelId]?.cursor, cursor < membership.joinedSeq {
+                if let cursor = ownPosition(in: channel.channelId)?.cursor, cursor < membership.joinedSeq {
                     writes += membershipWrites(membership.left)
                 }
                 writes += adopt(channel, with: own)
@@ -116,6 +117,7 @@ extension Sync {
             return readingWrites(for: membership) + [.membership(membership)]
         }
         saved.channels[membership.channelId] = nil
+        visits.remove(membership.channelId)
         channelRoles[membership.channelId] = nil
         owedPermissions.remove(membership.channelId)
         askedPermissions[membership.channelId] = nil
@@ -130,8 +132,19 @@ extension Sync {
     /// - Parameter rows: The rows that came with it: its newest message, and what is kept of it beside messages.
     mutating func adopt(_ channel: Channel, with rows: Rows) -> [StoreWrite] {
         let id = channel.channelId
-        guard saved.channels[id] == nil else { return [] }
         let seq = channel.counters.seq
+        if var position = saved.channels[id] {
+            guard position.isVisit else { return [] }
+            visits.remove(id)
+            if position.cursor >= seq, !position.hasHole {
+                // The visit has all of it, and lists go on with what they show.
+                position.isVisit = false
+                saved.channels[id] = position
+                let kept = rows.withoutRows(aboutMessagesExcept: position.holds)
+                let writes: [StoreWrite] = kept.isEmptyOfFeatures ? [] : [.rows(kept, of: .channel(id))]
+                return (position.cursor == seq ? [.channel(channel)] : []) + writes + positionWrite(of: id)
+            }
+        }
         let isWhole = channel.counters.messageCount == 0 || channel.isEphemeral
         saved.channels[id] = Position(
             cursor: seq, windowStart: isWhole ? 0 : rows.oldestMessage ?? seq.addingWithSaturation(1),

@@ -3,7 +3,8 @@ import RoostAPI
 
 /// Events, positions, and catching up.
 ///
-/// Each joined channel has a stream and the user has one; a position in each is the end of the applied part.
+/// Each joined channel has a stream and the user has one; a position in each is the end of the applied part. So has a channel of others that is visited
+/// (`Sync+Visits`), which no resume brings.
 ///
 /// - An event that follows its stream's position is applied with the new position in one transaction. An older one is dropped. One
 ///   further ahead shows a gap.
@@ -21,6 +22,7 @@ extension Sync {
             held.append(event)
         } else {
             hasDroppedEvents = true
+            if let channel = event.stream.channel, isVisited(channel) { owedVisits.insert(channel) }
         }
     }
 
@@ -29,6 +31,7 @@ extension Sync {
         guard let position = cursor(of: event.stream), event.seq > position else { return }
         guard event.after ?? event.seq.subtractingWithSaturation(1) <= position else {
             log(.notice, "Events of \(event.stream) are missing between \(position) and \(event.seq).")
+            if let channel = event.stream.channel, isVisited(channel) { return renewVisit(of: channel) }
             held.append(event)
             return catchUp()
         }
@@ -55,6 +58,7 @@ extension Sync {
             // A message that can't be read can't be counted either.
             let isUncounted = event.isMessageAlone && born == 0
             guard !isUncounted, !mustRefresh(channel, rows, born: born) else {
+                if isVisited(channel) { return renewVisit(of: channel) }
                 refreshing.insert(channel)
                 held.append(event)
                 return catchUp()
@@ -66,7 +70,7 @@ extension Sync {
             noteReading(rows, in: channel)
             if event.isMessageAlone { writes.append(.add(rows, to: channel)) }
             // Only the event that a message was born with counts it, and only once: the position has just moved past it.
-            writes += rows.countWrite(in: channel, as: user, after: position)
+            if !isVisited(channel) { writes += rows.countWrite(in: channel, as: user, after: position) }
             writes += otherChatsWrites(rows, of: channel) + advanceWrite(of: channel) + readingWrites(in: [channel])
             store(writes, bringing: [rows])
             news.map { emit($0) }
@@ -96,7 +100,7 @@ extension Sync {
 
     private mutating func resume() {
         // There may be any number of channels that have ended.
-        let followed = saved.channels.filter { !$0.value.hasEnded && !refreshing.contains($0.key) }
+        let followed = saved.channels.filter { !$0.value.hasEnded && !$0.value.isVisit && !refreshing.contains($0.key) }
         let positions = fitting(followed.map { ($0.key.rawValue, $0.value.cursor) })
         fetchedAfresh = refreshing.filter { resumedIDs.contains($0.rawValue) }
         refreshing.subtract(fetchedAfresh)
@@ -134,7 +138,7 @@ extension Sync {
 
     /// Whether a channel became the user's after the part of a resume that it belongs to: the next round fetches it. Later parts bring theirs.
     private func isOfEarlierPart(_ membership: Membership) -> Bool {
-        guard let from = resumedIDs.from, membership.state == .member, saved.channels[membership.channelId] == nil else {
+        guard let from = resumedIDs.from, membership.state == .member, ownPosition(in: membership.channelId) == nil else {
             return false
         }
         return IDRange(before: from).contains(membership.channelId.rawValue)
@@ -230,6 +234,7 @@ extension Sync {
         finishHeldAnswers()
         sendAll()
         renewWatches()
+        renewVisits()
         askForPermissions()
         askForUsersSoon()
         // What arrived while there was no connection to tell it by.
@@ -245,6 +250,9 @@ extension Sync {
             dropHeldAnswers()
         }
         let isOther = saved.epoch.map { $0 != epoch } ?? false
+        // They begin anew with another watch.
+        owedVisits.formUnion(visits)
+        visits = []
         saved = SavedState(epoch: epoch, role: role)
         (channelRoles, owedPermissions, askedPermissions) = ([:], [], [:])
         userQuestions.forget()
@@ -255,7 +263,7 @@ extension Sync {
     }
 
     /// Requests writes, and then removes messages from the outbox that the rows of channels bring: never before those are stored.
-    private mutating func store(_ writes: [StoreWrite], bringing rows: [Rows] = []) {
+    mutating func store(_ writes: [StoreWrite], bringing rows: [Rows] = []) {
         emit(.store(writes))
         for rows in rows { arrived(rows) }
         settleAcknowledged()

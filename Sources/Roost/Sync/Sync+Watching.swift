@@ -8,20 +8,20 @@ extension Sync {
     mutating func renewWatches() {
         guard mustRenewWatches else { return }
         mustRenewWatches = false
-        // The channel's state came with the resume.
-        for channel in watched.sorted() { send(WatchChannel(channel: channel, limit: 0), for: .watch(channel)) }
+        for channel in watched.sorted() { renewWatch(of: channel) }
         for channel in reading.keys.sorted() { tellStart(of: channel) }
     }
 
-    mutating func watchRenewed(_ channel: ChannelID) {
+    mutating func watchRenewed(_ channel: ChannelID, _ bytes: [UInt8]) {
         // One that begins with the connection does so before users are asked for.
         if watchRetries.removeValue(forKey: channel) != nil { recheckUsers() }
+        takeRenewal(of: channel, bytes)
         emit(.watching(channel))
     }
 
     /// A refusal that doesn't pass ends the watch.
     mutating func watchFailed(_ channel: ChannelID, _ error: RoostError) {
-        guard watched.contains(channel) else {
+        guard watched.contains(channel) || isVisited(channel) else {
             watchRetries[channel] = nil
             return
         }
@@ -32,16 +32,17 @@ extension Sync {
         log(.notice, "\(channel) isn't watched any more: \(error.code.rawValue): \(error.message)")
         watchRetries[channel] = nil
         watched.remove(channel)
+        endVisit(of: channel)
     }
 
     /// Asks once more for a watch, if it is wanted still.
     mutating func watchAgain(_ channel: ChannelID) {
         guard isAuthenticated, watchRetries[channel] != nil else { return }
-        guard watched.contains(channel) else {
+        guard watched.contains(channel) || isVisited(channel) else {
             watchRetries[channel] = nil
             return
         }
-        send(WatchChannel(channel: channel, limit: 0), for: .watch(channel))
+        renewWatch(of: channel)
     }
 
     /// The connection is gone, and the next one renews all watches.
@@ -49,6 +50,7 @@ extension Sync {
         for channel in watchRetries.keys.sorted() { emit(.cancelTimer(.watch(channel))) }
         watchRetries = [:]
         endingWatches = []
+        owedVisits = []
     }
 
     /// Watches a channel as long as a live object is there.

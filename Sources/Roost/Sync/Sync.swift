@@ -20,6 +20,7 @@ import RoostAPI
 /// - `Sync+Events`: telling the app what happened.
 /// - `Sync+Users`: asking for users of whom only the id is known.
 /// - `Sync+Watching`: watching again after a reconnect.
+/// - `Sync+Visits`: following channels of others while they are watched.
 /// - `Sync+Reading`: what the user reads at this moment.
 ///
 /// It does not guarantee that requested writes are stored: a driver whose store fails must report it with ``Input/storeFailed(_:_:_:)``.
@@ -146,6 +147,10 @@ struct Sync: Sendable {
     var mustRenewWatches = false
     /// Watches that the server couldn't begin now, with how often it said so.
     var watchRetries: [ChannelID: PassingRefusals] = [:]
+    /// The channels of others that are followed as long as they are watched (``Position/isVisit``).
+    var visits: Set<ChannelID> = []
+    /// Those among them that have to begin afresh, since events of theirs are missing.
+    var owedVisits: Set<ChannelID> = []
 
     // Reading.
     /// The channels that the user reads at this moment, each with the position that the server has told since; 0 before it has.
@@ -244,6 +249,8 @@ struct Sync: Sendable {
         case .left(let outbox): takeOver(outbox)
         case .trim(let starts): trim(starts)
         }
+        // Whatever has ended the watch.
+        if !visits.isEmpty { endUnwantedVisits() }
         defer { outputs = [] }
         return outputs
     }

@@ -15,6 +15,8 @@ struct Position: Hashable, Sendable {
     var hasHole = false
     /// Whether the channel's deletion is applied, which is the end of its stream: the server isn't asked for it any more. What is cached of it stays.
     var hasEnded = false
+    /// Whether the channel is none of the user's, and is followed only as long as it is watched: no resume names it, and nothing of it outlives the app's run.
+    var isVisit = false
     /// Older messages that are cached apart from the window, those first that were extended longest ago.
     var stretches: [ClosedRange<Seq>] = []
     /// What earlier pages of the same changes have brought; nil between them. It isn't stored.

@@ -3,6 +3,10 @@ public import RoostAPI
 extension LiveChannel {
     /// Watches the channel, and returns its state (ST-01, ST-05). A watch ends with the connection; the client begins it again after a reconnect.
     ///
+    /// A non-member who may read the channel has what happens in it as a member does, as long as it is watched (ST-06): it is told by ``Chat/events``, this
+    /// object follows its counters and newest message, and lists show its messages. If something was missed, as by a reconnect,
+    /// ``ChatEvent/missed(after:)`` says so, and lists begin afresh. Nothing counts as unread, and nothing of it is kept on this device after the watch.
+    ///
     /// If the task is cancelled before the answer has come, or none comes in time, the channel isn't watched, unless something else watches it.
     ///
     /// - Parameters:

@@ -67,6 +67,12 @@ final class SimulatedClient {
         guard machine == nil else { return }
         scheduler.note("\(name) starts")
         runNumber += 1
+        // The cache forgets when it is opened what was followed only while it was watched.
+        let ended = store.saved.channels.filter(\.value.isVisit).keys.sorted().map { StoreWrite.endVisit($0) }
+        if !ended.isEmpty {
+            store.apply(ended)
+            stored(self, ended)
+        }
         machine = Sync(
             user: user, client: "simulated", device: DeviceDescription(deviceId: device), settings: settings, saved: store.saved,
             outbox: outbox.saved,

@@ -187,7 +187,8 @@ final class Simulation {
             client.store, by: client.name, touching: Set(writes.compactMap(\.channel)), isExact: profile.mischief == 0)
         for write in writes {
             switch write {
-            case .forget(let channel), .forgetMessages(let channel, _), .leave(let channel):
+            case .forget(let channel), .forgetMessages(let channel, _), .leave(let channel), .visit(let channel, _),
+                .endVisit(let channel):
                 showed(channel, on: client, isRenewed: true)
             case .erase: checker.shown[client.name] = nil
             default: break

@@ -17,6 +17,8 @@ extension StoreWrite {
         case .forget(let channel): "forget(\(channel))"
         case .forgetMessages(let channel, let range): "forget(\(channel) \(range))"
         case .leave(let channel): "leave(\(channel))"
+        case .visit(let channel, let position): "visit(\(channel):\(position.windowStart)...\(position.cursor))"
+        case .endVisit(let channel): "endVisit(\(channel))"
         case .channel(let channel): "channel(\(channel.channelId)@\(channel.counters.seq))"
         case .counters(let channel, let counters): "counters(\(channel)@\(counters.seq) \(counters.messageCount))"
         case .add(let rows, let channel): "add(\(channel): \(rows.summary))"
