@@ -14,6 +14,9 @@ Walk.expect(opened.messages.messages.map(\.text) == ["We begin."] && opened.watc
 let bobsShow = bob.channel(show.id)
 let seen = try await bobsShow.watch()
 Walk.expect(seen.membership == nil && seen.watcherCount == 2, "somebody who isn't a member watches too")
+let shown = bobsShow.messages()
+try await shown.loaded()
+Walk.expect(shown.items.map(\.text) == ["We begin."], "and is shown its messages as long as that lasts")
 
 // Who looks: a live list, in the order in which they came.
 let watchers = show.watchers(pageSize: 25)
@@ -39,6 +42,8 @@ for await signal in applause {
 }
 try await bobsShow.sendConfirmed("Bravo!")
 for await view in show.updates where view?.lastMessage?.text == "Bravo!" { break }
+for await update in shown.updates where update.items.last?.text == "Bravo!" && update.items.last?.state == .sent { break }
+Walk.expect(shown.items.map(\.text) == ["We begin.", "Bravo!"], "what comes is in the list of whoever watches, member or not")
 for await users in typing.updates where users.isEmpty { break }
 Walk.expect(typing.users.isEmpty, "whoever has written types no more")
 

@@ -1,0 +1,345 @@
+import Foundation
+import Logging
+import RoostAPI
+import Testing
+
+@testable import Roost
+
+/// Channels of others that the user watches and may read.
+@Suite("Watching: channels of others", .timeLimit(.minutes(5)))
+struct VisitTests {
+    private static let general = Harness.channel
+    private static let all: [Permission] = [.channelRead, .historyRead, .channelWatch]
+
+    /// The answer to a watch by somebody who isn't a member.
+    private static func state(
+        _ seq: Seq = 3, _ messages: [Message] = [message(2, "one"), message(3, "two")], count: Int = 2,
+        may permissions: [Permission] = all
+    ) -> WatchedChannel {
+        WatchedChannel(
+            config: ChannelPolicy.presets[0], channel: channel(counters(seq, messages: count)), online: 1, watcherCount: 1,
+            watchers: [:], members: [:], read: [:],
+            messages: MessagePage(messages: messages, hasOlder: true, hasNewer: false, seq: seq), ownCapabilities: permissions)
+    }
+
+    /// A client that is in no channel, and watches one of others at seq 3.
+    private func visiting(_ client: Harness? = nil) async throws -> Harness {
+        var client = if let client { client } else { try await Harness() }
+        try await client.connect()
+        try await client.answer("stream.resume", with: Self.nothing)
+        try await client.feed(.call(1, WatchChannel(channel: Self.general)))
+        try await client.answer("channel.watch", with: Self.state())
+        _ = client.take()
+        return client
+    }
+
+    private static let nothing = Resumption(user: changes(user: 1), channels: [], hasMore: false)
+
+    private func told(by client: inout Harness) -> [ChatEvent] {
+        client.take().compactMap { if case .event(let event, _) = $0 { event } else { nil } }
+    }
+
+    /// Asks for older messages, and returns the code of the refusal.
+    private func refusal(by client: inout Harness) async throws -> RoostError.Code? {
+        _ = client.take()
+        try await client.feed(.loadMessages(9, Self.general, .older(than: .max), limit: 10))
+        for case .reply(9, .failure(let error)) in client.take() { return error.code }
+        return nil
+    }
+
+    /// Loses the connection, and has the next one up to its answer to the resume.
+    private func reconnect(_ client: inout Harness) async throws {
+        try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        client.forgetCalls()
+        _ = client.take()
+        try await client.connect()
+    }
+
+    private struct SentResume: Decodable {
+        struct Fields: Decodable { let channels: [String: Seq]? }
+        let operation: String
+        let with: Fields
+    }
+
+    @Test(
+        "ST-01 ST-06 whoever watches a channel without being a member has what comes: it is told, shown and counted, until they stop"
+    )
+    func live() async throws {
+        var client = try await visiting()
+        #expect(try await client.texts() == ["one", "two"])
+        let new = message(4, "new")
+        try await client.receive(alone(new))
+        try await client.receive(edited(message(2, "one, edited", changedAt: 5), messages: 3))
+        #expect(told(by: &client).count == 2)
+        #expect(try await client.texts() == ["one, edited", "two", "new"])
+        let view = try await client.view()
+        #expect(view?.channel.counters.messageCount == 3 && view?.lastMessage == new && view?.membership == nil)
+        // Nothing of it is the user's own.
+        #expect(try await client.listed() == [] && client.sync.arrivals == [:])
+
+        try await client.feed(.call(2, UnwatchChannel(channel: Self.general)))
+        #expect(client.sync.saved.channels == [:])
+        #expect(try await client.texts() == [])
+        try await client.receive(alone(message(6, "late")))
+        #expect(told(by: &client) == [])
+        #expect(try await refusal(by: &client) == .notMember)
+    }
+
+    @Test("ST-01 SB-48 older messages of a channel that a non-member watches are fetched page by page")
+    func older() async throws {
+        var client = try await visiting()
+        try await client.feed(.loadMessages(9, Self.general, .older(than: .max), limit: 10))
+        let page = MessagePage(messages: [message(1, "first")], hasOlder: false, hasNewer: true, seq: 3)
+        try await client.answer("message.list", with: page)
+        #expect(try await client.texts() == ["first", "one", "two"])
+    }
+
+    @Test("ST-01 I9 who may watch a channel of others and not read it has none of what comes")
+    func unreadable() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Self.nothing)
+        try await client.feed(.call(1, WatchChannel(channel: Self.general)))
+        try await client.answer("channel.watch", with: Self.state(3, [], may: [.channelRead, .channelWatch]))
+        #expect(client.sync.saved.channels == [:] && client.sync.watched == [Self.general])
+        #expect(try await refusal(by: &client) == .notMember)
+    }
+
+    @Test(
+        "ST-01 R39 after a reconnect the watch begins again, and the channel at its answer: no resume names it, and nothing is missing"
+    )
+    func reconnected() async throws {
+        var client = try await visiting()
+        try await reconnect(&client)
+        let resumes = client.take().compactMap { output -> SentResume? in
+            guard case .sendAhead(let bytes) = output else { return nil }
+            return try? JSONDecoder().decode(SentResume.self, from: Data(bytes))
+        }
+        #expect(resumes.map { $0.with.channels ?? [:] } == [[:]])
+        // What was shown stays until the answer.
+        #expect(try await client.texts() == ["one", "two"])
+        try await client.answer("stream.resume", with: Self.nothing)
+        try await client.answer("channel.watch", with: Self.state(7, [message(6, "six"), message(7, "seven")], count: 5))
+        #expect(told(by: &client) == [.missed(after: [Self.general: 3])])
+        #expect(try await client.texts() == ["six", "seven"])
+
+        // Nothing begins afresh where nothing has happened.
+        let former = try await client.store.read { try $0.generation(of: Self.general) }
+        try await reconnect(&client)
+        try await client.answer("stream.resume", with: Self.nothing)
+        try await client.answer("channel.watch", with: Self.state(7, [message(7, "seven")], count: 5))
+        #expect(told(by: &client) == [])
+        #expect(try await client.store.read { try $0.generation(of: Self.general) } == former)
+        #expect(try await client.restarted().sync.saved.channels == [:])
+    }
+
+    @Test(
+        "ST-01 I3 where events of a watched channel of others are missing, it is watched once more: what has come since is there, once"
+    )
+    func gap() async throws {
+        var client = try await visiting()
+        for seq: Seq in [6, 7] { try await client.receive(sent(message(seq, "m\(seq)"), messages: Int(seq) - 1)) }
+        #expect(client.calls.values.sorted() == ["channel.watch"])
+        #expect(try await client.texts() == ["one", "two"])
+        let newest = (4...7).map { message($0, "m\($0)") }
+        try await client.answer("channel.watch", with: Self.state(7, newest, count: 6))
+        #expect(told(by: &client) == [.missed(after: [Self.general: 3])])
+        try await client.receive(alone(message(8, "m8")))
+        #expect(try await client.texts() == ["m4", "m5", "m6", "m7", "m8"])
+    }
+
+    @Test("ST-01 I3 while own channels catch up, events beyond what is kept have a watched channel of others begin afresh")
+    func dropped() async throws {
+        var settings = Sync.Settings()
+        settings.heldEventsMax = 1
+        var client = try await visiting(Harness(settings: settings))
+        // A gap in the user's own stream has all events wait.
+        try await client.receive(mine(3, .memberLeft, membership(readSeq: 0, readCount: 0, state: .none, userSeq: 3)))
+        for seq: Seq in [4, 5] { try await client.receive(alone(message(seq, "m\(seq)"))) }
+        for _ in 0..<2 {
+            let caughtUp = Resumption(user: changes(user: 3), channels: [], hasMore: false)
+            try await client.answer("stream.resume", with: caughtUp)
+        }
+        #expect(client.calls.values.sorted() == ["channel.watch"])
+        try await client.answer("channel.watch", with: Self.state(5, [message(4, "m4"), message(5, "m5")], count: 4))
+        #expect(try await client.texts() == ["m4", "m5"])
+    }
+
+    /// What ends it but the app.
+    enum End: CaseIterable, Sendable { case byServer, refused, deleted, unreadable }
+
+    @Test(
+        "ST-01 ST-08 nothing of a watched channel of others is shown once the watch, the right to read or the channel has ended",
+        arguments: End.allCases)
+    func ended(end: End) async throws {
+        var client = try await visiting()
+        switch end {
+        case .byServer: try await client.receive(UnwatchedFrame(unwatched: .init(channel: Self.general)))
+        case .refused:
+            try await reconnect(&client)
+            try await client.answer("stream.resume", with: Self.nothing)
+            try await client.refuse("channel.watch", with: RoostError(.notPermitted, "It is closed."))
+        case .deleted:
+            let deleted = channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 4))
+            try await client.receive(
+                Event(kind: .channelDeleted, stream: .channel(Self.general), seq: 4, actor: "bob", rows: Rows(channel: deleted)))
+        case .unreadable:
+            let rows = Rows(counters: counters(4, messages: 2), capabilities: ["member": Self.all])
+            try await client.receive(
+                Event(kind: .channelUpdated, stream: .channel(Self.general), seq: 4, actor: "bob", rows: rows))
+            // The lists of permissions are those of members.
+            #expect(try await client.texts() == ["one", "two"])
+            try await client.answer(
+                "channel.get",
+                with: ChannelView(channel: channel(counters(4, messages: 2)), ownCapabilities: [.channelRead, .channelWatch]))
+        }
+        #expect(client.sync.saved.channels == [:] && client.sync.visits == [])
+        #expect(try await client.texts() == [])
+        #expect(try await refusal(by: &client) == .notMember)
+    }
+
+    @Test("ST-10 SB-63 a live object that watches a channel of others has what comes, until it is gone")
+    func held() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Self.nothing)
+        try await client.feed(.hold(1, Self.general, by: 5))
+        try await client.answer("channel.watch", with: Self.state(3, []))
+        try await client.receive(alone(message(4, "new")))
+        #expect(try await client.texts() == ["new"])
+        try await client.feed(.release(5))
+        #expect(client.sync.saved.channels == [:])
+    }
+
+    @Test("ST-09 the channels of others that a query watches have what comes, each from its newest message on")
+    func queried() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Self.nothing)
+        try await client.feed(.call(1, QueryAndWatchChannels(query: QueryChannels(membership: .all))))
+        let view = ChannelView(
+            channel: channel(counters(3, messages: 2)), lastMessage: message(3, "two"), ownCapabilities: Self.all)
+        try await client.answer("channel.queryAndWatch", with: Page(items: [view]))
+        try await client.receive(alone(message(4, "new")))
+        #expect(try await client.texts() == ["two", "new"])
+    }
+
+    @Test("ST-01 ST-06 who joins a channel that they watch keeps what is shown, and follows it as a member from there on")
+    func joined() async throws {
+        var client = try await visiting()
+        try await client.receive(
+            Event(
+                kind: .memberJoined, stream: .channel(Self.general), seq: 4, actor: Harness.user,
+                rows: Rows(counters: counters(4, messages: 2))))
+        let own = membership(readSeq: 3, readCount: 0, channelSeq: 4, userSeq: 2)
+        try await client.receive(mine(2, .memberJoined, own, channel: channel(counters(4, messages: 2))))
+        let position = Position(cursor: 4, windowStart: 2, messageCount: 2)
+        #expect(client.sync.saved.channels == [Self.general: position] && client.sync.watched == [Self.general])
+        #expect(try await client.texts() == ["one", "two"])
+        #expect(try await client.restarted().sync.saved.channels == [Self.general: position])
+        // It isn't over with the watch.
+        try await client.feed(.call(2, UnwatchChannel(channel: Self.general)))
+        try await client.receive(alone(message(5, "new")))
+        #expect(try await client.texts() == ["one", "two", "new"])
+    }
+
+    @Test("ST-01 who is made a member of a channel that they watch, while the watch lags behind, gets it as a member does")
+    func joinedLate() async throws {
+        var client = try await visiting()
+        let own = membership(readSeq: 8, readCount: 0, channelSeq: 9, userSeq: 2)
+        try await client.receive(mine(2, .memberJoined, own, channel: channel(counters(9, messages: 7))))
+        #expect(client.sync.saved.channels == [Self.general: Position(cursor: 9, windowStart: 10, messageCount: 7)])
+        #expect(try await client.texts() == [])
+    }
+}
+
+extension VisitTests {
+    // MARK: Files
+
+    private func store(in directory: URL) throws -> Store {
+        try Store(
+            url: directory.appending(component: "cache.sqlite"), user: Harness.user,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    private func visiting(in directory: URL) async throws -> Harness {
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        return try await visiting(Harness(store: store(in: directory), outbox: Outbox(url: nil, logger: logger)))
+    }
+
+    @Test("ST-01 I6 the cache forgets when it is opened what was followed only while it was watched")
+    func opened() async throws {
+        let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        func visit() async throws {
+            let client = try await visiting(in: directory)
+            #expect(try await client.texts() == ["one", "two"])
+        }
+        try await visit()
+        let store = try store(in: directory)
+        #expect(try await store.savedState().channels == [:])
+        #expect(try await store.read { try $0.cursor(of: Self.general) } == nil)
+        #expect(try await store.read { try $0.message(MessageID(rawValue: 2), in: Self.general) } == nil)
+    }
+
+    @Test(
+        "ST-01 I6 two chats of one process that watch the same channel of others don't disturb each other; it begins afresh if one stops"
+    )
+    func shared() async throws {
+        let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        var first = try await visiting(in: directory)
+        var second = try await visiting(in: directory)
+        try await first.receive(alone(message(4, "new")))
+        try await second.receive(alone(message(4, "new")))
+        for client in [first, second] { #expect(try await client.texts() == ["one", "two", "new"]) }
+
+        try await first.feed(.call(2, UnwatchChannel(channel: Self.general)))
+        // The machine of the other one has to read the positions first.
+        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.receive(alone(message(5, "next"))) }
+        try await second.feed(.storeFailed(try await second.store.savedState(), nil, "Another chat."))
+        second.forgetCalls()
+        try await second.connect()
+        try await second.answer("stream.resume", with: Self.nothing)
+        try await second.answer("channel.watch", with: Self.state(5, [message(4, "new"), message(5, "next")], count: 4))
+        try await second.receive(alone(message(6, "last")))
+        #expect(try await second.texts() == ["new", "next", "last"])
+    }
+
+    // MARK: What an app shows
+
+    @Test("ST-06 ST-08 AM-30 SB-02 while a non-member watches, lists show the messages and whoever has written types no more")
+    @MainActor func list() async throws {
+        let server = ScriptedServer { call in
+            switch call.operation {
+            case "channel.watch": .result(Self.state(3, [message(3, "two")]))
+            case "message.list":
+                .result(MessagePage(messages: [message(2, "one")], hasOlder: false, hasNewer: true, seq: 3))
+            case "message.send": .nothing
+            case "channel.unwatch": .result(Done())
+            default: .error(.notFound("operation"))
+            }
+        }
+        let chat = try await server.connected()
+        let general = chat.channel(Self.general)
+        let (list, typing) = (general.messages(), general.typing())
+        try await until { list.phase.error?.code == .notMember }
+        try await general.watch()
+        try await until { list.phase == .loaded && list.items.map(\.text) == ["one", "two"] }
+        try await typing.loaded()
+        try await server.send(
+            Signal(kind: .typingChanged, channel: Self.general, typing: TypingUsers(users: ["bob"], hasMore: false)))
+        try await until { typing.users.map(\.id) == ["bob"] }
+        try await server.send(alone(message(4, "new")))
+        try await until { list.items.last?.text == "new" && typing.users.isEmpty && general.lastMessage?.text == "new" }
+        try await general.send("mine")
+        try await until { list.items.map(\.text) == ["one", "two", "new", "mine"] }
+        #expect(general.unreadCount == 0 && general.currentUserMembership == .none)
+
+        try await general.unwatch()
+        try await until { list.phase.error?.code == .notMember && list.items.map(\.text) == ["mine"] }
+        await chat.disconnect()
+    }
+}
