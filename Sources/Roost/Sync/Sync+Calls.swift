@@ -250,7 +250,7 @@ extension Sync {
                 }
                 channelArrived(view, mayHaveJoined: false)
                 let newest = view.lastMessage.map { [$0] } ?? []
-                if isWatched { visit(view, newest, isWhole: view.channel.counters.messageCount == 0) }
+                if isWatched { visit(view, Rows(newest), isWhole: view.channel.counters.messageCount == 0) }
             }
         case .unreadableWatch(let channel):
             watched.insert(channel)

@@ -24,13 +24,13 @@ extension Sync {
     /// Begins a visit with the answer to a watch, if the channel is one of others. One that has missed nothing goes on.
     mutating func visit(_ state: WatchedChannel) {
         let view = ChannelView(channel: state.channel, membership: state.membership, ownCapabilities: state.ownCapabilities)
-        visit(view, state.messages.messages, isWhole: !state.messages.hasOlder)
+        visit(view, Rows(state.messages.messages), isWhole: !state.messages.hasOlder)
     }
 
     /// - Parameters:
-    ///   - messages: The channel's newest messages, without a gap.
+    ///   - newest: The channel's newest messages, without a gap.
     ///   - isWhole: Whether there are no older ones.
-    mutating func visit(_ view: ChannelView, _ messages: [Message], isWhole: Bool) {
+    mutating func visit(_ view: ChannelView, _ newest: Rows, isWhole: Bool) {
         let channel = view.channel
         let id = channel.channelId
         guard wantsWatch(of: id), ownPosition(in: id) == nil, view.membership?.state != .member else { return }
@@ -42,17 +42,16 @@ extension Sync {
             miss(id, after: known.cursor)
         }
         // Of an ephemeral channel there is nothing older to be had.
-        let start = isWhole || channel.isEphemeral ? 0 : messages.map(\.seq).min() ?? seq.addingWithSaturation(1)
+        let start = isWhole || channel.isEphemeral ? 0 : newest.oldestMessage ?? seq.addingWithSaturation(1)
         let position = Position(
             cursor: seq, windowStart: start, messageCount: channel.isEphemeral ? nil : channel.counters.messageCount,
             isVisit: true)
         saved.channels[id] = position
         visits.insert(id)
         outdateLoads(in: id)
-        let rows = Rows(messages)
         var writes: [StoreWrite] = [.visit(id, position), .channel(channel)]
-        if !rows.isEmptyOfFeatures { writes.append(.rows(rows, of: .channel(id))) }
-        store(writes, bringing: [rows])
+        if !newest.isEmptyOfFeatures { writes.append(.rows(newest, of: .channel(id))) }
+        store(writes, bringing: [newest])
         if phase == .online { tellMissed() }
     }
 

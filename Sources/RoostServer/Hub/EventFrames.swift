@@ -197,11 +197,8 @@ extension Event {
         return bytes
     }
 
-    /// About how many bytes it takes when written, where these are many: others have no channel and no messages in them.
-    fileprivate var sizeBytesAtLeast: Int {
-        guard rows.channel != nil || rows.messages != nil else { return 300 }
-        return 300 + (rows.channel?.contentSizeBytes ?? 0) + rows.contentSizeBytes
-    }
+    /// About how many bytes it takes when written.
+    fileprivate var sizeBytes: Int { 300 + (rows.channel?.contentSizeBytes ?? 0) + rows.contentSizeBytes }
 
     fileprivate static let notificationStart: StaticString = #"{"watching":false,"#
 
@@ -234,7 +231,7 @@ extension EventFrames.Step {
         case .sendConcealable(_, let event), .catchUpConcealable(_, let event): event.frames.sizeBytes + event.members.count
         case .signal(let signal, _): signal.bytes.readableBytes
         case .reply(_, let payload): payload.count
-        case .tell(_, let event): event.sizeBytesAtLeast
+        case .tell(_, let event): event.sizeBytes
         case .change, .watches, .attach, .attachWatcher: 0
         }
     }

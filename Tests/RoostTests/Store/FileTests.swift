@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@Suite("Store: files")
+@Suite("Store: files", .timeLimit(.minutes(5)))
 struct FileTests {
     private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
