@@ -171,7 +171,10 @@ extension RevokeToken: Handled {
         // A token accepted now ends within the longest lifetime; its issuer's clock may be ahead by the leeway.
         let longest = context.now.after(seconds: context.options.tokenLifetimeSecondsMax + TokenLeeway.seconds)
         let end = expiresAt ?? longest
-        guard end > context.now else { throw RoostError.invalidArgument("expiresAt", "must be later than now") }
+        // The clock of a node that still takes the token may be behind.
+        guard end > context.now.minusClockSkew else {
+            throw RoostError.invalidArgument("expiresAt", "must not be more than 60 seconds ago")
+        }
         guard let (until, change) = try context.revoke(token: tokenId, until: end) else {
             throw RoostError(
                 .limitExceeded,

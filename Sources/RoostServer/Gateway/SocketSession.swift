@@ -345,7 +345,8 @@ struct SocketSession {
     mutating func flushedEarly(_ pressure: @autoclosure () -> Pressure) -> [Action] {
         if isClosing { return [] }
         publish()
-        isBehind = budget.isOverEvents || (budget.isUnread && pressure().isServerFull)
+        // Whoever has missed an event is closed, also if there is room again by then.
+        isBehind = isBehind || budget.isOverEvents || (budget.isUnread && pressure().isServerFull)
         return takeActions()
     }
 

@@ -108,10 +108,11 @@ public struct TokenKeyRing: Sendable {
     // MARK: The file
 
     private func change<T>(_ change: (inout TokenKeySet.Document) throws -> T) async throws -> T {
-        // A file of its own: a running server holds the lock of the directory.
-        let lock = open(directory.appending(path: "token-keys.lock").path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        // A file of its own: a running server holds the lock of the directory. It is beside the keys, which links in several directories may lead to.
+        let place = target.deletingLastPathComponent()
+        let lock = open(place.appending(path: "token-keys.lock").path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard lock >= 0 else { throw Refusal("The directory \(place.path) can't be written: \(String(cString: strerror(errno))).") }
         defer { close(lock) }
-        guard lock >= 0 else { throw Refusal("The data directory \(directory.path) can't be opened.") }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { throw Refusal("Another command changes the keys now. Try again.") }
         _ = try await keys()
         var document = TokenKeySet.Document(keys: [])
@@ -132,9 +133,12 @@ public struct TokenKeyRing: Sendable {
         return result
     }
 
+    /// The file that holds the keys: what a link in its place leads to.
+    private var target: URL { url.resolvingSymlinksInPath() }
+
     /// Writes beside the file, syncs, then replaces it. A link in its place stays: what it leads to is the file.
     private func write(_ data: Data) throws {
-        let target = url.resolvingSymlinksInPath()
+        let target = target
         let place = target.deletingLastPathComponent()
         let folder = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw Refusal("\(place.path) can't be opened: \(String(cString: strerror(errno))).") }

@@ -93,6 +93,12 @@ extension SocketSessionTests {
             }
             session.send(event: event)
             #expect(session.takeUnflushed() == nil)
+            // That there is room again doesn't bring back what was missed. A reply goes out.
+            session.send(reply: Array(#"{"reply":1}"#.utf8))
+            #expect(session.takeUnflushed() != nil)
+            if isServerFull { _ = session.flushedEarly(.init()) }
+            session.send(event: event)
+            #expect(session.takeUnflushed() == nil)
             #expect(flushed(&session) == Self.closing(4008, "read faster, then resume"))
         }
     }
