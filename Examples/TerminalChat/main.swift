@@ -8,8 +8,7 @@ guard arguments.count == 4, let url = URL(string: arguments[1]), let token = Pro
     exit(64)
 }
 let configuration = Chat.Configuration(onStorageProblem: { print("· \($0)") })
-// An app asks its backend for a token.
-let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configuration) { [token] in token }
+let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configuration) { [token] in token }  // Ask your backend.
 
 /// Prints a line. What others write must not steer the terminal: no control characters, nothing that turns the direction of text.
 @Sendable func print(_ line: String) {
@@ -22,7 +21,7 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
 @MainActor final class Screen {
     private var channel: LiveChannel
     private(set) lazy var messages = channel.messages(around: .firstUnread)
-    private var following: (status: ObservationToken?, messages: ObservationToken?) = (nil, nil)
+    private var following: (status: ObservationToken?, messages: ObservationToken?, join: Task<Void, Never>?)
 
     /// Joins with the first connection in which that succeeds, however late it comes. A member who is offline reads on without.
     init(_ id: ChannelID) async {
@@ -33,7 +32,7 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
         following.status = chat.connection.observe { [weak self] in self?.show($0) }
         do { try await chat.connect(timeout: .seconds(3)) } catch { print("· \(error.localizedDescription)") }
         let isOver = if chat.connection.isOnline { await join(id) } else { false }
-        if !isOver { Task { for await status in chat.connection.updates where status == .online { if await join(id) { break } } } }
+        if !isOver { following.join = Task { for await case .online in chat.connection.updates { if await join(id) { break } } } }
         // It begins at the first message that wasn't read, of all that came meanwhile, and is on the screen before a line is taken.
         await follow(messages)
         if chat.outbox.isForAnotherServer { print("· Some of what you typed is for another server: /send-here") }
@@ -88,8 +87,7 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
     func take(_ line: String) async {
         let words = line.split(separator: " ", maxSplits: 1).map(String.init)
         let text = words.count == 2 ? words[1] : nil
-        // The id of a message (/ids), or the number of an operation (/outbox).
-        let number = text.flatMap { Int64($0) }
+        let number = text.flatMap { Int64($0) }  // A message's id (/ids), or an operation's number (/outbox).
         let entry = chat.outbox.entries.first { $0.id == number }
         let own = messages.items.last { $0.id.sender == chat.user && $0.content.kind != .system && !$0.isDeleted }
         do {
@@ -106,7 +104,9 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
                 await shown { $0.id == own.id && ($0.text == text || $0.change != nil) }
             case "/delete": if let own { try await channel.delete(own) }
             case "/hide": try await channel.hide()
-            case "/leave": try await channel.leave()
+            case "/leave":
+                following.join?.cancel()
+                try await channel.leave()
             case "/list": try await list(named: text)
             case "/autoaccept": if let text { try await chat.setAutoAcceptInvitations(text == "on") }
             case "/outbox": for entry in chat.outbox.entries { print("· \(entry.id) \(entry.operation): \(entry.state)") }

@@ -24,7 +24,8 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     public var hiddenState: HiddenState { row.view.hiddenState }
     /// Whether the user has muted the channel for themselves (D-29): totals leave it out.
     public var isNotificationsMuted: Bool { membership?.isNotificationsMuted ?? false }
-    /// The user's permissions in the channel (AM-48).
+    /// The user's permissions in the channel (AM-48). What the end of a silence or a mute gives back may be here only once the channel changes, or somebody
+    /// has opened it: ``LiveChannel`` asks for it.
     public var ownCapabilities: [Permission] { row.view.ownCapabilities }
 
     /// The channel's id.

@@ -170,7 +170,7 @@ public final class ChannelList {
         observers.notify(items, after: before, difference)
     }
 
-    /// A silence and a rate limit end without an event: the list shows it when the next of them does.
+    /// Silences, rate limits and mutes end without an event: the list shows it when the next of them does.
     private func waitForEnd(_ end: Timestamp?) {
         guard end != awaitedEnd else { return }
         awaitedEnd = end

@@ -19,7 +19,7 @@ protocol ChannelSource: AnyObject {
     var shownUsers: [UserID: Int64] { get }
     /// Whether ``complete()`` has something to do once the rows are shown.
     var isPartial: Bool { get }
-    /// When ``endStates()`` may have something to do: when the next silence or rate limit of a shown channel ends. Nil if none does.
+    /// When ``endStates()`` may have something to do: when the next silence, rate limit or mute that is shown ends. Nil if none does.
     var nextEnd: Timestamp? { get }
 
     /// Applies a change of the store.
@@ -32,7 +32,7 @@ protocol ChannelSource: AnyObject {
     func extend() async throws
     /// Does what the first rows didn't have to wait for.
     func complete() async throws
-    /// Reads the rows again of channels whose silence or rate limit has ended since.
+    /// Reads the rows again of channels in which a silence, a rate limit or a mute has ended since.
     func endStates() async throws
 }
 

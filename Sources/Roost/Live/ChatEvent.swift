@@ -36,9 +36,11 @@ public enum ChatEvent: Hashable, Sendable {
         public internal(set) var message: Message?
         /// The place of the message that was deleted for good; nil for other kinds.
         public let purged: PurgedMessage?
-        /// The invitations that were sent, accepted, declined or withdrawn, each with who invited whom (SB-17); with `memberJoined` those that led to it.
+        /// The invitations that were sent, accepted, declined or withdrawn, each with who invited whom (SB-17); with `memberJoined` and `channelCreated`
+        /// those that led to it.
         ///
-        /// Empty for other kinds, and where the channel's type doesn't tell its members of invitations: inviter and invited are told in any case.
+        /// Empty for other kinds, and for members whose channel's type doesn't tell them of invitations, or whose channel everyone may read: inviter and invited
+        /// are told in any case.
         public let invitations: [Invitation]
     }
 }

@@ -82,10 +82,12 @@ struct NewsTests {
         for client in [ann, bob] { try await client.connect() }
         let dora = try await server.socket("dora")
         try await dora.call(UpdatePreferences(autoAcceptInvitations: false))
+        var events = bob.events.makeAsyncIterator()
         let trip = try await ann.createChannel("trip", type: .group, users: ["bob"])
+        // Whoever accepts of themselves comes in by an invitation too.
+        #expect(await next(.channelCreated, &events)?.invitations.map(\.state) == [.accepted])
         let atBob = bob.channel("trip")
         try await wait("the channel") { atBob.currentUserMembership == .member }
-        var events = bob.events.makeAsyncIterator()
         var told: [ChatEvent.Happening?] = []
         try await trip.invite(["dora"])
         told.append(await next(.invitationReceived, &events))

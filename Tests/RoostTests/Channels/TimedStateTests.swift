@@ -85,7 +85,7 @@ struct TimedStateTests {
         token.invalidate()
     }
 
-    @Test("AM-48 R08 A list from the store shows what a muted member may do again when the mute ends, without an event")
+    @Test("AM-48 R08 A list from the store shows what a muted member's role may do again when the mute ends, without an event")
     func mute() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
