@@ -56,6 +56,15 @@ struct LaggingLoopTests {
         try await group.shutdownGracefully()
     }
 
+    @Test("I18 what a user alone is told is written once, and not a second time for a device that watches")
+    func toldOnce() {
+        let json = [UInt8](repeating: 32, count: 1000)
+        var frames = EventFrames()
+        frames.add(json, of: .user("ann"), at: 1, oldestMessage: nil, to: .user("ann"))
+        frames.add(json, of: .channel("general"), at: 1, oldestMessage: nil, to: .channel("general", Readers()))
+        #expect(frames.steps.map { $0.sizeBytes / 1000 } == [1, 2])
+    }
+
     @Test("I18 I13 a node takes no more from others while a loop has more than 32 MB left to deliver, and is heard meanwhile")
     func waitsWithEventsOfOtherNodes() async throws {
         let lagging = try await LaggingNode()

@@ -89,7 +89,7 @@ struct EventFrames {
             steps[index] = .send(audience, frames)
         } else {
             var frames = Frames()
-            frames.append(members, at: seq)
+            if case .user = audience { frames.tell(members, at: seq) } else { frames.append(members, at: seq) }
             if let channel { open[channel] = steps.count }
             steps.append(.send(audience, frames))
         }
@@ -217,6 +217,11 @@ extension EventFrames.Frames {
     /// Adds an event whose members are given as JSON, with the mark before them.
     mutating func append(_ members: [UInt8], at seq: Seq) {
         watching.writeTextFrame(#"{"watching":true,"#, members, "}")
+        tell(members, at: seq)
+    }
+
+    /// Adds an event of a user's own stream: all their connections get it as a notification.
+    mutating func tell(_ members: [UInt8], at seq: Seq) {
         notification.writeTextFrame(Event.notificationStart, members, "}")
         eventCount += 1
         newestSeq = max(newestSeq, seq)
