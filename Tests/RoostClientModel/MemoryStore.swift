@@ -187,7 +187,13 @@ struct MemoryStore {
 
     /// Whether a message is neither concealed from the user nor deleted for good.
     private func mayHold(rowsAbout message: Seq, in channel: ChannelID) -> Bool {
-        message > memberships[channel]?.historyFloor ?? 0 && purged[channel]?[message] == nil
+        message > floor(of: channel) && purged[channel]?[message] == nil
+    }
+
+    /// The seq up to which a channel's messages are concealed from the user, as only a member's are.
+    func floor(of channel: ChannelID) -> Seq {
+        guard let membership = memberships[channel], membership.state == .member else { return 0 }
+        return membership.historyFloor
     }
 
     private mutating func forget(messagesOf channel: ChannelID, _ isForgotten: (Seq) -> Bool) {

@@ -61,7 +61,7 @@ struct MemoryStoreTests {
             held.append((model.others["general"]?[Mark.kind] ?? [:]).keys.sorted())
         }
         let all = ["2", "3", "4", "5"]
-        #expect(held == [all, all, ["2", "3", "5"], ["2", "3", "5"], ["5"], ["5"], [], [], ["2"], []])
+        #expect(held == [all, all, ["2", "3", "5"], ["2", "3", "5"], ["5"], ["5"], [], [], ["2"], ["2"], []])
     }
 
     /// Rows of each kind, and each way in which they end.
@@ -73,9 +73,9 @@ struct MemoryStoreTests {
                 messageId: MessageID(rawValue: seq), channelId: "general", seq: seq, changeSeq: seq, sender: "bob",
                 clientId: ClientID("\(seq)"), text: "hi", createdAt: time)
         }
-        func membership(floor: Seq = 0, userSeq: Seq) -> Membership {
+        func membership(_ state: MembershipState = .member, floor: Seq = 0, userSeq: Seq) -> Membership {
             Membership(
-                channelId: "general", role: .member, state: .member, joinedAt: time, joinedSeq: 1, readSeq: 1, readCount: 0,
+                channelId: "general", role: .member, state: state, joinedAt: time, joinedSeq: 1, readSeq: 1, readCount: 0,
                 historyFloor: floor, channelSeq: 1, userSeq: userSeq)
         }
         func invitation(of user: UserID, by inviter: UserID) -> Invitation {
@@ -117,6 +117,12 @@ struct MemoryStoreTests {
             ],
             [.forgetMessages("general", 4...6)],
             [.forget("general")],
+            // Whoever has left, and watches, sees what was concealed from the member.
+            [
+                rows(Rows([membership(.none, floor: 3, userSeq: 3)])), .leave("general"),
+                .visit("general", Position(cursor: 12, windowStart: 2, isVisit: true)),
+                rows(Rows([message(2)], [Mark(message: 2, stamp: 60)])),
+            ],
             [.erase(epoch: "second"), rows(Rows([Mark(message: 2, stamp: 1)]))],
             [.erase(epoch: "third")],
         ]
@@ -156,7 +162,7 @@ struct MemoryStoreTests {
         // The cache has a table of its own for them, and forgets those that the user can't see.
         var heldMentions: [ChannelMention] = []
         for (channel, rows) in model.others {
-            let floor = model.memberships[channel]?.historyFloor ?? 0
+            let floor = model.floor(of: channel)
             for row in (rows[ChannelMention.kind] ?? [:]).values {
                 let mention = try JSONDecoder().decode(ChannelMention.self, from: Data(row.json))
                 if mention.seq > floor, model.purged[channel]?[mention.seq] == nil { heldMentions.append(mention) }

@@ -6,7 +6,8 @@ import RoostAPI
 struct MessageState {
     var generation: Int64
     var position: Position
-    /// Messages up to here are concealed from the user, or will be by what the user has asked for.
+    /// Messages up to here are concealed from the user, or will be by what the user has asked for. Those concealed from a member aren't from
+    /// whoever has left.
     var floor: Seq
     /// The seq of the user's stream at which they last deleted a message of the channel for themselves.
     var deletionSeq: Seq
@@ -138,7 +139,7 @@ extension Database {
     func messageState(of channel: ChannelID) throws -> MessageState? {
         let sql = """
             SELECT generation, cursor, window_start, stretches,
-                   MAX(COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0),
+                   MAX(COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1 AND is_member = 1), 0),
                        COALESCE((SELECT concealed_seq FROM overlays WHERE channel_id = ?1), 0)),
                    COALESCE((SELECT MAX(user_seq) FROM own_deletions WHERE channel_id = ?1), 0)
             FROM positions WHERE channel_id = ?1

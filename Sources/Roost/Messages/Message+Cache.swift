@@ -53,7 +53,7 @@ extension Database {
         guard let lowest = messages.lazy.map(\.seq).min(), let highest = messages.lazy.map(\.seq).max() else { return [] }
         var (floor, purged, deletions): (Seq, Set<Seq>, [Seq: Timestamp]) = (0, [], [:])
         let sql = """
-            SELECT 0, history_floor, NULL FROM memberships WHERE channel_id = ?1
+            SELECT 0, history_floor, NULL FROM memberships WHERE channel_id = ?1 AND is_member = 1
             UNION ALL SELECT 1, seq, NULL FROM purged WHERE channel_id = ?1 AND seq BETWEEN ?2 AND ?3
             UNION ALL SELECT 2, seq, deleted_at FROM own_deletions WHERE channel_id = ?1 AND seq BETWEEN ?2 AND ?3
             """

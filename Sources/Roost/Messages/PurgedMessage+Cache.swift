@@ -35,9 +35,9 @@ extension Database {
         return purged
     }
 
-    /// Whether the user may see the messages of a channel as far back as a seq.
+    /// Whether the user may see the messages of a channel as far back as a seq. A floor is a member's: whoever has left sees all that everyone may read.
     func maySee(messageAt seq: Seq, in channel: ChannelID) throws -> Bool {
-        guard let membership = try shownMembership(of: channel) else { return true }
+        guard let membership = try self.membership(of: channel), membership.state == .member else { return true }
         return seq > membership.historyFloor
     }
 }

@@ -41,7 +41,7 @@ extension CachedRow {
                 INSERT INTO \(kind) (channel_id, key, stamp, about_message, json)
                 SELECT ?1, ?2, ?3, ?4, ?5
                 WHERE ?4 IS NULL
-                      OR (?4 > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1), 0)
+                      OR (?4 > COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1 AND is_member = 1), 0)
                           AND NOT EXISTS (SELECT 1 FROM purged WHERE channel_id = ?1 AND seq = ?4))
                 ON CONFLICT (channel_id, key) DO UPDATE
                 SET stamp = excluded.stamp, about_message = excluded.about_message, json = excluded.json
