@@ -18,9 +18,14 @@ extension Database {
             try forget(channel, as: user, kinds)
             try save(position, of: channel, by: store)
         case .advance(let channel, let position):
+            // The visit of a chat that is gone goes on as this one's, which may be behind it.
             try run(
-                "UPDATE positions SET cursor = ?2, message_count = ?3, has_hole = ?4, has_ended = ?5 WHERE channel_id = ?1",
-                [channel.rawValue, position.cursor, position.messageCount, position.hasHole, position.hasEnded])
+                """
+                UPDATE positions
+                SET cursor = CASE WHEN visitor IS NULL THEN ?2 ELSE MAX(cursor, ?2) END,
+                    message_count = ?3, has_hole = ?4, has_ended = ?5, visitor = CASE WHEN visitor IS NOT NULL THEN ?6 END
+                WHERE channel_id = ?1
+                """, [channel.rawValue, position.cursor, position.messageCount, position.hasHole, position.hasEnded, store])
         case .page(let channel, let range): try changeParts(of: channel) { $0.add(range) }
         case .forget(let channel): try forget(channel, as: user, kinds)
         case .forgetMessages(let channel, let range):
@@ -67,24 +72,6 @@ extension Database {
                 channel.rawValue, position.cursor, position.windowStart, position.messageCount, position.hasHole,
                 position.hasEnded, try position.storedStretches, visitor,
             ])
-    }
-
-    /// Returns writes without those that begin or end what another chat of the same files has: it visits the channel, or knows already that it is the user's.
-    func withoutVisitsOfOthers(_ writes: [StoreWrite], _ store: Int64) throws -> [StoreWrite] {
-        try writes.filter { write in
-            switch write {
-            case .visit(let channel, _), .endVisit(let channel):
-                let isOwn: Bool? = try value("SELECT visitor IS ?2 FROM positions WHERE channel_id = ?1", [channel, store])
-                return isOwn ?? true
-            default: return true
-            }
-        }
-    }
-
-    /// Forgets what was followed only as long as it was watched, by whoever had the file before.
-    func endVisits(as user: UserID, _ kinds: CachedRowKinds) throws {
-        let channels: [ChannelID] = try values("SELECT channel_id FROM positions WHERE visitor IS NOT NULL")
-        for channel in channels { try apply(.endVisit(channel), as: user, kinds) }
     }
 
     /// Has a channel's cached messages begin later: those before were deleted, in stretches too.

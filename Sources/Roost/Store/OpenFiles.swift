@@ -14,7 +14,14 @@ import RoostAPI
 /// before it writes about that, and nobody waits for anybody.
 enum OpenFiles {
     private struct OpenFile {
-        var storeCount = 0
+        struct TakenVisit {
+            let store: Int64
+            /// When the store wrote about the channel last.
+            var heardAt: ContinuousClock.Instant
+        }
+
+        /// The numbers of the stores that have it.
+        var stores: Set<Int64> = []
         /// How often something began afresh while several stores had the file open.
         var lastNumber = 0
         /// The last time for each channel, and for all of them.
@@ -22,6 +29,8 @@ enum OpenFiles {
         var erased = 0
         /// The first numbers of transactions that aren't over.
         var open: Set<Int> = []
+        /// The visits that a store has taken over from another one that was open.
+        var taken: [ChannelID: TakenVisit] = [:]
 
         /// The last beginning that whoever reads from now on has read, with all before it.
         var lastReadable: Int { open.min().map { $0 - 1 } ?? lastNumber }
@@ -31,6 +40,8 @@ enum OpenFiles {
     struct Known: Sendable {
         fileprivate var all = 0
         fileprivate var channels: [ChannelID: Int] = [:]
+        /// The channels that it visits with another store, and the seqs that it does so from.
+        fileprivate(set) var joined: [ChannelID: Seq] = [:]
     }
 
     /// What a transaction begins afresh.
@@ -50,36 +61,52 @@ enum OpenFiles {
 
     /// Opens a file while no other store does.
     ///
-    /// - Parameter open: Is told whether the store is the first one to have the file.
-    static func add<Connections>(_ url: URL?, _ open: (_ isFirst: Bool) throws -> Connections) throws -> Connections {
+    /// - Parameters:
+    ///   - store: The store's number.
+    ///   - open: Is told whether the store is the first one to have the file.
+    static func add<Connections>(
+        _ url: URL?, _ store: Int64, _ open: (_ isFirst: Bool) throws -> Connections
+    ) throws -> Connections {
         guard let url else { return try open(true) }
         return try opening.withLock {
             // Whoever begins something afresh from here on notes it. Opening waits for a transaction that began before.
             let isFirst = files.withLockedValue { files in
-                files[url, default: OpenFile()].storeCount += 1
-                return files[url]?.storeCount == 1
+                files[url, default: OpenFile()].stores.insert(store)
+                return files[url]?.stores.count == 1
             }
             do {
                 return try open(isFirst)
             } catch {
-                remove(url)
+                remove(url, store)
                 throw error
             }
         }
     }
 
-    static func remove(_ url: URL?) {
+    static func remove(_ url: URL?, _ store: Int64) {
         guard let url else { return }
         files.withLockedValue { files in
-            files[url]?.storeCount -= 1
-            if files[url]?.storeCount == 0 { files[url] = nil }
+            files[url]?.stores.remove(store)
+            if files[url]?.stores.isEmpty == true { files[url] = nil }
         }
     }
 
     /// Whether several stores have a file open.
     static func isShared(_ url: URL?) -> Bool {
         guard let url else { return false }
-        return files.withLockedValue { ($0[url]?.storeCount ?? 0) > 1 }
+        return files.withLockedValue { ($0[url]?.stores.count ?? 0) > 1 }
+    }
+
+    /// Whether a store has a file open, by its number.
+    static func isOpen(_ store: Int64, in url: URL?) -> Bool {
+        guard let url else { return false }
+        return files.withLockedValue { $0[url]?.stores.contains(store) ?? false }
+    }
+
+    /// Whether a store has taken a visit over from another one, and was heard of within 10 seconds.
+    static func keepsVisit(_ store: Int64, of channel: ChannelID, in url: URL?) -> Bool {
+        guard let url, let taken = files.withLockedValue({ $0[url]?.taken[channel] }), taken.store == store else { return false }
+        return taken.heardAt.duration(to: .now) < .seconds(10)
     }
 
     /// What a store knows that reads all positions from now on.
@@ -92,14 +119,22 @@ enum OpenFiles {
     ///
     /// - Returns: What has to be ended with the transaction; nil for nothing.
     /// - Throws: ``BegunAfresh`` if the store has to read the positions first.
-    static func note(_ writes: [StoreWrite], to url: URL?, _ known: inout Known) throws -> Beginning? {
+    static func note(_ shared: SharedVisits, by store: Int64, to url: URL?, _ known: inout Known) throws -> Beginning? {
         guard let url else { return nil }
         return try files.withLockedValue { files in
-            guard var file = files[url], file.storeCount > 1 || file.lastNumber > 0 else { return nil }
+            guard var file = files[url], file.stores.count > 1 || file.lastNumber > 0 else { return nil }
             // What is refused notes nothing.
             var knowing = known
             let first = file.lastNumber + 1
-            for write in writes {
+            for channel in shared.taken { file.taken[channel] = OpenFile.TakenVisit(store: store, heardAt: .now) }
+            // What is there of these was begun by others, and the store adds to it.
+            for (channel, seq) in shared.joined {
+                (knowing.channels[channel], knowing.joined[channel]) = (file.lastNumber, seq)
+            }
+            for write in shared.writes {
+                if !file.taken.isEmpty, let channel = write.channel, file.taken[channel]?.store == store {
+                    file.taken[channel]?.heardAt = .now
+                }
                 switch write {
                 case .erase:
                     file.lastNumber += 1
@@ -110,7 +145,7 @@ enum OpenFiles {
                     .endVisit(let channel):
                     file.lastNumber += 1
                     file.begun[channel] = file.lastNumber
-                    knowing.channels[channel] = file.lastNumber
+                    (knowing.channels[channel], knowing.joined[channel]) = (file.lastNumber, nil)
                 case .position(let channel, _), .advance(let channel, _), .page(let channel, _):
                     let begun = max(file.begun[channel] ?? 0, file.erased)
                     guard begun <= max(knowing.all, knowing.channels[channel] ?? 0) else { throw BegunAfresh() }

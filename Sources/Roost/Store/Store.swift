@@ -47,13 +47,14 @@ final class Store: Sendable {
             wasSetAside: { report(StorageProblem(.cacheSetAside, $0, $1)) })
         let file = file
         connections = Leases(
-            try OpenFiles.add(url) { isFirst in
+            try OpenFiles.add(url, number) { isFirst in
                 let connections = try file.openForReaders()
                 // By the first one, before anybody knows the positions.
                 if isFirst, url != nil {
                     do {
+                        // On its own: it isn't undone where there is no room to trim.
+                        try connections.write { try $0.endVisits(as: user, kinds) }
                         let isTrimmed = try connections.write { database in
-                            try database.endVisits(as: user, kinds)
                             let isTrimmed = try database.trim(to: sizeBytesMax, kinds)
                             try database.trimUsers(of: user)
                             return isTrimmed
@@ -88,7 +89,7 @@ final class Store: Sendable {
             defer { left = true }
             return !left
         }
-        if isFirst { OpenFiles.remove(file.url) }
+        if isFirst { OpenFiles.remove(file.url, number) }
     }
 
     /// The file that it has open; nil for one in memory.
@@ -104,10 +105,10 @@ final class Store: Sendable {
         let introduced = try await gate.pass {
             try await connections.use {
                 try await $0.write { database in
-                    let kept = try database.withoutVisitsOfOthers(writes, store)
-                    let begun = try known.withLockedValue { try OpenFiles.note(kept, to: url, &$0) }
+                    let shared = try database.besideOthers(writes, of: store, in: url, known.withLockedValue { $0 })
+                    let begun = try known.withLockedValue { try OpenFiles.note(shared, by: store, to: url, &$0) }
                     beginning.withLockedValue { $0 = begun }
-                    return try kept.flatMap { try database.apply($0, as: user, kinds, by: store) }
+                    return try shared.writes.flatMap { try database.apply($0, as: user, kinds, by: store) }
                 }
             }
         }

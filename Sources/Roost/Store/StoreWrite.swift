@@ -9,7 +9,8 @@ enum StoreWrite: Hashable, Sendable {
     case appRole(AppRole?)
     /// A channel's position where it begins, with what is cached of its messages.
     case position(ChannelID, Position)
-    /// Moves the position on. What is cached stays: another chat of the same files may have added to it.
+    /// Moves the position on. What is cached stays: another chat of the same files may have added to it. The position of a visit moves with the chat that it is
+    /// of (``SharedVisits``).
     case advance(ChannelID, Position)
     /// Adds a range of which all messages are stored to what is cached.
     case page(ChannelID, ClosedRange<Seq>)
@@ -19,9 +20,9 @@ enum StoreWrite: Hashable, Sendable {
     case forgetMessages(ChannelID, ClosedRange<Seq>)
     /// Forgets what only members know of a channel, its position too.
     case leave(ChannelID)
-    /// Begins afresh a channel of others that is followed only as long as it is watched, unless another chat of the same files has it already.
+    /// Begins afresh a channel of others that is followed only as long as it is watched, unless another open chat of the same files has it as far as that.
     case visit(ChannelID, Position)
-    /// Forgets such a channel's messages, and its position, unless it is another chat's.
+    /// Forgets such a channel's messages, and its position, unless it is that of another chat that is open.
     case endVisit(ChannelID)
     /// Replaces a channel; its counters only by newer ones. It is held by reference, or each copy of a list of writes would copy all of its fields.
     indirect case channel(Channel)

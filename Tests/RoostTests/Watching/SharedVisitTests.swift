@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Logging
 import RoostAPI
 import Testing
@@ -52,5 +53,150 @@ struct SharedVisitTests {
         try await client.receive(mine(3, .memberJoined, again, channel: channel(counters(51, messages: 48))))
         #expect(try await client.texts() == Self.texts(41...50))
         #expect(try await !client.store.read { try $0.maySee(messageAt: 40, in: Self.general) })
+    }
+}
+
+extension SharedVisitTests {
+    // MARK: Several chats of a process
+
+    private func withDirectory(_ body: (URL) async throws -> Void) async throws {
+        let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try await body(directory)
+    }
+
+    private func store(in directory: URL, sizeBytesMax: Int = .max) throws -> Store {
+        try Store(
+            url: directory.appending(component: "cache.sqlite"), user: Harness.user, sizeBytesMax: sizeBytesMax,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    /// A client that is in no channel.
+    private func client(in directory: URL) async throws -> Harness {
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        var client = try await Harness(store: store(in: directory), outbox: Outbox(url: nil, logger: logger))
+        try await connect(&client)
+        return client
+    }
+
+    private func connect(_ client: inout Harness) async throws {
+        client.forgetCalls()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Self.nothing)
+    }
+
+    private func watch(_ client: inout Harness, _ state: WatchedChannel) async throws {
+        try await client.feed(.call(1, WatchChannel(channel: Self.general)))
+        try await client.answer("channel.watch", with: state)
+    }
+
+    private func receive(_ seq: Seq, by client: inout Harness) async throws {
+        try await client.receive(alone(message(seq, "m\(seq)")))
+    }
+
+    private func cursor(of client: Harness) async throws -> Seq? {
+        try await client.store.read { try $0.cursor(of: Self.general) }
+    }
+
+    @Test("ST-01 I6 of two chats that visit a channel one moves its position, and the cache has what either of them was given")
+    func together() async throws {
+        try await withDirectory { directory in
+            var first = try await client(in: directory)
+            var second = try await client(in: directory)
+            try await watch(&first, Self.state(3, Self.messages(3...3), count: 2))
+            try await watch(&second, Self.state(3, Self.messages(2...3), count: 2))
+            for seq: Seq in 4...5 { try await receive(seq, by: &second) }
+            #expect(try await second.texts() == Self.texts(2...5))
+            // What comes from the other one isn't behind the position of the lists.
+            #expect(try await cursor(of: first) == 3)
+            try await receive(4, by: &first)
+            #expect(try await cursor(of: first) == 4)
+            #expect(try await first.texts() == Self.texts(2...5))
+        }
+    }
+
+    @Test("ST-01 I3 a chat that visits a channel begins afresh where another one that has lost its connection left off")
+    func behind() async throws {
+        try await withDirectory { directory in
+            var first = try await client(in: directory)
+            var second = try await client(in: directory)
+            try await watch(&first, Self.state(3, Self.messages(2...3), count: 2))
+            try await first.feed(.transport(first.sync.connection, .closed(code: nil, reason: "")))
+            try await watch(&second, Self.state(7, Self.messages(6...7), count: 6))
+            #expect(try await second.texts() == Self.texts(6...7))
+            // The first one comes back, and they go on together.
+            try await connect(&first)
+            try await first.answer("channel.watch", with: Self.state(7, Self.messages(6...7), count: 6))
+            for seq: Seq in 8...9 {
+                try await receive(seq, by: &first)
+                try await receive(seq, by: &second)
+            }
+            #expect(try await first.texts() == Self.texts(6...9))
+        }
+    }
+
+    @Test("ST-01 I6 two chats that visit a channel, each of them ahead of the other once, don't take it from each other again")
+    func inTurns() async throws {
+        try await withDirectory { directory in
+            var first = try await client(in: directory)
+            var second = try await client(in: directory)
+            try await watch(&first, Self.state(3, Self.messages(2...3), count: 2))
+            try await watch(&second, Self.state(5, Self.messages(4...5), count: 4))
+            await #expect(throws: OpenFiles.BegunAfresh.self) { try await receive(4, by: &first) }
+            try await first.feed(.storeFailed(try await first.store.savedState(), nil, "Another chat."))
+            try await connect(&first)
+            try await first.answer("channel.watch", with: Self.state(7, Self.messages(6...7), count: 6))
+            for seq: Seq in 6...7 { try await receive(seq, by: &second) }
+            for seq: Seq in 8...9 {
+                try await receive(seq, by: &first)
+                try await receive(seq, by: &second)
+            }
+            #expect(try await cursor(of: second) == 9)
+            #expect(try await second.texts() == Self.texts(4...9))
+        }
+    }
+
+    @Test("ST-01 I6 the visit of a chat that is gone goes on with another one, and ends with it")
+    func gone() async throws {
+        try await withDirectory { directory in
+            var first: Harness? = try await client(in: directory)
+            var second = try await client(in: directory)
+            if var visitor = first {
+                try await watch(&visitor, Self.state(3, Self.messages(2...3), count: 2))
+                first = visitor
+            }
+            try await watch(&second, Self.state(3, Self.messages(2...3), count: 2))
+            #expect(try await first?.texts() == Self.texts(2...3))
+            first = nil
+            try await receive(4, by: &second)
+            #expect(try await cursor(of: second) == 4)
+            #expect(try await second.texts() == Self.texts(2...4))
+            try await second.feed(.call(2, UnwatchChannel(channel: Self.general)))
+            #expect(try await second.texts() == [])
+            #expect(try await cursor(of: second) == nil)
+        }
+    }
+
+    @Test("ST-01 I6 the cache forgets when it is opened what was followed only while it was watched, also if it can't be trimmed")
+    func untrimmed() async throws {
+        try await withDirectory { directory in
+            func visit() async throws {
+                let former = try store(in: directory)
+                try await former.write([
+                    .position("other", Position(cursor: 3, windowStart: 2)),
+                    .visit(Self.general, Position(cursor: 3, windowStart: 2, isVisit: true)),
+                ])
+                let trigger = """
+                    CREATE TRIGGER refused BEFORE UPDATE OF window_start ON positions
+                    BEGIN SELECT RAISE(ABORT, 'it is full'); END
+                    """
+                try await former.change { try $0.execute(sql: trigger) }
+            }
+            try await visit()
+            let opened = try store(in: directory, sizeBytesMax: 0)
+            #expect(try await opened.read { try $0.cursor(of: "other") } == 3)
+            #expect(try await opened.read { try $0.cursor(of: Self.general) } == nil)
+        }
     }
 }
