@@ -48,7 +48,7 @@ extension Sync {
     private func mayRead(_ channel: ChannelID, by rows: Rows) -> Bool? {
         if let own = rows.ownCapabilities?[channel.rawValue] { return own.contains(.historyRead) }
         // The lists are those of members.
-        guard role == .user, !isVisited(channel), let lists = rows.capabilities else { return nil }
+        guard let lists = rows.capabilities, role == .user, !isVisited(channel) else { return nil }
         // A deleted role grants what every member has.
         let list = channelRoles[channel].flatMap { lists[$0.rawValue] } ?? lists[ChannelRole.member.rawValue]
         return list?.contains(.historyRead)

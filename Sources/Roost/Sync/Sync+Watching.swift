@@ -51,6 +51,7 @@ extension Sync {
         watchRetries = [:]
         endingWatches = []
         owedVisits = []
+        mayEndVisits = true
     }
 
     /// Watches a channel as long as a live object is there.
@@ -71,6 +72,7 @@ extension Sync {
 
     /// Tells the server of watches that nothing here wants any more. Looked at again when a call ends that would have watched one.
     mutating func endUnwantedWatches() {
+        mayEndVisits = true
         for channel in endingWatches.sorted() where !wantsWatch(of: channel) {
             endingWatches.remove(channel)
             if isAuthenticated { send(UnwatchChannel(channel: channel), for: .unwatch) }
@@ -131,6 +133,7 @@ extension Sync {
         watched.remove(channel)
         endingWatches.remove(channel)
         watchHolders = watchHolders.filter { $0.value != channel }
+        mayEndVisits = true
     }
 
     /// The app doesn't want to watch a channel any more. One that it names `type:id` is known by its id alone.
@@ -140,6 +143,7 @@ extension Sync {
         endWatchCalls(of: channel)
         let id = wantsWatch(of: channel) ? channel : withoutType(channel)
         watched.remove(id)
+        mayEndVisits = true
         guard watchHolders.values.contains(id) else {
             endingWatches.remove(id)
             return false

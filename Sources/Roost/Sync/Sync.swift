@@ -151,6 +151,8 @@ struct Sync: Sendable {
     var visits: Set<ChannelID> = []
     /// Those among them that have to begin afresh, since events of theirs are missing.
     var owedVisits: Set<ChannelID> = []
+    /// Whether something that watched a channel may have ended: only then is it looked at which visits nothing wants any more.
+    var mayEndVisits = false
 
     // Reading.
     /// The channels that the user reads at this moment, each with the position that the server has told since; 0 before it has.
@@ -250,7 +252,7 @@ struct Sync: Sendable {
         case .trim(let starts): trim(starts)
         }
         // Whatever has ended the watch.
-        if !visits.isEmpty { endUnwantedVisits() }
+        if mayEndVisits { endUnwantedVisits() }
         defer { outputs = [] }
         return outputs
     }

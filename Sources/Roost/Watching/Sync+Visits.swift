@@ -99,6 +99,7 @@ extension Sync {
 
     /// Ends the visits of channels that nothing here watches any more.
     mutating func endUnwantedVisits() {
+        mayEndVisits = false
         for channel in visits.sorted() where !wantsWatch(of: channel) { endVisit(of: channel) }
     }
 

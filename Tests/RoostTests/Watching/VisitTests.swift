@@ -211,6 +211,24 @@ struct VisitTests {
         #expect(client.sync.saved.channels == [:])
     }
 
+    @Test(
+        "ST-09 SB-63 a channel of others has what comes until the last call ends that may have it watched, though its live object is gone"
+    )
+    func heldAndQueried() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Self.nothing)
+        try await client.feed(.hold(1, Self.general, by: 5))
+        try await client.answer("channel.watch", with: Self.state(3, []))
+        try await client.feed(.call(2, QueryAndWatchChannels(query: QueryChannels(membership: .all))))
+        try await client.feed(.release(5))
+        try await client.receive(alone(message(4, "new")))
+        #expect(try await client.texts() == ["new"])
+        try await client.refuse("channel.queryAndWatch", with: RoostError(.overloaded, "Later."))
+        #expect(client.sync.saved.channels == [:])
+        #expect(try await client.texts() == [])
+    }
+
     @Test("ST-09 the channels of others that a query watches have what comes, each from its newest message on")
     func queried() async throws {
         var client = try await Harness()
