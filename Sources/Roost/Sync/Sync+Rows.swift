@@ -17,7 +17,7 @@ extension Sync {
             let counters = rows.channel.flatMap { $0.isEphemeral ? nil : $0.counters }
             saved.channels[channel] = Position(
                 cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
-            visits.remove(channel)
+            forgetVisit(of: channel)
             refreshing.remove(channel)
             // It comes with the user's own.
             owedPermissions.remove(channel)
@@ -117,7 +117,7 @@ extension Sync {
             return readingWrites(for: membership) + [.membership(membership)]
         }
         saved.channels[membership.channelId] = nil
-        visits.remove(membership.channelId)
+        forgetVisit(of: membership.channelId)
         channelRoles[membership.channelId] = nil
         owedPermissions.remove(membership.channelId)
         askedPermissions[membership.channelId] = nil
@@ -135,7 +135,7 @@ extension Sync {
         let seq = channel.counters.seq
         if var position = saved.channels[id] {
             guard position.isVisit else { return [] }
-            visits.remove(id)
+            forgetVisit(of: id)
             if position.cursor >= seq, !position.hasHole {
                 // The visit has all of it, and lists go on with what they show.
                 position.isVisit = false

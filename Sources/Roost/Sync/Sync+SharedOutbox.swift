@@ -12,7 +12,7 @@ extension Sync {
         emit(.store(overlayWrites))
         for channel in reading.keys.sorted() { showOverlay(of: channel) }
         // What was followed while it was watched isn't any more: the next connection begins it anew.
-        for channel in visits.sorted() { endVisit(of: channel) }
+        for channel in visits.keys.sorted() { endVisit(of: channel) }
     }
 
     /// Restores the queues from the file. Another chat of the same files may have ended operations there: whoever waits for such a message is told.

@@ -23,15 +23,17 @@ extension Sync {
         } else {
             hasDroppedEvents = true
             if let channel = event.stream.channel, isVisited(channel) { owedVisits.insert(channel) }
+            noteDropped(event)
         }
     }
 
     private mutating func apply(_ event: IncomingEvent) {
         // An event of a channel that isn't followed may come just before the membership begins here, or just after it ended.
-        guard let position = cursor(of: event.stream), event.seq > position else { return }
+        guard let position = cursor(of: event.stream) else { return noteDropped(event) }
+        guard event.seq > position else { return }
         guard event.after ?? event.seq.subtractingWithSaturation(1) <= position else {
             log(.notice, "Events of \(event.stream) are missing between \(position) and \(event.seq).")
-            if let channel = event.stream.channel, isVisited(channel) { return renewVisit(of: channel) }
+            if let channel = event.stream.channel, isVisited(channel) { return renewVisit(of: channel, instead: event) }
             held.append(event)
             return catchUp()
         }
@@ -58,7 +60,7 @@ extension Sync {
             // A message that can't be read can't be counted either.
             let isUncounted = event.isMessageAlone && born == 0
             guard !isUncounted, !mustRefresh(channel, rows, born: born) else {
-                if isVisited(channel) { return renewVisit(of: channel) }
+                if isVisited(channel) { return renewVisit(of: channel, instead: event) }
                 refreshing.insert(channel)
                 held.append(event)
                 return catchUp()
@@ -251,8 +253,8 @@ extension Sync {
         }
         let isOther = saved.epoch.map { $0 != epoch } ?? false
         // They begin anew with another watch.
-        owedVisits.formUnion(visits)
-        visits = []
+        owedVisits.formUnion(visits.keys)
+        (visits, droppedSeqs) = ([:], [:])
         saved = SavedState(epoch: epoch, role: role)
         (channelRoles, owedPermissions, askedPermissions) = ([:], [], [:])
         userQuestions.forget()

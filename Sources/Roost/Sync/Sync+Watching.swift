@@ -51,6 +51,7 @@ extension Sync {
         watchRetries = [:]
         endingWatches = []
         owedVisits = []
+        droppedSeqs = [:]
         mayEndVisits = true
     }
 

@@ -147,10 +147,12 @@ struct Sync: Sendable {
     var mustRenewWatches = false
     /// Watches that the server couldn't begin now, with how often it said so.
     var watchRetries: [ChannelID: PassingRefusals] = [:]
-    /// The channels of others that are followed as long as they are watched (``Position/isVisit``).
-    var visits: Set<ChannelID> = []
+    /// The channels of others that are followed as long as they are watched (``Position/isVisit``), each with the connection whose events it goes on with.
+    var visits: [ChannelID: Int64] = [:]
     /// Those among them that have to begin afresh, since events of theirs are missing.
     var owedVisits: Set<ChannelID> = []
+    /// The newest events of watched channels of others that weren't applied, since the last renewal of the watch: an answer of before them lacks them.
+    var droppedSeqs: [ChannelID: Seq] = [:]
     /// Whether something that watched a channel may have ended: only then is it looked at which visits nothing wants any more.
     var mayEndVisits = false
 

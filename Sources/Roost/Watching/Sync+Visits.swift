@@ -7,7 +7,7 @@ import RoostAPI
 /// - It begins with the answer to the watch, at the seq that the channel has there and with the messages that are in it. From then on its events are applied as
 ///   those of the user's own channels are.
 /// - No resume brings the channel. If events are missing, or the connection was another, it is watched once more: whatever has happened since, the visit begins
-///   afresh at the seq of that answer.
+///   afresh at the seq of that answer. Another answer on the same connection says nothing of events that aren't missing: it may come before or behind them.
 /// - It ends when nothing here watches the channel any more, when the user may not read it, when it is deleted, and when the files are read anew after another
 ///   process may have had them. Its messages are deleted then. If the user becomes a member, the membership takes its place.
 ///
@@ -21,7 +21,7 @@ extension Sync {
 
     // MARK: Beginning
 
-    /// Begins a visit with the answer to a watch, if the channel is one of others. One that has missed nothing goes on.
+    /// Begins a visit with the answer to a watch, if the channel is one of others. One that lacks no events goes on.
     mutating func visit(_ state: WatchedChannel) {
         let view = ChannelView(channel: state.channel, membership: state.membership, ownCapabilities: state.ownCapabilities)
         visit(view, Rows(state.messages.messages), isWhole: !state.messages.hasOlder)
@@ -35,10 +35,15 @@ extension Sync {
         let id = channel.channelId
         guard wantsWatch(of: id), ownPosition(in: id) == nil, view.membership?.state != .member else { return }
         guard view.ownCapabilities.contains(.historyRead), channel.deletedAt == nil else { return endVisit(of: id) }
-        owedVisits.remove(id)
         let seq = channel.counters.seq
+        // Events were here up to this one, and those that the answer lacks don't come again.
+        var last = droppedSeqs[id] ?? 0
         if let known = saved.channels[id] {
-            guard known.cursor < seq || known.hasHole else { return }
+            guard mustBeginAfresh(id, known, at: seq) else {
+                visits[id] = connection
+                return
+            }
+            last = max(last, known.cursor)
             miss(id, after: known.cursor)
         }
         // Of an ephemeral channel there is nothing older to be had.
@@ -47,37 +52,61 @@ extension Sync {
             cursor: seq, windowStart: start, messageCount: channel.isEphemeral ? nil : channel.counters.messageCount,
             isVisit: true)
         saved.channels[id] = position
-        visits.insert(id)
+        visits[id] = connection
         outdateLoads(in: id)
         var writes: [StoreWrite] = [.visit(id, position), .channel(channel)]
         if !newest.isEmptyOfFeatures { writes.append(.rows(newest, of: .channel(id))) }
         store(writes, bringing: [newest])
         if phase == .online { tellMissed() }
+        guard last <= seq else { return renewVisit(of: id) }
+        owedVisits.remove(id)
+        droppedSeqs[id] = nil
+    }
+
+    /// Whether a visit that is under way begins afresh with an answer to a watch at a seq. The server's answer isn't in the order of the
+    /// events: those that it is ahead by are still to come on the same connection, and those that it lacks were here before.
+    private func mustBeginAfresh(_ channel: ChannelID, _ known: Position, at seq: Seq) -> Bool {
+        // What was asked for before may lack what is missing. The answer that is still to come has it.
+        if owedVisits.contains(channel) { return !calls.values.contains(.watch(channel)) }
+        return known.hasHole || (visits[channel] != connection && known.cursor < seq)
     }
 
     // MARK: Gaps
 
     /// Watches a channel once more. If it is visited, the answer brings its newest messages; the state of the user's own channels comes with the resume.
     mutating func renewWatch(of channel: ChannelID) {
+        // What was dropped until now is in the answer.
+        droppedSeqs[channel] = nil
         let isVisited = isVisited(channel)
         send(
             WatchChannel(channel: channel, limit: isVisited ? nil : 0, watchersLimit: isVisited ? 0 : nil), for: .watch(channel))
     }
 
     /// Events of a visited channel are missing, or can't be applied. The visit begins afresh.
-    mutating func renewVisit(of channel: ChannelID) {
+    ///
+    /// - Parameter event: The event that isn't applied.
+    mutating func renewVisit(of channel: ChannelID, instead event: IncomingEvent? = nil) {
+        if let event { noteDropped(event) }
         owedVisits.insert(channel)
         renewVisits()
+    }
+
+    /// An event isn't applied. If it is of a channel of others that is watched, an answer to the watch of before it lacks it.
+    mutating func noteDropped(_ event: IncomingEvent) {
+        guard let channel = event.stream.channel, ownPosition(in: channel) == nil, wantsWatch(of: channel) else { return }
+        droppedSeqs[channel] = max(droppedSeqs[channel] ?? 0, event.seq)
     }
 
     /// Begins the visits afresh whose events are missing, now that nothing of the user's own is.
     mutating func renewVisits() {
         guard phase == .online else { return }
         for channel in owedVisits.sorted() {
-            owedVisits.remove(channel)
-            // An answer that is still to come has all that is missing by now.
-            guard wantsWatch(of: channel), watchRetries[channel] == nil, !calls.values.contains(.watch(channel)) else { continue }
-            renewWatch(of: channel)
+            guard wantsWatch(of: channel) else {
+                owedVisits.remove(channel)
+                continue
+            }
+            // They are owed until the answer has come. What is dropped before it may not be in it.
+            if watchRetries[channel] == nil, !calls.values.contains(.watch(channel)) { renewWatch(of: channel) }
         }
     }
 
@@ -88,7 +117,10 @@ extension Sync {
             arrived(state)
             return visit(state)
         }
-        guard isVisited(channel) else { return }
+        guard isVisited(channel) else {
+            owedVisits.remove(channel)
+            return
+        }
         // A message that this version can't read, say. Without messages the answer can be read, and lists fetch them page by page.
         log(.notice, "The answer to the watch of \(channel) couldn't be read.")
         endVisit(of: channel)
@@ -100,16 +132,23 @@ extension Sync {
     /// Ends the visits of channels that nothing here watches any more.
     mutating func endUnwantedVisits() {
         mayEndVisits = false
-        for channel in visits.sorted() where !wantsWatch(of: channel) { endVisit(of: channel) }
+        for channel in visits.keys.sorted() where !wantsWatch(of: channel) { endVisit(of: channel) }
     }
 
     /// Does nothing for the user's own channels.
     mutating func endVisit(of channel: ChannelID) {
-        owedVisits.remove(channel)
-        guard visits.remove(channel) != nil, ownPosition(in: channel) == nil else { return }
+        guard forgetVisit(of: channel), ownPosition(in: channel) == nil else { return }
         saved.channels[channel] = nil
         owedPermissions.remove(channel)
         askedPermissions[channel] = nil
         store([.endVisit(channel)])
+    }
+
+    /// - Returns: Whether the channel was visited.
+    @discardableResult
+    mutating func forgetVisit(of channel: ChannelID) -> Bool {
+        owedVisits.remove(channel)
+        droppedSeqs[channel] = nil
+        return visits.removeValue(forKey: channel) != nil
     }
 }

@@ -148,6 +148,44 @@ struct VisitTests {
         #expect(try await client.texts() == ["m4", "m5", "m6", "m7", "m8"])
     }
 
+    @Test("ST-01 I3 an answer to another watch that is ahead of the events has nothing begin afresh: they are still to come")
+    func ahead() async throws {
+        var client = try await visiting()
+        try await client.feed(.hold(2, Self.general, by: 5))
+        try await client.answer("channel.watch", with: Self.state(4, [], count: 3))
+        _ = client.take()
+        #expect(try await client.texts() == ["one", "two"])
+        try await client.receive(alone(message(4, "new")))
+        guard case .happened(let news)? = told(by: &client).first else { Issue.record("It was told as missed."); return }
+        #expect(news.kind == .messageNew)
+        #expect(try await client.texts() == ["one", "two", "new"])
+    }
+
+    @Test(
+        "ST-01 I3 where the answer to a watch lacks events that came before it, the channel is watched once more",
+        arguments: [true, false])
+    func behind(isFirst: Bool) async throws {
+        var client: Harness
+        if isFirst {
+            client = try await Harness()
+            try await client.connect()
+            try await client.answer("stream.resume", with: Self.nothing)
+            try await client.feed(.call(1, WatchChannel(channel: Self.general)))
+        } else {
+            client = try await visiting()
+            try await client.receive(sent(message(6, "m6"), messages: 5))
+        }
+        try await client.receive(sent(message(8, "m8"), messages: 7))
+        #expect(client.calls.values.sorted() == ["channel.watch"])
+        try await client.answer("channel.watch", with: Self.state(7, [message(6, "m6"), message(7, "m7")], count: 6))
+        #expect(client.calls.values.sorted() == ["channel.watch"])
+        try await client.answer("channel.watch", with: Self.state(8, [message(7, "m7"), message(8, "m8")], count: 7))
+        #expect(client.calls.isEmpty)
+        #expect(try await client.texts() == ["m7", "m8"])
+        try await client.receive(alone(message(9, "m9")))
+        #expect(try await client.texts() == ["m7", "m8", "m9"])
+    }
+
     @Test("ST-01 I3 while own channels catch up, events beyond what is kept have a watched channel of others begin afresh")
     func dropped() async throws {
         var settings = Sync.Settings()
@@ -193,7 +231,7 @@ struct VisitTests {
                 "channel.get",
                 with: ChannelView(channel: channel(counters(4, messages: 2)), ownCapabilities: [.channelRead, .channelWatch]))
         }
-        #expect(client.sync.saved.channels == [:] && client.sync.visits == [])
+        #expect(client.sync.saved.channels == [:] && client.sync.visits == [:])
         #expect(try await client.texts() == [])
         #expect(try await refusal(by: &client) == .notMember)
     }
