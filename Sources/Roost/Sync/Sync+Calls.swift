@@ -89,8 +89,8 @@ extension Sync {
             emit(.cancelTimer(.call(number)))
             giveUpWatching(number, purpose)
         }
+        if let watched = earlyAnswers.removeValue(forKey: token)?.watched { endingWatches.insert(watched) }
         endUnwantedWatches()
-        earlyAnswers[token] = nil
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
     }
 
@@ -164,7 +164,7 @@ extension Sync {
         switch (purpose, result) {
         case (.app(let token, let effect, _), .success(let bytes)):
             let answer = CachedAnswer(effect, bytes)
-            guard !isEarly(answer) else {
+            guard !isEarly(answer, effect) else {
                 earlyAnswers[token] = EarlyAnswer(effect: effect, answer: answer, bytes: bytes)
                 return
             }
@@ -196,17 +196,30 @@ extension Sync {
 
     // MARK: Answers before what was missed
 
-    /// An answer with a channel of the user's, which can't be followed before what was missed is there: the streams belong to one moment.
+    /// An answer with a channel that can't be followed as it says before what was missed is there: the streams belong to one moment.
     struct EarlyAnswer: Sendable {
         var effect: CacheEffect
         var answer: CachedAnswer
         var bytes: [UInt8]
+
+        /// The channel that the app watches from the answer on, by its id; nil for none.
+        var watched: ChannelID? {
+            guard case .watch = effect, case .watched(let state) = answer else { return nil }
+            return state.channel.channelId
+        }
     }
 
-    /// Whether an answer brings a channel of the user's that isn't followed yet, while catching up.
-    private func isEarly(_ answer: CachedAnswer) -> Bool {
-        guard phase == .catchingUp, case .channel(let view, _) = answer else { return false }
-        return view.membership?.state == .member && ownPosition(in: view.channel.channelId) == nil
+    /// Whether an answer, while catching up, has the user in a channel that isn't followed yet, or has them watch one as somebody who isn't in it any more. The
+    /// end of a membership ends what was watched before it.
+    private func isEarly(_ answer: CachedAnswer, _ effect: CacheEffect) -> Bool {
+        guard phase == .catchingUp else { return false }
+        switch (answer, effect) {
+        case (.channel(let view, _), _):
+            return view.membership?.state == .member && ownPosition(in: view.channel.channelId) == nil
+        case (.watched(let state), .watch):
+            return state.membership?.state != .member && ownPosition(in: state.channel.channelId) != nil
+        default: return false
+        }
     }
 
     /// Hands the answers over that waited for what was missed: what they bring is stored before their callers learn of it.
@@ -217,6 +230,7 @@ extension Sync {
             arrived(answer.effect, answer.answer)
             reply(token, answer.bytes, answer.answer)
         }
+        if !answers.isEmpty { endUnwantedWatches() }
     }
 
     /// Answers a caller, who needn't read again what was read for the cache.

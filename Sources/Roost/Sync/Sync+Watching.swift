@@ -117,9 +117,9 @@ extension Sync {
         watched.contains(channel) || watchHolders.values.contains(channel) || isAskedToWatch(channel)
     }
 
-    /// Whether a call of the app's is under way that may have the channel watched.
+    /// Whether a call of the app's is under way that may have the channel watched, or its answer waits to be taken in.
     private func isAskedToWatch(_ channel: ChannelID) -> Bool {
-        calls.values.contains { purpose in
+        let isAsked = calls.values.contains { purpose in
             guard case .app(_, let effect, _) = purpose else { return false }
             return switch effect {
             case .watch(let asked): asked == channel || withoutType(asked) == channel
@@ -127,6 +127,7 @@ extension Sync {
             default: false
             }
         }
+        return isAsked || earlyAnswers.values.contains { $0.watched == channel }
     }
 
     /// The channel isn't watched any more, by the app or by live objects.
@@ -163,6 +164,9 @@ extension Sync {
             case .watchAll(let ended): calls[number] = .app(token, .watchAll(except: ended.union(names)), mayChange: mayChange)
             default: break
             }
+        }
+        for (token, early) in earlyAnswers {
+            if let watched = early.watched, names.contains(watched) { earlyAnswers[token]?.effect = .watchEnded }
         }
     }
 

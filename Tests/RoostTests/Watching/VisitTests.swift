@@ -299,6 +299,50 @@ struct VisitTests {
         #expect(try await client.texts() == ["one", "two", "new"])
     }
 
+    /// A member who has been removed while they were away, and watches the channel before their device knows.
+    private func removed() async throws -> Harness {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await reconnect(&client)
+        try await client.feed(.call(7, WatchChannel(channel: Self.general)))
+        try await client.answer("channel.watch", with: Self.state(5, [message(5, "five")], count: 3))
+        return client
+    }
+
+    private func replies(to token: CallToken, by client: inout Harness) -> Int {
+        client.take().count { if case .reply(token, .success) = $0 { true } else { false } }
+    }
+
+    private static let removal = Resumption(
+        user: changes(user: 2, [membership(readSeq: 1, readCount: 0, state: .none, userSeq: 2)]), channels: [], hasMore: false)
+
+    @Test("ST-01 ST-06 who watches a channel before their device knows that they were removed from it has what comes")
+    func removedBefore() async throws {
+        var client = try await removed()
+        #expect(replies(to: 7, by: &client) == 0)
+        try await client.answer("stream.resume", with: Self.removal)
+        #expect(replies(to: 7, by: &client) == 1)
+        #expect(client.sync.watched == [Self.general])
+        try await client.receive(alone(message(6, "six")))
+        #expect(try await client.texts() == ["five", "six"])
+    }
+
+    @Test("ST-10 a channel isn't watched that the app has ended watching before the device knows that the user was removed from it")
+    func removedAndUnwatched() async throws {
+        for isCancelled in [true, false] {
+            var client = try await removed()
+            if isCancelled {
+                try await client.feed(.cancel(7))
+            } else {
+                try await client.feed(.call(8, UnwatchChannel(channel: Self.general)))
+            }
+            #expect(client.calls.values.contains("channel.unwatch"))
+            try await client.answer("stream.resume", with: Self.removal)
+            #expect(client.sync.watched == [] && client.sync.saved.channels == [:])
+            #expect(!client.calls.values.contains("channel.watch"))
+        }
+    }
+
     @Test("ST-01 who is made a member of a channel that they watch, while the watch lags behind, gets it as a member does")
     func joinedLate() async throws {
         var client = try await visiting()
