@@ -46,21 +46,32 @@ extension Sync {
             last = max(last, known.cursor)
             miss(id, after: known.cursor)
         }
+        visits[id] = connection
+        let begun = begunWrites(of: channel, newest, isWhole: isWhole)
+        let rows: [StoreWrite] = newest.isEmptyOfFeatures ? [] : [.rows(newest, of: .channel(id))]
+        store(begun + rows, bringing: [newest])
+        if phase == .online { tellMissed() }
+        guard last <= seq else { return renewVisit(of: id) }
+        owedVisits.remove(id)
+        droppedSeqs[id] = nil
+    }
+
+    /// Returns the writes of a visit that begins, but for its messages.
+    private mutating func begunWrites(of channel: Channel, _ newest: Rows, isWhole: Bool) -> [StoreWrite] {
+        let (id, seq) = (channel.channelId, channel.counters.seq)
+        if channel.isEphemeral, let known = saved.channels[id] {
+            // What it has brought can't be fetched: lists go on with what they show.
+            saved.channels[id]?.cursor = max(known.cursor, seq)
+            return [.channel(channel)] + advanceWrite(of: id)
+        }
         // Of an ephemeral channel there is nothing older to be had.
         let start = isWhole || channel.isEphemeral ? 0 : newest.oldestMessage ?? seq.addingWithSaturation(1)
         let position = Position(
             cursor: seq, windowStart: start, messageCount: channel.isEphemeral ? nil : channel.counters.messageCount,
             isVisit: true)
         saved.channels[id] = position
-        visits[id] = connection
         outdateLoads(in: id)
-        var writes: [StoreWrite] = [.visit(id, position), .channel(channel)]
-        if !newest.isEmptyOfFeatures { writes.append(.rows(newest, of: .channel(id))) }
-        store(writes, bringing: [newest])
-        if phase == .online { tellMissed() }
-        guard last <= seq else { return renewVisit(of: id) }
-        owedVisits.remove(id)
-        droppedSeqs[id] = nil
+        return [.visit(id, position), .channel(channel)]
     }
 
     /// Whether a visit that is under way begins afresh with an answer to a watch at a seq. The server's answer isn't in the order of the

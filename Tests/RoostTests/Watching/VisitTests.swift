@@ -8,11 +8,11 @@ import Testing
 /// Channels of others that the user watches and may read.
 @Suite("Watching: channels of others", .timeLimit(.minutes(5)))
 struct VisitTests {
-    private static let general = Harness.channel
-    private static let all: [Permission] = [.channelRead, .historyRead, .channelWatch]
+    static let general = Harness.channel
+    static let all: [Permission] = [.channelRead, .historyRead, .channelWatch]
 
     /// The answer to a watch by somebody who isn't a member.
-    private static func state(
+    static func state(
         _ seq: Seq = 3, _ messages: [Message] = [message(2, "one"), message(3, "two")], count: Int = 2,
         may permissions: [Permission] = all
     ) -> WatchedChannel {
@@ -23,7 +23,7 @@ struct VisitTests {
     }
 
     /// A client that is in no channel, and watches one of others at seq 3.
-    private func visiting(_ client: Harness? = nil) async throws -> Harness {
+    func visiting(_ client: Harness? = nil) async throws -> Harness {
         var client = if let client { client } else { try await Harness() }
         try await client.connect()
         try await client.answer("stream.resume", with: Self.nothing)
@@ -33,9 +33,9 @@ struct VisitTests {
         return client
     }
 
-    private static let nothing = Resumption(user: changes(user: 1), channels: [], hasMore: false)
+    static let nothing = Resumption(user: changes(user: 1), channels: [], hasMore: false)
 
-    private func told(by client: inout Harness) -> [ChatEvent] {
+    func told(by client: inout Harness) -> [ChatEvent] {
         client.take().compactMap { if case .event(let event, _) = $0 { event } else { nil } }
     }
 
@@ -48,7 +48,7 @@ struct VisitTests {
     }
 
     /// Loses the connection, and has the next one up to its answer to the resume.
-    private func reconnect(_ client: inout Harness) async throws {
+    func reconnect(_ client: inout Harness) async throws {
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         client.forgetCalls()
         _ = client.take()
