@@ -278,6 +278,8 @@ extension Sync {
 
     mutating func storeFailed(_ saved: SavedState, _ outbox: SavedOutbox?, _ reason: String) {
         log(.error, "The cache failed: \(reason)")
+        // What the app was told last is what was stored, which may be anything since they began.
+        for (channel, visit) in visits { rememberVisit(of: channel, from: visit.start) }
         self.saved = saved
         mustShowOverlays = true
         // What the answers have brought isn't stored.

@@ -6,13 +6,17 @@ extension Sync {
     /// Goes on from what the files hold, which other chats may have had, of this process or another. Nothing is under way.
     mutating func reopened(_ saved: SavedState, _ outbox: SavedOutbox) {
         guard phase == .idle else { return }
+        let former = self.saved
         self.saved = saved
         userQuestions.forget()
         restoreSettlingLost(from: outbox)
         emit(.store(overlayWrites))
         for channel in reading.keys.sorted() { showOverlay(of: channel) }
         // What was followed while it was watched isn't any more: the next connection begins it anew.
-        for channel in visits.keys.sorted() { endVisit(of: channel) }
+        for (channel, visit) in visits.sorted(by: { $0.key < $1.key }) {
+            endVisit(of: channel)
+            rememberVisit(of: channel, from: former.channels[channel]?.cursor ?? visit.start)
+        }
     }
 
     /// Restores the queues from the file. Another chat of the same files may have ended operations there: whoever waits for such a message is told.

@@ -254,6 +254,9 @@ extension Sync {
         let isOther = saved.epoch.map { $0 != epoch } ?? false
         // They begin anew with another watch.
         owedVisits.formUnion(visits.keys)
+        for (channel, visit) in visits { rememberVisit(of: channel, from: saved.channels[channel]?.cursor ?? visit.start) }
+        // Seqs of another history say nothing.
+        if saved.epoch != epoch { forgottenVisits = forgottenVisits.mapValues { _ in 0 } }
         (visits, droppedSeqs) = ([:], [:])
         saved = SavedState(epoch: epoch, role: role)
         (channelRoles, owedPermissions, askedPermissions) = ([:], [], [:])

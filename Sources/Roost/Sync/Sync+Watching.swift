@@ -52,6 +52,7 @@ extension Sync {
         endingWatches = []
         owedVisits = []
         droppedSeqs = [:]
+        plainRenewals = []
         mayEndVisits = true
     }
 
@@ -61,7 +62,10 @@ extension Sync {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
         watchHolders[holder] = channel
-        send(WatchChannel(channel: channel, limit: 0), for: .app(token, .hold(holder), mayChange: false))
+        // Of a channel of others the answer is all that there is: its newest message is shown.
+        let isOwn = ownPosition(in: channel) != nil
+        let operation = WatchChannel(channel: channel, limit: isOwn ? 0 : 1, watchersLimit: isOwn ? nil : 0)
+        send(operation, for: .app(token, .hold(holder), mayChange: false))
     }
 
     /// A live object is gone: the last one that watched a channel ends that, unless the app watches it too, or has just asked to.

@@ -147,12 +147,16 @@ struct Sync: Sendable {
     var mustRenewWatches = false
     /// Watches that the server couldn't begin now, with how often it said so.
     var watchRetries: [ChannelID: PassingRefusals] = [:]
-    /// The channels of others that are followed as long as they are watched (``Position/isVisit``), each with the connection whose events it goes on with.
-    var visits: [ChannelID: Int64] = [:]
-    /// Those among them that have to begin afresh, since events of theirs are missing.
+    /// The channels of others that are followed as long as they are watched (``Position/isVisit``).
+    var visits: [ChannelID: Visit] = [:]
+    /// Those that aren't followed any more, though they are still to be, each with a seq after which the app may not have been told of everything.
+    var forgottenVisits: [ChannelID: Seq] = [:]
+    /// The visits that have to begin afresh, since events of theirs are missing.
     var owedVisits: Set<ChannelID> = []
     /// The newest events of watched channels of others that weren't applied, since the last renewal of the watch: an answer of before them lacks them.
     var droppedSeqs: [ChannelID: Seq] = [:]
+    /// The channels whose watch is being renewed without asking for messages, since an answer with them couldn't be read.
+    var plainRenewals: Set<ChannelID> = []
     /// Whether something that watched a channel may have ended: only then is it looked at which visits nothing wants any more.
     var mayEndVisits = false
 

@@ -13,6 +13,14 @@ import RoostAPI
 ///
 /// It gives the user nothing that only members have: no unread messages, no place among their channels, no reports of what has arrived.
 extension Sync {
+    /// A channel of others that is followed.
+    struct Visit: Hashable, Sendable {
+        /// The connection whose events it goes on with.
+        var connection: Int64
+        /// The seq at which it began, for the last time.
+        let start: Seq
+    }
+
     /// Whether the channel is followed only because it is watched.
     func isVisited(_ channel: ChannelID) -> Bool { saved.channels[channel]?.isVisit == true }
 
@@ -40,13 +48,16 @@ extension Sync {
         var last = droppedSeqs[id] ?? 0
         if let known = saved.channels[id] {
             guard mustBeginAfresh(id, known, at: seq) else {
-                visits[id] = connection
-                return
+                visits[id]?.connection = connection
+                return fill(id, known, with: newest, isWhole: isWhole, at: seq)
             }
             last = max(last, known.cursor)
             miss(id, after: known.cursor)
+        } else if let told = forgottenVisits[id], told < seq {
+            miss(id, after: told)
         }
-        visits[id] = connection
+        forgottenVisits[id] = nil
+        visits[id] = Visit(connection: connection, start: seq)
         let begun = begunWrites(of: channel, newest, isWhole: isWhole)
         let rows: [StoreWrite] = newest.isEmptyOfFeatures ? [] : [.rows(newest, of: .channel(id))]
         store(begun + rows, bringing: [newest])
@@ -74,23 +85,42 @@ extension Sync {
         return [.visit(id, position), .channel(channel)]
     }
 
+    /// Takes the messages of an answer into a visit that goes on and has none: it began with an answer without any.
+    private mutating func fill(_ channel: ChannelID, _ known: Position, with newest: Rows, isWhole: Bool, at seq: Seq) {
+        // Those that the answer is ahead by come with their events.
+        guard known.windowStart > known.cursor, seq >= known.cursor, let first = isWhole ? 0 : newest.oldestMessage,
+            first <= known.cursor
+        else {
+            return
+        }
+        let range = first...known.cursor
+        let forgotten = saved.channels[channel]?.insert(range, keeping: shownPlaces[channel] ?? []) ?? []
+        let rows = newest.withoutRows(aboutMessagesExcept: range.contains)
+        let writes: [StoreWrite] = rows.isEmptyOfFeatures ? [] : [.rows(rows, of: .channel(channel))]
+        store(writes + [.page(channel, range)] + forgotten.map { .forgetMessages(channel, $0) }, bringing: [rows])
+    }
+
     /// Whether a visit that is under way begins afresh with an answer to a watch at a seq. The server's answer isn't in the order of the
     /// events: those that it is ahead by are still to come on the same connection, and those that it lacks were here before.
     private func mustBeginAfresh(_ channel: ChannelID, _ known: Position, at seq: Seq) -> Bool {
         // What was asked for before may lack what is missing. The answer that is still to come has it.
         if owedVisits.contains(channel) { return !calls.values.contains(.watch(channel)) }
-        return known.hasHole || (visits[channel] != connection && known.cursor < seq)
+        return known.hasHole || (visits[channel]?.connection != connection && known.cursor < seq)
     }
 
     // MARK: Gaps
 
-    /// Watches a channel once more. If it is visited, the answer brings its newest messages; the state of the user's own channels comes with the resume.
-    mutating func renewWatch(of channel: ChannelID) {
+    /// Watches a channel once more. Of one of others the answer brings its newest messages; the state of the user's own channels comes with the resume.
+    ///
+    /// - Parameter hasMessages: Whether the answer may have messages.
+    mutating func renewWatch(of channel: ChannelID, hasMessages: Bool = true) {
         // What was dropped until now is in the answer.
         droppedSeqs[channel] = nil
-        let isVisited = isVisited(channel)
-        send(
-            WatchChannel(channel: channel, limit: isVisited ? nil : 0, watchersLimit: isVisited ? 0 : nil), for: .watch(channel))
+        let bringsMessages = hasMessages && ownPosition(in: channel) == nil
+        if hasMessages { plainRenewals.remove(channel) } else { plainRenewals.insert(channel) }
+        let operation = WatchChannel(
+            channel: channel, limit: bringsMessages ? nil : 0, watchersLimit: bringsMessages ? 0 : nil)
+        send(operation, for: .watch(channel))
     }
 
     /// Events of a visited channel are missing, or can't be applied. The visit begins afresh.
@@ -123,19 +153,22 @@ extension Sync {
 
     /// The answer to a watch that was renewed.
     mutating func takeRenewal(of channel: ChannelID, _ bytes: [UInt8]) {
+        let isPlain = plainRenewals.remove(channel) != nil
         guard ownPosition(in: channel) == nil else { return }
         if let state = try? ReplyResult<WatchedChannel>.decode(bytes) {
             arrived(state)
             return visit(state)
         }
-        guard isVisited(channel) else {
+        guard !isPlain else {
             owedVisits.remove(channel)
             return
         }
         // A message that this version can't read, say. Without messages the answer can be read, and lists fetch them page by page.
         log(.notice, "The answer to the watch of \(channel) couldn't be read.")
+        let told = saved.channels[channel]?.cursor ?? forgottenVisits[channel]
         endVisit(of: channel)
-        renewWatch(of: channel)
+        if let told { rememberVisit(of: channel, from: told) }
+        renewWatch(of: channel, hasMessages: false)
     }
 
     // MARK: Ending
@@ -144,6 +177,7 @@ extension Sync {
     mutating func endUnwantedVisits() {
         mayEndVisits = false
         for channel in visits.keys.sorted() where !wantsWatch(of: channel) { endVisit(of: channel) }
+        forgottenVisits = forgottenVisits.filter { wantsWatch(of: $0.key) }
     }
 
     /// Does nothing for the user's own channels.
@@ -155,11 +189,17 @@ extension Sync {
         store([.endVisit(channel)])
     }
 
+    /// A visit is forgotten that is still wanted: what has happened since is told as missed when it begins anew.
+    mutating func rememberVisit(of channel: ChannelID, from seq: Seq) {
+        forgottenVisits[channel] = min(forgottenVisits[channel] ?? .max, seq)
+    }
+
     /// - Returns: Whether the channel was visited.
     @discardableResult
     mutating func forgetVisit(of channel: ChannelID) -> Bool {
         owedVisits.remove(channel)
         droppedSeqs[channel] = nil
+        forgottenVisits[channel] = nil
         return visits.removeValue(forKey: channel) != nil
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import RoostAPI
 import Testing
 
@@ -39,5 +40,96 @@ extension VisitTests {
         #expect(told(by: &client) == [.missed(after: [Self.general: 8])])
         try await client.receive(alone(message(11, "last")))
         #expect(try await client.texts() == ["new", "later", "last"])
+    }
+
+    /// How a visit is forgotten that the app still wants.
+    enum Forgetting: CaseIterable, Sendable { case reopened, failed, otherHistory, unreadable }
+
+    @Test(
+        "ST-01 R39 where a visit is forgotten that is still wanted, it begins with the newest messages, and what has happened is told as missed",
+        arguments: Forgetting.allCases)
+    func forgotten(way: Forgetting) async throws {
+        var client = try await visiting()
+        switch way {
+        case .reopened:
+            try await client.feed(.stop)
+            try await client.feed(.reopened(try await client.store.savedState(), try await client.outbox.saved()))
+        case .failed: try await client.feed(.storeFailed(try await client.store.savedState(), nil, "It is full."))
+        case .otherHistory: try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
+        case .unreadable:
+            try await client.receive(sent(message(6, "six"), messages: 4))
+            try await client.answer("channel.watch", with: Done())
+            // Messages may be what can't be read.
+            #expect(askedForMessages(by: &client) == [nil, 0])
+        }
+        if way != .unreadable {
+            client.forgetCalls()
+            try await client.connect(epoch: way == .otherHistory ? "second" : "first")
+            _ = client.take()
+            try await client.answer("stream.resume", with: Self.nothing)
+            #expect(askedForMessages(by: &client) == [nil])
+        }
+        _ = client.take()
+        try await client.answer("channel.watch", with: Self.state(7, [message(6, "six"), message(7, "seven")], count: 5))
+        #expect(told(by: &client) == [.missed(after: [Self.general: way == .otherHistory ? 0 : 3])])
+        #expect(try await client.texts() == ["six", "seven"])
+        #expect(try await client.view()?.lastMessage?.text == "seven")
+        #expect(client.sync.forgottenVisits == [:] && client.calls.isEmpty)
+    }
+
+    @Test("ST-01 ST-10 of a visit that was forgotten nothing is told as missed once the app has ended the watch")
+    func forgottenAndUnwatched() async throws {
+        var client = try await visiting()
+        try await client.feed(.stop)
+        client.forgetCalls()
+        try await client.feed(.reopened(try await client.store.savedState(), try await client.outbox.saved()))
+        try await client.feed(.call(2, UnwatchChannel(channel: Self.general)))
+        try await client.connect()
+        try await client.answer("stream.resume", with: Self.nothing)
+        try await client.feed(.call(3, WatchChannel(channel: Self.general)))
+        _ = client.take()
+        try await client.answer("channel.watch", with: Self.state(7, [message(7, "seven")], count: 5))
+        #expect(told(by: &client) == [])
+        #expect(try await client.texts() == ["seven"])
+    }
+
+    @Test(
+        "ST-10 SB-63 a channel of others that a live object watches has its newest message, and the messages of a watch that comes after it"
+    )
+    func heldAndWatched() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Self.nothing)
+        _ = client.take()
+        try await client.feed(.hold(1, Self.general, by: 5))
+        #expect(askedForMessages(by: &client) == [1])
+        // It may have had none that could be shown.
+        try await client.answer("channel.watch", with: Self.state(3, []))
+        try await client.feed(.call(2, WatchChannel(channel: Self.general)))
+        // A message that the answer is ahead by comes with its event.
+        let newest = [message(2, "one"), message(3, "two"), message(4, "new")]
+        try await client.answer("channel.watch", with: Self.state(4, newest, count: 3))
+        #expect(try await client.texts() == ["one", "two"])
+        #expect(try await client.view()?.lastMessage?.text == "two")
+        try await client.receive(alone(message(4, "new")))
+        #expect(try await client.texts() == ["one", "two", "new"])
+    }
+
+    private struct SentWatch: Decodable {
+        struct Fields: Decodable { let limit: Int? }
+        let operation: String
+        let with: Fields
+    }
+
+    /// The limit of each watch that was asked for.
+    private func askedForMessages(by client: inout Harness) -> [Int?] {
+        client.take().compactMap { output in
+            guard case .send(let bytes) = output, let call = try? JSONDecoder().decode(SentWatch.self, from: Data(bytes)),
+                call.operation == WatchChannel.name
+            else {
+                return nil
+            }
+            return .some(call.with.limit)
+        }
     }
 }
