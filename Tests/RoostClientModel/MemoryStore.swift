@@ -89,6 +89,10 @@ struct MemoryStore {
         case .leave(let channel), .endVisit(let channel):
             forget(channel)
             saved.channels[channel] = nil
+        case .keepVisits(let kept):
+            for (channel, position) in saved.channels where position.isVisit && !kept.contains(channel) {
+                apply(.endVisit(channel))
+            }
         case .visit(let channel, let position):
             forget(channel)
             saved.channels[channel] = position

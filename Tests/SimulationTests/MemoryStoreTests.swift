@@ -64,6 +64,25 @@ struct MemoryStoreTests {
         #expect(held == [all, all, ["2", "3", "5"], ["2", "3", "5"], ["5"], ["5"], [], [], ["2"], ["2"], []])
     }
 
+    @Test("ST-10 It ends the visits that aren't to be kept")
+    func visits() async throws {
+        let store = try Self.store(.standard)
+        var model = MemoryStore(user: "ann")
+        let visit = Position(cursor: 3, windowStart: 4, isVisit: true)
+        let begun: [StoreWrite] = [
+            .visit("ended", visit), .visit("kept", visit), .position("own", Position(cursor: 3, windowStart: 4)),
+        ]
+        for writes in [begun, [.keepVisits(["kept"])]] {
+            model.apply(writes)
+            try await store.write(writes)
+        }
+        #expect(model.saved.channels.keys.sorted() == ["kept", "own"])
+        for channel in ["ended", "kept", "own"] as [ChannelID] {
+            let cursor = try await store.read { try $0.cursor(of: channel) }
+            #expect(cursor == model.saved.channels[channel]?.cursor)
+        }
+    }
+
     /// Rows of each kind, and each way in which they end.
     private static let transactions: [[StoreWrite]] = {
         let time = Timestamp(milliseconds: 1)

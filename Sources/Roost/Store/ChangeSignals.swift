@@ -54,8 +54,8 @@ extension StoreChange {
         for write in writes {
             if let channel = write.channel { channels.insert(channel) }
             switch write {
-            // Which overlays it removes, only the cache knows.
-            case .erase, .keepOverlays: self.merge(.everything)
+            // Which overlays it removes, and which visits it ends, only the cache knows.
+            case .erase, .keepOverlays, .keepVisits: self.merge(.everything)
             case .channel(let channel): channelRows.insert(channel.channelId)
             case .leave(let channel), .forget(let channel): renewed.insert(channel)
             case .overlay(nil, _): isOwn = true

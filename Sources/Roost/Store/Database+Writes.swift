@@ -35,6 +35,8 @@ extension Database {
         case .leave(let channel), .endVisit(let channel):
             try forget(channel, as: user, kinds)
             try run("DELETE FROM positions WHERE channel_id = ?", [channel.rawValue])
+        // The ends of the visits are written in its place (``endingVisits(_:_:)``).
+        case .keepVisits: break
         case .channel(let channel): try save(channel)
         case .counters(let channel, let counters): try save(counters, of: channel)
         case .add(let rows, let channel): try add(rows, toCountersOf: channel)

@@ -82,6 +82,17 @@ extension Database {
         return shared
     }
 
+    /// Returns writes with the end of each visit of a store that isn't to be kept, in place of ``StoreWrite/keepVisits(_:)``: other chats of the same files have to
+    /// know of each.
+    func endingVisits(_ writes: [StoreWrite], _ store: Int64) throws -> [StoreWrite] {
+        guard writes.contains(where: { if case .keepVisits = $0 { true } else { false } }) else { return writes }
+        let visited: [ChannelID] = try values("SELECT channel_id FROM positions WHERE visitor = ? ORDER BY channel_id", [store])
+        return writes.flatMap { write -> [StoreWrite] in
+            guard case .keepVisits(let kept) = write else { return [write] }
+            return visited.filter { !kept.contains($0) }.map { .endVisit($0) }
+        }
+    }
+
     /// Forgets what was followed only as long as it was watched, by whoever had the file before.
     func endVisits(as user: UserID, _ kinds: CachedRowKinds) throws {
         let channels: [ChannelID] = try values("SELECT channel_id FROM positions WHERE visitor IS NOT NULL")

@@ -105,7 +105,8 @@ final class Store: Sendable {
         let introduced = try await gate.pass {
             try await connections.use {
                 try await $0.write { database in
-                    let shared = try database.besideOthers(writes, of: store, in: url, known.withLockedValue { $0 })
+                    let ending = try database.endingVisits(writes, store)
+                    let shared = try database.besideOthers(ending, of: store, in: url, known.withLockedValue { $0 })
                     let begun = try known.withLockedValue { try OpenFiles.note(shared, by: store, to: url, &$0) }
                     beginning.withLockedValue { $0 = begun }
                     return try shared.writes.flatMap { try database.apply($0, as: user, kinds, by: store) }

@@ -24,6 +24,8 @@ enum StoreWrite: Hashable, Sendable {
     case visit(ChannelID, Position)
     /// Forgets such a channel's messages, and its position, unless it is that of another chat that is open.
     case endVisit(ChannelID)
+    /// Ends all visits of the chat that writes, but for those of these channels: that of one that ended may not have been written.
+    case keepVisits(Set<ChannelID>)
     /// Replaces a channel; its counters only by newer ones. It is held by reference, or each copy of a list of writes would copy all of its fields.
     indirect case channel(Channel)
     case counters(ChannelID, ChannelCounters)
@@ -50,7 +52,7 @@ enum StoreWrite: Hashable, Sendable {
     /// The channel that live objects must read again.
     var channel: ChannelID? {
         switch self {
-        case .erase, .userPosition, .appRole, .users, .rows(_, of: .user), .keepOverlays: nil
+        case .erase, .userPosition, .appRole, .users, .rows(_, of: .user), .keepOverlays, .keepVisits: nil
         case .overlay(let channel, _): channel
         case .position(let channel, _), .advance(let channel, _), .page(let channel, _), .forget(let channel), .leave(let channel),
             .visit(let channel, _), .endVisit(let channel), .forgetMessages(let channel, _), .counters(let channel, _),

@@ -157,7 +157,11 @@ extension Sync {
                 if position.messageCount == nil { owedPermissions.insert(channel) } else { refreshing.insert(channel) }
             }
         }
-        if mustShowOverlays { showOverlays() }
+        if mustShowOverlays {
+            // The end of a visit may be what the store couldn't write.
+            emit(.store([.keepVisits(Set(visits.keys))]))
+            showOverlays()
+        }
         catchUpsInARow = 0
         catchUp()
     }

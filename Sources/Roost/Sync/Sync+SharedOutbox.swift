@@ -17,6 +17,8 @@ extension Sync {
             endVisit(of: channel)
             rememberVisit(of: channel, from: former.channels[channel]?.cursor ?? visit.start)
         }
+        // One may have ended while the files were let go of.
+        emit(.store([.keepVisits([])]))
     }
 
     /// Restores the queues from the file. Another chat of the same files may have ended operations there: whoever waits for such a message is told.

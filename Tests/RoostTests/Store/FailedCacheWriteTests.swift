@@ -130,6 +130,34 @@ struct FailedCacheWriteTests {
         #expect(await server.operations().count { $0 == "message.send" } == 1)
         await chat.disconnect()
     }
+
+    @Test(
+        "ST-10 I6 nothing stays of a channel that a non-member has watched, though the store couldn't be written when the watch ended"
+    )
+    func visited() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = ScriptedServer { call in
+            switch call.operation {
+            case "channel.watch": .result(VisitTests.state())
+            default: .result(Done())
+            }
+        }
+        let chat = chat(server)
+        try await chat.connect()
+        let channel = chat.channel("general")
+        try await channel.watch()
+        let store = try await chat.driver.files().store
+        #expect(try await store.read { try $0.cursor(of: "general") } == 3)
+        let queue = try await refuse("DELETE ON positions")
+        // The connection goes with the store.
+        try? await channel.unwatch()
+        try await until { if case .waiting = chat.connection.status { true } else { false } }
+        #expect(try await store.read { try $0.cursor(of: "general") } == 3)
+        try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
+        try await chat.connect()
+        try await until { try await store.read { try $0.cursor(of: "general") } == nil }
+        await chat.disconnect()
+    }
 }
 
 extension SyncDriver {

@@ -115,6 +115,27 @@ extension VisitTests {
         #expect(try await client.texts() == ["one", "two", "new"])
     }
 
+    @Test(
+        "ST-10 I6 a visit whose end couldn't be written ends when the files are taken back, or with the next connection after they failed",
+        arguments: [true, false])
+    func unwrittenEnd(isReopened: Bool) async throws {
+        var client = try await visiting()
+        // What is asked of the store isn't done.
+        _ = client.sync.handle(.call(2, UnwatchChannel(channel: Self.general)))
+        if isReopened {
+            _ = client.sync.handle(.stop)
+            #expect(try await client.store.read { try $0.cursor(of: Self.general) } == 3)
+            try await client.feed(.reopened(try await client.store.savedState(), try await client.outbox.saved()))
+        } else {
+            try await client.feed(.storeFailed(try await client.store.savedState(), nil, "It is full."))
+            #expect(try await client.store.read { try $0.cursor(of: Self.general) } == 3)
+            client.forgetCalls()
+            try await client.connect()
+        }
+        #expect(try await client.store.read { try $0.cursor(of: Self.general) } == nil)
+        #expect(try await client.texts() == [])
+    }
+
     private struct SentWatch: Decodable {
         struct Fields: Decodable { let limit: Int? }
         let operation: String

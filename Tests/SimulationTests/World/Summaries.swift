@@ -19,6 +19,7 @@ extension StoreWrite {
         case .leave(let channel): "leave(\(channel))"
         case .visit(let channel, let position): "visit(\(channel):\(position.windowStart)...\(position.cursor))"
         case .endVisit(let channel): "endVisit(\(channel))"
+        case .keepVisits(let channels): "visits(\(channels.count))"
         case .channel(let channel): "channel(\(channel.channelId)@\(channel.counters.seq))"
         case .counters(let channel, let counters): "counters(\(channel)@\(counters.seq) \(counters.messageCount))"
         case .add(let rows, let channel): "add(\(channel): \(rows.summary))"
