@@ -89,7 +89,7 @@ extension Sync {
             emit(.cancelTimer(.call(number)))
             giveUpWatching(number, purpose)
         }
-        if let watched = earlyAnswers.removeValue(forKey: token)?.watched { endingWatches.insert(watched) }
+        if let early = earlyAnswers.removeValue(forKey: token) { endingWatches.formUnion(early.watched) }
         endUnwantedWatches()
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
     }
@@ -202,10 +202,23 @@ extension Sync {
         var answer: CachedAnswer
         var bytes: [UInt8]
 
-        /// The channel that the app watches from the answer on, by its id; nil for none.
-        var watched: ChannelID? {
-            guard case .watch = effect, case .watched(let state) = answer else { return nil }
-            return state.channel.channelId
+        /// The channels that the app watches from the answer on, by their ids.
+        var watched: Set<ChannelID> {
+            switch (answer, effect) {
+            case (.watched(let state), .watch): [state.channel.channelId]
+            case (.channels(let page, let ended), _):
+                Set(page.items.filter { $0.isWatched(except: ended) }.map(\.channel.channelId))
+            default: []
+            }
+        }
+
+        /// The app doesn't want to watch channels any more.
+        mutating func endWatches(of channels: [ChannelID]) {
+            switch (answer, effect) {
+            case (.watched(let state), .watch): if channels.contains(state.channel.channelId) { effect = .watchEnded }
+            case (.channels(let page, let ended), _): answer = .channels(page, exceptEnded: ended.union(channels))
+            default: break
+            }
         }
     }
 
@@ -218,6 +231,10 @@ extension Sync {
             return view.membership?.state == .member && ownPosition(in: view.channel.channelId) == nil
         case (.watched(let state), .watch):
             return state.membership?.state != .member && ownPosition(in: state.channel.channelId) != nil
+        case (.channels(let page, let ended), _):
+            return page.items.contains { view in
+                view.isWatched(except: ended) && view.membership?.state != .member && ownPosition(in: view.channel.channelId) != nil
+            }
         default: return false
         }
     }

@@ -131,7 +131,7 @@ extension Sync {
             default: false
             }
         }
-        return isAsked || earlyAnswers.values.contains { $0.watched == channel }
+        return isAsked || earlyAnswers.values.contains { $0.watched.contains(channel) }
     }
 
     /// The channel isn't watched any more, by the app or by live objects.
@@ -169,9 +169,7 @@ extension Sync {
             default: break
             }
         }
-        for (token, early) in earlyAnswers {
-            if let watched = early.watched, names.contains(watched) { earlyAnswers[token]?.effect = .watchEnded }
-        }
+        for token in earlyAnswers.keys { earlyAnswers[token]?.endWatches(of: names) }
     }
 
     /// The id that a name means if it is `type:id` (ST-03).

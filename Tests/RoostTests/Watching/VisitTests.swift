@@ -300,12 +300,19 @@ struct VisitTests {
     }
 
     /// A member who has been removed while they were away, and watches the channel before their device knows.
-    private func removed() async throws -> Harness {
+    private func removed(isQuery: Bool) async throws -> Harness {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await reconnect(&client)
-        try await client.feed(.call(7, WatchChannel(channel: Self.general)))
-        try await client.answer("channel.watch", with: Self.state(5, [message(5, "five")], count: 3))
+        guard isQuery else {
+            try await client.feed(.call(7, WatchChannel(channel: Self.general)))
+            try await client.answer("channel.watch", with: Self.state(5, [message(5, "five")], count: 3))
+            return client
+        }
+        try await client.feed(.call(7, QueryAndWatchChannels(query: QueryChannels(membership: .all))))
+        let view = ChannelView(
+            channel: channel(counters(5, messages: 3)), lastMessage: message(5, "five"), ownCapabilities: Self.all)
+        try await client.answer("channel.queryAndWatch", with: Page(items: [view]))
         return client
     }
 
@@ -316,9 +323,11 @@ struct VisitTests {
     private static let removal = Resumption(
         user: changes(user: 2, [membership(readSeq: 1, readCount: 0, state: .none, userSeq: 2)]), channels: [], hasMore: false)
 
-    @Test("ST-01 ST-06 who watches a channel before their device knows that they were removed from it has what comes")
-    func removedBefore() async throws {
-        var client = try await removed()
+    @Test(
+        "ST-01 ST-06 who watches a channel before their device knows that they were removed from it has what comes",
+        arguments: [true, false])
+    func removedBefore(isQuery: Bool) async throws {
+        var client = try await removed(isQuery: isQuery)
         #expect(replies(to: 7, by: &client) == 0)
         try await client.answer("stream.resume", with: Self.removal)
         #expect(replies(to: 7, by: &client) == 1)
@@ -327,10 +336,12 @@ struct VisitTests {
         #expect(try await client.texts() == ["five", "six"])
     }
 
-    @Test("ST-10 a channel isn't watched that the app has ended watching before the device knows that the user was removed from it")
-    func removedAndUnwatched() async throws {
+    @Test(
+        "ST-10 a channel isn't watched that the app has ended watching before the device knows that the user was removed from it",
+        arguments: [true, false])
+    func removedAndUnwatched(isQuery: Bool) async throws {
         for isCancelled in [true, false] {
-            var client = try await removed()
+            var client = try await removed(isQuery: isQuery)
             if isCancelled {
                 try await client.feed(.cancel(7))
             } else {
