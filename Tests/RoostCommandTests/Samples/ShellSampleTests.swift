@@ -34,8 +34,10 @@ struct ShellSampleTests {
 
     private static func refusal(ofCommand words: [String]) -> String? {
         var words = Array(words.dropFirst())
-        // The other program of a comparison has to be there.
-        if let option = words.firstIndex(of: "--against"), option + 1 < words.count { words[option + 1] = "/bin/sh" }
+        // What a command names has to be there: the other program of a comparison, and the directory to measure on.
+        for (option, place) in [("--against", "/bin/sh"), ("--on", "/tmp")] {
+            if let option = words.firstIndex(of: option), option + 1 < words.count { words[option + 1] = place }
+        }
         do {
             let command = try RoostCommand.parseAsRoot(NegativeNumbers.attached(words))
             guard let call = command as? CallCommand, !call.list, !call.help, let name = call.name else { return nil }
