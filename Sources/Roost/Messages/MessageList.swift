@@ -15,9 +15,10 @@ public import RoostAPI
 /// deleted for good, or this version can't read it, the phase is `refused` with `not_found`; ``showNewest()`` goes on from there.
 ///
 /// This device knows the messages of channels that the user is a member of, and of those that they may read and watch, as long as that lasts
-/// (``LiveChannel/watch(limit:watchersLimit:)``, ``LiveChannel/presence()``). After a reconnect such a list begins afresh at the newest messages if anything
-/// was missed, unless the channel is ephemeral; without a connection it stays as it was, until the app is started anew. Of any other channel, the list shows no more than the user's own
-/// messages on their way: the phase is `unavailable` until there is a connection, and `refused` with `not_member` then, until the user joins or watches the channel.
+/// (``LiveChannel/watch(limit:watchersLimit:)``, ``LiveChannel/presence()``). After a reconnect such a list begins afresh at the newest messages if
+/// anything was missed, unless the channel is ephemeral; without a connection it stays as it was, until the app is started anew. Of any other channel,
+/// the list shows no more than the user's own messages on their way: the phase is `unavailable` until there is a connection, and `refused` with
+/// `not_member` then, until the user joins or watches the channel.
 @MainActor @Observable
 public final class MessageList {
     /// The most messages that a list holds, besides those on their way.
