@@ -127,7 +127,7 @@ private struct LaggingNode {
 
     /// Has the node receive one event of ann's stream, of which loops are handed two megabytes.
     func receive(_ seq: Seq) {
-        let json = [UInt8](repeating: 32, count: 1 << 20)
+        let json = [UInt8](repeating: 32, count: 2 << 20)
         bus.bring([StreamItem(stream: .user("ann"), after: seq - 1, seq: seq, json: json)])
     }
 

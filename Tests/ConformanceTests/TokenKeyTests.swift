@@ -153,7 +153,13 @@ import Testing
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: ring.url.path) == file.path)
         #expect(try String(contentsOf: file, encoding: .utf8).contains("k2"))
         #expect(try await ring.entries().map(\.kid) == ["token-secret", "k1", "k2"])
-        #expect(try FileManager.default.contentsOfDirectory(atPath: mount.path) == ["keys.json"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: mount.path).sorted() == ["keys.json", "token-keys.lock"])
+        // Commands take turns at the file, whichever link they come by.
+        let lock = open(mount.appending(path: "token-keys.lock").path, O_RDWR)
+        defer { close(lock) }
+        try #require(flock(lock, LOCK_EX | LOCK_NB) == 0)
+        await #expect(throws: TokenKeyRing.Refusal.self) { try await ring.add(named: "k3") }
+        #expect(try await ring.entries().map(\.kid) == ["token-secret", "k1", "k2"])
     }
 
     /// A server whose token secret was retired while it ran, and a token that the secret signed.
