@@ -8,13 +8,13 @@ protocol ColumnValue {
     func column() throws -> SQLValue
 }
 
-/// A value that is written to several columns of a table's row: its `boundColumns`, or its `columns` if it is read by the same names.
+/// A value stored in several columns of a row: its `boundColumns`, or its `columns` if it is read by the same names.
 protocol BoundRow {
-    /// Its values, in the order of these columns.
+    /// The values, in the order of these columns.
     func bind(to values: inout RowValues) throws
 }
 
-/// The values of a row's columns, collected one after another.
+/// The values of a row's columns, collected in order.
 struct RowValues {
     private(set) var values: [SQLValue] = []
 
@@ -89,9 +89,9 @@ extension PushOption: ColumnValue {}
 
 // MARK: JSON
 
-/// A value stored in its column as JSON, which writes and reads itself: `Codable` takes microseconds for each.
+/// A value stored in its column as JSON that it writes and reads itself: `Codable` takes microseconds per value.
 protocol JSONColumn: ColumnValue, Decodable {
-    /// Reads what comes next; nil if Foundation has to.
+    /// Reads the next value; nil if Foundation has to decode it.
     static func read(plainly json: inout PlainJSON) -> Self?
     func write(to json: inout JSONBytes)
 }
@@ -106,7 +106,7 @@ extension JSONValue: JSONColumn {
 }
 
 extension PolicyChanges: JSONColumn {
-    /// Few channels have changes to their type's policy.
+    /// Left to Foundation: few channels change their type's policy.
     static func read(plainly json: inout PlainJSON) -> PolicyChanges? { nil }
 }
 
@@ -115,7 +115,7 @@ extension [String: [String]]: ColumnValue, JSONColumn {
     func write(to json: inout JSONBytes) { json.object(self) }
 }
 
-/// A value that lists of are stored in a column, as JSON.
+/// A value whose lists are stored in a column, as JSON.
 protocol ListedInColumn: Decodable {
     static func readList(plainly json: inout PlainJSON) -> [Self]?
     static func write(_ list: [Self], to json: inout JSONBytes)
@@ -131,7 +131,7 @@ extension Mentionee: ListedInColumn {
     static func write(_ list: [Mentionee], to json: inout JSONBytes) { json.array(list) }
 }
 
-/// A list. None is an empty one.
+/// A list. NULL is an empty one.
 extension Array: ColumnValue where Element: ListedInColumn {
     init(reading row: inout RowReader) throws {
         self = try row.optionalString().map { try StoredJSON.decode($0, plainly: Element.readList) } ?? []

@@ -8,12 +8,12 @@ extension GetConfiguration: Handled {
 }
 
 extension ExplainPermission: Handled {
-    /// A channel that the subject of the question may not know of is answered like one that doesn't exist.
+    /// A channel that the subject may not know of is answered as if it didn't exist.
     public func handle(in context: inout Context) throws -> PermissionExplanation {
         try context.require(.streamRead)
         var subject = context.caller
         if let user, user != subject.user {
-            // Callers that manage users may ask about a user, whose capabilities are those of an ordinary token.
+            // Callers that manage users may ask about any user, who then counts as having an ordinary token.
             try context.require(.userManage)
             guard try context.transaction.userExists(user) else {
                 throw RoostError(.notFound, "There is no such user.", field: "user")
@@ -32,7 +32,7 @@ extension ExplainPermission: Handled {
         return PermissionExplanation(permission: permission, isAllowed: refusal == nil, refusal: refusal)
     }
 
-    /// Others' permissions would tell a caller who may not know of the channel that it exists, and who is in it.
+    /// Another user's permissions would reveal that the channel exists, and who is in it.
     private func requireKnown(to caller: Caller, in context: Context) throws {
         guard let access = try context.transaction.access(to: channel, of: caller.user, for: .channelRead),
             Permissions.refusal(of: .channelRead, for: caller.role, in: access.facts, now: context.now)?.code != .notFound

@@ -1,7 +1,7 @@
-/// A row whose written size is known before writing it: it bounds pages in bytes.
+/// A row whose serialized size is known before it is written. The size bounds pages in bytes.
 ///
-/// The parts that a client chose, texts and metadata, are measured with their escapes. The rest is small and counts as a few hundred bytes.
+/// Client-chosen parts, texts and metadata, are measured with their escapes. The rest is small and counts as a few hundred bytes.
 protocol ContentSized {
-    /// How many bytes the row's content takes as it is written.
+    /// The serialized size of the row's content, in bytes.
     var contentSizeBytes: Int { get }
 }

@@ -1,16 +1,16 @@
 public import RoostAPI
 
-/// The user that the token names, and the connection that the call came over.
+/// The token's user, and the connection the call arrived on.
 public struct Caller: Hashable, Sendable {
     public var user: UserID
     public var role: AppRole = .user
-    /// Nil for HTTP, which has none.
+    /// Nil for HTTP.
     public var connection: ConnectionID?
     /// The token that the call was made with; nil for the server's own operations.
     public var token: TokenIdentity?
     /// The device that the connection belongs to, if it has named itself.
     public var device: DeviceIdentity?
-    /// Whether it is the server itself, which is no user: its id is nobody's.
+    /// Whether this is the server itself. It is no user, and its id belongs to none.
     let isServer: Bool
 
     public init(
@@ -37,13 +37,13 @@ public struct Caller: Hashable, Sendable {
     /// The actor of the change's events; nil for the server.
     var actor: UserID? { isServer ? nil : user }
 
-    /// Whether the caller may do what no channel type forbids to all: the console, and the app's own backend.
+    /// Whether the caller may do everything that the channel type doesn't forbid to all: the console, and the app's own backend.
     public var isAdmin: Bool { role.isAdmin }
 }
 
 /// The facts that revocations refer to: the token's user, when it was issued, and its name.
 public struct TokenIdentity: Hashable, Sendable {
-    /// The user that the token names; not the caller if a backend acts for a user.
+    /// The token's user; not the caller if a backend acts for a user.
     public var user: UserID
     /// The claim `iat`.
     public var issuedAt: Timestamp?
@@ -59,10 +59,10 @@ public struct TokenIdentity: Hashable, Sendable {
     }
 }
 
-/// A device of a user that has signed in.
+/// A signed-in device of a user.
 public struct DeviceIdentity: Hashable, Sendable {
     public var id: DeviceID
-    /// The number of the sign-in. After the device was signed out, it gets a higher one.
+    /// The number of the sign-in. It rises when the device signs in again after a sign-out.
     public var signIn: Int64
 
     // derived: init
@@ -81,26 +81,26 @@ public struct ConnectionID: Hashable, Sendable {
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
-/// Connected users and watchers at this moment. Neither durable nor ordered: an input to a rule, like the clock.
+/// The users connected and watching at this moment. Neither durable nor ordered: an input to a rule, like the clock.
 public protocol Presence {
-    /// Members of a channel that have at least one connection.
+    /// The number of a channel's members with at least one connection.
     func onlineMemberCount(of channel: ChannelID) -> Int
-    /// Whether a member of a channel has at least one connection; of a very large one it isn't known of all of them.
+    /// Whether a member of a channel has at least one connection. In a very large channel this isn't known of every member.
     func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool
-    /// How many users watch a channel.
+    /// The number of users who watch a channel.
     func watcherCount(of channel: ChannelID) -> Int
-    /// Some of the users who watch a channel, those first who began first.
+    /// Some of a channel's watchers, in the order in which they started.
     ///
     /// - Parameters:
-    ///   - offset: How many of them are passed by.
-    ///   - elsewhere: Those of other nodes, where they were asked for; nil for those that are known.
+    ///   - offset: How many to skip.
+    ///   - elsewhere: The watchers on other nodes, if those were asked; nil to use the ones already known.
     func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]?) -> [UserID]
     func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool
-    /// Whether a user has a connection to this server, also one who hides it from others; of other nodes, the ``Context`` knows.
+    /// Whether a user has a connection to this node, even a hidden one. For other nodes, see ``Context``.
     func isConnected(_ user: UserID) -> Bool
 }
 
-/// Nobody is connected: for rules that run without a server.
+/// No connections: for rules that run without a server.
 public struct NobodyPresent: Presence {
     // derived: init
     /// Creates a value, which has no fields.
@@ -115,19 +115,20 @@ public struct NobodyPresent: Presence {
 
 /// A rule's inputs and outputs: the transaction, the caller, the time and ids; and the events and effects that it collects.
 ///
-/// There are no others, so that the same inputs give the same outputs.
+/// There are no others, so the same inputs give the same outputs.
 public struct Context {
     public let transaction: any Transaction
     public let caller: Caller
     public let now: Timestamp
     public let presence: any Presence
-    /// Of the users of a ``PresenceQuestion``, those who have a connection to another node.
+    /// The users of a ``PresenceQuestion`` who have a connection to another node.
     public var connectedElsewhere: Set<UserID> = []
-    /// The other nodes' watchers of the channel of a ``PresenceQuestion``, node by node, by the channel's names. Nil where every node has named all.
+    /// The other nodes' watchers of a ``PresenceQuestion``'s channel, grouped by node, for each of the channel's names. Nil if
+    /// every node has named all of its watchers.
     public var watchersElsewhere: [ChannelID: [UserID]] = [:]
-    /// What the operation's ``Handled/channelQuestion`` has found.
+    /// The result of the operation's ``Handled/channelQuestion``.
     public var foundChannels: FoundChannels?
-    /// Whether there is somebody to hand pushes to. If not, nobody asks for them.
+    /// Whether there is a receiver for pushes. If not, rules request none.
     public var handsOffPushes = false
     /// The operator's options for the whole app.
     public let options: AppOptions
@@ -136,14 +137,14 @@ public struct Context {
     /// The streams that the rule may move.
     let scope: Scope
     public var ids: IDGenerator
-    /// The notices to deliver once the transaction is committed, in this order.
+    /// The notices to deliver after the commit, in this order.
     public private(set) var notices: [Notice] = []
-    /// The newest seq of the caller's own stream among the memberships that the rule relied on; 0 for none. If several nodes write, the
-    /// answering one may not have sent them to the caller yet.
+    /// The newest seq of the caller's own stream among the memberships that the rule relied on; 0 for none. If several nodes
+    /// write, the answering node may not have sent them to the caller yet.
     public private(set) var callerSeq: Seq = 0
     /// When the first of the rule's effects is due; nil for none.
     public private(set) var effectDueAt: Timestamp?
-    /// The channels that the rule has created, whose streams nobody else can move yet.
+    /// The channels that the rule has created. No other transaction can move their streams yet.
     private(set) var madeChannels: Set<ChannelID> = []
 
     /// - Parameter scope: The streams that may be moved; none by default, as for reads.
@@ -170,7 +171,7 @@ public struct Context {
         self.presence = presence
     }
 
-    /// What only a connection does, over HTTP nobody can (ST-02).
+    /// For operations that need a connection, which HTTP calls don't have (ST-02).
     func requireConnection(_ what: String) throws -> ConnectionID {
         guard let connection = caller.connection else {
             throw RoostError(.notConnected, "\(what) needs a WebSocket: over HTTP there is no connection that it could end with.")
@@ -197,74 +198,78 @@ public struct Context {
         tell(kind, user: user, seq: seq, actor: caller.actor, rows)
     }
 
-    /// Sends the same, and says of somebody that it was their doing; nil where the user isn't to know.
+    /// Sends the same with an explicit actor; nil if the user isn't to know who it was.
     mutating func tell(_ kind: Event.Kind, user: UserID, seq: Seq, actor: UserID?, _ rows: Rows) {
         notices.append(.event(Event(kind: kind, stream: .user(user), seq: seq, actor: actor, rows: rows), .user(user)))
     }
 }
 
-/// A message for delivery after the commit. The order of notices is the order of delivery.
+/// A message to deliver after the commit, in the order of the notices.
 public enum Notice: Hashable, Sendable {
-    /// An event, to the connections of its audience. It is large, and passed on often.
+    /// An event, to the connections of its audience. Indirect: it is large and passed on often.
     indirect case event(Event, Audience)
     /// A signal, to the open connections of its audience.
     indirect case signal(Signal, Audience)
-    /// A user types in a channel, for a while. Others are told who does, often enough and not more often.
+    /// A user types in a channel, for a while. Others are notified at a limited rate.
     case typing(UserID, ChannelID)
-    /// They don't any more.
+    /// The user has stopped typing.
     case stoppedTyping(UserID, ChannelID)
-    /// A member has read further in a channel, and shares that.
+    /// A member who shares their read position has read further in a channel.
     case read(ReadPosition, ChannelID)
-    /// The user's connections get the channel's events after this seq, as of a member with a role.
+    /// The user's connections receive the channel's events after this seq, as a member with this role.
     case joined(UserID, ChannelID, at: Seq, as: ChannelRole = .member)
-    /// The role that a member has from a seq of the channel on.
+    /// A member's role from this seq of the channel on.
     case role(UserID, ChannelID, ChannelRole, at: Seq)
-    /// Messages of the channel up to this seq are hidden from the user: later events come without them.
+    /// Messages of the channel up to this seq are hidden from the user: later events are sent without them.
     case floor(UserID, ChannelID, Seq)
-    /// From here on they don't: they left at or before this seq of the channel. A user who has come back since did so at this seq or later. In place
-    /// of missed events it can be ahead of these: then it is where the user's newest membership begins.
+    /// The user's connections no longer receive the channel's events: the user left at or before this seq of the channel. A
+    /// user who has rejoined since did so at this seq or later. In place of missed events it can be ahead of them: then it is
+    /// where the user's newest membership begins.
     case left(UserID, ChannelID, at: Seq)
-    /// From here on nobody does.
+    /// Nobody receives the channel's events from here on.
     case destroyed(ChannelID)
-    /// A connection is authenticated: it gets the events of these streams of its user, of each after its seq.
+    /// A connection is authenticated: it receives the events of these streams of its user, each after its seq.
     case connected(ConnectionID, UserID, UserStreams)
-    /// A connection watches a channel, after this seq. It was told how many members were online, if it asked.
+    /// A connection watches a channel, after this seq. `online` is the number of online members it was sent, if it asked.
     case watching(ConnectionID, UserID, ChannelID, at: Seq, online: Int? = nil)
     case stoppedWatching(ConnectionID, UserID, ChannelID)
-    /// The user of a connection, a member who begins to watch a channel, may read it, whatever its last event says.
+    /// A connection's user, a member starting to watch a channel, may read it, whatever the channel's last event says.
     case mayRead(ConnectionID, ChannelID)
-    /// The user of a connection reads a channel, as the member that they have been since a seq of it: what the connection receives of it counts as read
-    /// (AM-45). They began when their membership had changed last at a seq of their own stream.
+    /// A connection's user starts to read a channel: what the connection receives of it counts as read (AM-45). `since` is the
+    /// channel's seq at which their membership began, `at` the seq of their own stream at which it had last changed when they
+    /// started.
     case reading(ConnectionID, ChannelID, since: Seq, at: Seq)
     case stoppedReading(ConnectionID, ChannelID)
-    /// A user has marked messages of a channel as unread: no connection of theirs goes on reading it that didn't begin later. Their membership had changed
-    /// last at this seq of their own stream.
+    /// A user has marked messages of a channel as unread. This ends reading on all their connections, except where it started
+    /// later: `at` is the seq of their own stream at which their membership had last changed.
     case markedUnread(UserID, ChannelID, at: Seq)
-    /// The definition of a type or of a role has changed, and with it who reads its channels. Every node looks at those that somebody watches or reads there.
+    /// The definition of a type or role has changed, and with it the readers of its channels. Every node re-checks the channels
+    /// watched or read there.
     case rulesChanged
-    /// Who reads a channel by now, where no event says so.
+    /// A channel's current readers, when no event carries them.
     case readers(ChannelID, Readers)
-    /// Whether others see from the next event of the user's own stream on that they are online.
+    /// Whether others see that the user is online, from the next event of the user's own stream on.
     case presenceShared(UserID, Bool)
-    /// What lists show of a user has changed. Those who see the user somewhere are told, often enough and not more often.
+    /// A user's profile, as lists show it, has changed. The users who see it somewhere are notified at a limited rate.
     case profileChanged(UserID)
-    /// The same in one channel, with what is shown by now.
+    /// The same in one channel, with the current profile.
     case profileShown(UserSummary, ChannelID)
-    /// Connections that these changes shut out get nothing more, and end.
+    /// Connections that these changes shut out receive nothing more and are closed.
     case accessChanged([AccessChange])
 }
 
 /// The receivers of an event or a signal. A value: rules don't know how it is delivered.
 ///
-/// An event is sent to all followers of its stream, or some of them would find a hole: a channel's to the channel, a user's to the user. A
-/// durable change for a part of a channel is sent on those users' streams. The narrower audiences are for signals.
+/// An event is sent to all followers of its stream, a channel's to the channel and a user's to the user; otherwise some would
+/// find a gap. A durable change for a part of a channel is sent on those users' streams. The narrower audiences are for
+/// signals.
 public enum Audience: Hashable, Sendable {
-    /// The connections of the channel's members, and those that watch it. Members who aren't readers get the event without messages, and
-    /// others who aren't stop watching before it, as do members who may not watch.
+    /// The connections of the channel's members and watchers. Members who aren't readers get the event without messages.
+    /// Non-members who aren't readers, and members who may not watch, stop watching before it.
     case channel(ChannelID, Readers = Readers())
     /// The connections of one user.
     case user(UserID)
-    /// The connections that watch the channel, members or not. Where they may not read it, they get what tells nothing of messages.
+    /// The connections that watch the channel, members or not. Those that may not read it receive only what reveals nothing about messages.
     case watchers(ChannelID, Readers = Readers())
     /// The connections of members with one of these roles, watching or not (ledger §4, `mods`).
     case moderators(ChannelID, roles: [ChannelRole] = [.owner, .operator])

@@ -1,13 +1,13 @@
 import Foundation
 import RoostAPI
 
-/// A place in an ordered list, handed out as an opaque text: base64url of a little JSON.
+/// A place in an ordered list, as an opaque text: base64url of a little JSON.
 ///
-/// It holds the values that the row at the place was sorted by and its id, so that a page begins there even if rows have moved since. It
-/// belongs to one query: with other filters or another order the same values would be another place, and it is refused. It is neither
-/// secret nor signed: a made-up cursor only begins at another place of a list that its maker may see anyway.
+/// It holds the sort values of the row at the place and the row's id, so a page starts there even if rows have moved since. It
+/// belongs to one query: with other filters or another order the same values would be another place, so it is refused. It is
+/// neither secret nor signed: a made-up cursor only starts at another place of a list that its maker may see anyway.
 struct Cursor: Hashable {
-    /// The rows that it leads to. An empty page leads back to the very row of its cursor.
+    /// The rows that it leads to. The cursor back from an empty page includes the row of its own cursor.
     enum Direction: String, Codable { case after, from, before, upTo }
 
     var direction: Direction

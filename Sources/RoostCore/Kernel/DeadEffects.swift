@@ -27,7 +27,7 @@ extension DeadEffect: ContentSized {
     fileprivate init(reading row: inout RowReader) {
         self.init(
             kind: row.string(), key: row.string(), attempts: row.int(),
-            // The text after the code is the failure's own sentence, and stays in the log.
+            // The text after the code is the failure's own message, and stays in the log.
             failureCode: String((row.optionalString() ?? "unknown").prefix { $0 != ":" }), deadAt: row.timestamp())
     }
 

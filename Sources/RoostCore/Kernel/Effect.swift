@@ -1,21 +1,21 @@
 public import RoostAPI
 
-/// Work to do after a commit or at a time: a row written by the same transaction, so that it happens if and only if the transaction is
-/// committed, even if the server ends meanwhile.
+/// Work to do after a commit or at a time: a row written by the same transaction. It is therefore done if and only if the
+/// transaction commits, even if the server stops in between.
 public struct Effect: Hashable, Sendable {
     public var kind: EffectKind.Name
-    /// The effect's subject: at most one of a kind and key waits.
+    /// The effect's subject: at most one effect per kind and key is queued.
     public var key: String
     /// Data that only its kind understands.
     public var payload: String
-    /// When it is due. For one that has been begun: when its lease ends.
+    /// When it is due. Once it has been started: when its lease expires.
     public var dueAt: Timestamp
-    /// Changes with each request: a run begun before a newer request doesn't end that.
+    /// Changes with each request: a run started before a newer request doesn't complete that request.
     var revision: Int64
-    /// How often it has been begun so far.
+    /// How often it has been started so far.
     public var attempts: Int
 
-    /// The most characters of a key, and bytes of a payload.
+    /// The maximum characters of a key, and bytes of a payload.
     public static let keyLengthMax = Limits.effectKeyLength
     public static let payloadBytesMax = 65_536
 }
@@ -29,12 +29,12 @@ public struct EffectKind: Sendable {
     }
 
     public let name: Name
-    /// The number of failures after which it isn't retried, and is shown as dead.
+    /// The number of failures after which it isn't retried and is listed as dead.
     public var attemptsMax: Int = 12
     /// The streams that ``run`` may move.
     public var scope: @Sendable (Effect) -> Scope = { _ in Scope() }
-    /// Runs in the transaction that deletes the effect, so exactly once. A kind that also does something outside the database does that
-    /// before, at least once, and passes on its outcome.
+    /// Runs exactly once, in the transaction that deletes the effect. A kind with an action outside the database performs that
+    /// beforehand, at least once, and passes on its outcome.
     public var run: @Sendable (_ effect: Effect, _ outcome: String, _ context: inout Context) throws -> Void
 
     // derived: init (_ name)
@@ -53,33 +53,33 @@ public struct EffectKind: Sendable {
     public static func pauseSeconds(after attempts: Int) -> Int { attempts > 12 ? 3600 : min(1 << max(0, attempts - 1), 3600) }
 }
 
-/// The kinds that this server knows. An effect of another kind, which a newer version has written, waits for that one.
+/// The kinds that this server knows. An effect of another kind, written by a newer version, waits for that version.
 public enum EffectKinds {
     public static let all: [EffectKind] = [
         .expireIdempotencyKeys, .forgetVersions, .passMemberships, .push, .unmuteNotifications,
     ]
 }
 
-// MARK: Asking for effects
+// MARK: Scheduling effects
 
 extension Context {
-    /// Schedules an effect for a time. A waiting effect of the same kind and key is replaced, dead or not.
+    /// Schedules an effect for a time. It replaces a queued effect of the same kind and key, dead or not.
     ///
     /// - Throws: `internal_error` for a key or payload past their limits, which are the rule's own.
     public mutating func later(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
         try insertEffect(.effect, kind, key, payload, at: time)
     }
 
-    /// Schedules an effect unless one of the kind and key is there already, which stays unchanged, dead or not.
+    /// Schedules an effect unless one of the kind and key exists already. That one stays unchanged, dead or not.
     ///
-    /// It locks nothing if there is one, so that operations that ask for the same don't wait for one another.
+    /// It locks nothing if one exists, so operations that request the same effect don't block one another.
     public mutating func laterUnlessWaiting(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
         try insertEffect(.effectUnlessWaiting, kind, key, payload, at: time, isReplacing: false)
     }
 
-    /// Schedules an effect for a time, unless one of the kind and key waits for an earlier one, which stays unchanged. A dead one is replaced.
+    /// Schedules an effect for a time, unless one of the kind and key is queued for an earlier time, which stays unchanged. A dead one is replaced.
     ///
-    /// Where several nodes write, it locks the one that is there: what many operations ask for at once has several keys.
+    /// Where several nodes write, it locks an existing effect: effects that many operations request at once have several keys.
     mutating func soonest(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
         try insertEffect(.soonestEffect, kind, key, payload, at: time)
     }
@@ -94,7 +94,7 @@ extension Context {
         let values: [SQLValue] = [
             .text(kind.rawValue), .text(key), .text(payload), .integer(time.milliseconds), .integer(revision), .integer(0),
         ]
-        // Rows that replace none can be of one key in one statement.
+        // Rows that replace nothing may share a key within a statement.
         let name = isReplacing ? "\(kind.rawValue)\n\(key)" : "\(kind.rawValue)\n\(key)\n\(revision)"
         try transaction.besideBatchMemory { try transaction.insert(NewRow(row, values), named: name) }
         noteEffect(dueAt: time)
@@ -108,19 +108,19 @@ extension NewRow.Kind {
         failure = NULL, dead_at = NULL
         """
 
-    /// One that replaces what waits.
+    /// Replaces the queued effect.
     fileprivate static let effect = NewRow.Kind(into: effects, replacing)
     fileprivate static let effectUnlessWaiting = NewRow.Kind(into: effects, unlessTaken: "kind, effect_key")
-    /// One that replaces what waits for later, or for nothing any more.
+    /// Replaces an effect that is queued for a later time, or dead.
     fileprivate static let soonestEffect = NewRow.Kind(
         into: effects, "\(replacing) WHERE effects.dead_at IS NOT NULL OR effects.due_at > excluded.due_at")
 }
 
-// MARK: Running them
+// MARK: Running effects
 
 extension Transaction {
-    /// Returns due effects of some kinds, and when the next of the others is due. Those that have been due longest come first, of whatever kind, so that many
-    /// of one kind hold up no other.
+    /// Returns due effects of some kinds, and when the next of the others is due. Those longest due come first, whatever their
+    /// kind, so many of one kind don't hold up the others.
     ///
     /// - Parameter limit: The most of each kind.
     public func effectsDue(
@@ -153,7 +153,7 @@ extension Transaction {
         state.lastDead = try first(sql) { "\($0.string()) \($0.string()): \($0.optionalString() ?? "unknown")" }
         let (due, _) = try effectsDue(of: kinds, at: now, limit: 1)
         state.lateMilliseconds = due.map { now.milliseconds - $0.dueAt.milliseconds }.max() ?? 0
-        // Goes from kind to kind by the index, past any number of effects.
+        // Skips from kind to kind in the index, past any number of effects.
         var kind = try first("SELECT MIN(kind) FROM effects") { $0.optionalString() } ?? nil
         while let found = kind {
             if !kinds.contains(where: { $0.rawValue == found }) { state.unknownKinds.append(found) }
@@ -165,18 +165,18 @@ extension Transaction {
 
 /// The state of effects for operators.
 public struct EffectsState: Hashable, Sendable {
-    /// Effects that failed for good: they aren't retried.
+    /// Effects that failed for good and aren't retried.
     public var deadCount = 0
-    /// The kind and key of the newest of them, and why it failed.
+    /// The kind and key of the newest of them, and the reason of its failure.
     public var lastDead: String?
     /// How long the oldest due effect has been waiting.
     public var lateMilliseconds: Int64 = 0
-    /// Kinds that this version doesn't know: their effects wait for one that does.
+    /// Kinds that this version doesn't know: their effects wait for a version that does.
     public var unknownKinds: [String] = []
 }
 
 extension Context {
-    /// Leases an effect until `leaseEnd`. Returns nil if another runner has it, or if it is no longer wanted.
+    /// Leases an effect until `leaseEnd`. Returns nil if another runner has it, or if it is no longer requested.
     public func take(_ effect: Effect, until leaseEnd: Timestamp) throws -> Effect? {
         let taken = try transaction.execute(
             """
@@ -191,7 +191,7 @@ extension Context {
         return effect
     }
 
-    /// Deletes an effect and runs its kind in the database. Returns false if another runner has done so, or has it now.
+    /// Deletes an effect and runs its kind in the database. Returns false if another runner has done so, or holds it now.
     public mutating func finish(_ effect: Effect, _ outcome: String = "", as kind: EffectKind) throws -> Bool {
         let ended = try transaction.execute(
             """
@@ -204,7 +204,7 @@ extension Context {
         return true
     }
 
-    /// Records a failure of an effect: it is retried after a pause, or is dead.
+    /// Records a failure of an effect: it is retried after a pause, or becomes dead.
     ///
     /// - Parameters:
     ///   - attempts: How often it has failed, including this time.
@@ -225,7 +225,7 @@ extension Context {
         return isDead && changed == 1
     }
 
-    /// Makes a dead effect due now, as if it were newly requested. One that isn't dead stays unchanged.
+    /// Makes a dead effect due now, as if requested again. One that isn't dead stays unchanged.
     ///
     /// - Returns: Whether there is such an effect.
     mutating func retryEffect(kind: String, key: String) throws -> Bool {

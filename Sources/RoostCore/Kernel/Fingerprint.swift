@@ -1,7 +1,7 @@
 import Crypto
 import Foundation
 
-/// A name for something too long to be one: SHA-256 in hexadecimal digits.
+/// A short key for a long text: SHA-256 in hexadecimal digits.
 enum Fingerprint {
     static func of(_ text: String) -> String {
         SHA256.hash(data: Data(text.utf8)).map { byte in

@@ -2,36 +2,37 @@ public import RoostAPI
 
 /// An operation together with its behaviour: one function in the folder of the operation's feature.
 ///
-/// A handler first checks everything that can be refused, then writes, then notifies. It throws `RoostError` for a refusal; its writes are
-/// then rolled back, and its notices dropped.
+/// A handler first checks for every possible refusal, then writes, then notifies. It throws `RoostError` for a refusal; its
+/// writes are then rolled back, and its notices dropped.
 public protocol Handled: Operation {
     /// Returns the streams that the operation may move. Empty for reads.
     func scope(for caller: Caller) -> Scope
 
-    /// Who is connected or watches, as far as the answer says so; nothing for most operations.
+    /// The presence that the answer reports: connected users or watchers. None for most operations.
     var presenceQuestion: PresenceQuestion { get }
 
-    /// The query that finds the channels that the operation is about; nil for most. It is a read, however much it searches, and runs beside the writers
-    /// before the rule takes its turn among them.
+    /// The query for the channels that the operation is about; nil for most. However much it searches, it only reads, and runs
+    /// beside the writers before the rule takes its turn among them.
     var channelQuestion: QueryChannels? { get }
 
-    /// Whether it tells what happens at this moment: such operations run one after another, so that nobody stops before they began.
+    /// Whether it only sends something momentary, such as typing. These operations run one after another, so a stop can't overtake its start.
     static var isTold: Bool { get }
 
-    /// Whether it reads so little that an event loop may run it itself: a few rows by their keys, or a page of one channel's history as it is. It writes
-    /// nothing, tells nothing, and asks nothing of presence.
+    /// Whether it reads so little that an event loop may run it: a few rows by their keys, or a page of one channel's history
+    /// as it is. It writes nothing, notifies nobody, and needs no presence.
     var isBrief: Bool { get }
 
-    /// How many channels its connection watches from its answer on, at most.
+    /// The maximum number of channels that its connection watches from the answer on.
     var watchCountMax: Int { get }
 
-    /// How often each user may do what costs its caller nothing, and others something; nil for most operations.
+    /// The rate limit per user, for operations that cost their caller nothing but others something; nil for most operations.
     static var userRate: UserRate? { get }
 
-    /// The same of what this call asks for. By default ``userRate``; nil only where that is.
+    /// The rate limit for this particular call. By default ``userRate``; nil only if that is.
     var rate: UserRate? { get }
 
-    /// The client id of the message that it sends to its channel; nil for most operations. A batch asks beforehand whether those of its messages are taken.
+    /// The client id of the message that it sends to its channel; nil for most operations. A batch checks beforehand which of
+    /// its messages' ids are taken.
     var sentClientId: ClientID? { get }
 
     func handle(in context: inout Context) throws -> Response
@@ -49,16 +50,16 @@ extension Handled {
     public var sentClientId: ClientID? { nil }
 }
 
-/// How often one user may do something, on one node.
+/// A rate limit for one user, on one node.
 public enum UserRate: Hashable, Sendable {
-    /// ``Limits/signalsPerSecond``: what is told to many.
+    /// ``Limits/signalsPerSecond``: operations that notify many users.
     case ofSignals
-    /// ``Limits/signOutsPerMinute``: what all others wait for, who write at the same time.
+    /// ``Limits/signOutsPerMinute``: operations that block all other writers.
     case ofSignOuts
-    /// ``Limits/presenceChangesPerMinute``: what concerns each of a user's connections, in each of their channels.
+    /// ``Limits/presenceChangesPerMinute``: operations that affect each of a user's connections, in each of their channels.
     case ofPresenceChanges
 
-    /// How many times.
+    /// The number of times.
     public var count: Int {
         switch self {
         case .ofSignals: Limits.signalsPerSecond
@@ -67,7 +68,7 @@ public enum UserRate: Hashable, Sendable {
         }
     }
 
-    /// Within how many seconds.
+    /// The period, in seconds.
     public var seconds: Int {
         switch self {
         case .ofSignals: 1
@@ -76,26 +77,26 @@ public enum UserRate: Hashable, Sendable {
     }
 }
 
-/// What an operation's answer says of who is connected or watches: collected over all nodes before the rule runs.
+/// The presence that an operation's answer reports: collected over all nodes before the rule runs.
 public enum PresenceQuestion: Hashable, Sendable {
     case none
-    /// Who is online in a channel, and who watches it.
+    /// The users online in a channel, and its watchers.
     case channel(ChannelID)
-    /// Which of some users are connected. For operations that only read.
+    /// Which of these users are connected. For operations that only read.
     case users([UserID])
-    /// Who watches a channel, by name also beyond those whom every node names: as many as this of each. For operations that only read.
+    /// The watchers of a channel, named even beyond those that every node names: up to this many from each. For operations that only read.
     case watchers(ChannelID, upTo: Int)
 }
 
-/// A state that a rule had ruled out: a fault in the server, which answers with an internal failure and logs this.
+/// A state that a rule had ruled out: a fault in the server, which answers with an internal error and logs this.
 struct ImpossibleState: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// Every operation with its behaviour.
+/// All operations with their behaviour.
 public enum OperationTable {
-    /// A type that is listed in `Operations.all` but has no behaviour makes this nil, and a test fail.
+    /// A type that is listed in `Operations.all` but has no behaviour is left out here, and fails a test.
     public static let handled: [any Handled.Type] = Operations.all.compactMap { $0 as? any Handled.Type }
 
     private static let byName: [String: Entry] = Dictionary(

@@ -1,10 +1,10 @@
 import RoostAPI
 
-/// The step 0005.
+/// Step 0005.
 extension Migrations {
     /// The subjects without access: deactivated users, users whose older tokens are revoked, and single tokens.
     ///
-    /// Each change takes the next number of `access_head`. A node that knows the changes up to one number finds those after it by an index.
+    /// Each change takes the next number of `access_head`. A node that knows the changes up to one number finds the later ones by an index.
     @Sendable static func access(_ dialect: Dialect) -> [SQL] {
         [
             "ALTER TABLE users ADD COLUMN deactivated_at BIGINT",
@@ -22,10 +22,11 @@ extension Migrations {
         ]
     }
 
-    /// Shuts out the nodes of the former version, which would write messages and heads without the columns of the steps after this one.
+    /// Shuts out nodes of the previous version, which would write messages and heads without the columns of the following steps.
     ///
-    /// With several writers every transaction reads this table before anything else. Renaming it waits for those under way, since they
-    /// have read it, and has every later one of such a node fail: it refuses all operations. A later step that the version before
-    /// it can't write beside renames the table again, as the first of its steps: holding other locks by then, it could deadlock.
+    /// With several writers every transaction reads this table first. Renaming it waits for transactions in progress, since
+    /// they have read it, and makes every later one of such a node fail: the node refuses all operations. A later step that the
+    /// previous version can't write beside must rename the table again before any other step: holding other locks by then, it
+    /// could deadlock.
     @Sendable static func oneVersion(_ dialect: Dialect) -> [SQL] { ["ALTER TABLE access_head RENAME TO access_revisions"] }
 }

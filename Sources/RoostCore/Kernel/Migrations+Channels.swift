@@ -1,14 +1,14 @@
 import RoostAPI
 
-/// The step 0003.
+/// Step 0003.
 extension Migrations {
     /// The columns of channels, memberships and invitations of every kind; types, roles and idempotency keys.
     ///
-    /// - `channel_heads` gets the deletion of its channel and the time of its newest message, and `members_by_user` carries the columns
-    ///   that a list of channels sorts and counts by: so a page out of 10,000 channels reads two narrow rows for each and no attributes.
+    /// - `channel_heads` gets the deletion of its channel and the time of its newest message, and `members_by_user` carries the
+    ///   columns that a list of channels sorts and counts by: a page out of 10,000 channels reads two narrow rows for each and
+    ///   no attributes.
     /// - `name_key` is a display name as searches compare it; `name_grams` finds the names that contain three letters.
-    /// - The stamps of an invitation are those of the streams that carry it: the invited's, the inviter's and, if members get invitations,
-    ///   the channel's.
+    /// - An invitation has a stamp for each stream that carries it: the invited user's, the inviter's and, if members get invitations, the channel's.
     @Sendable static func channelsOfEveryKind(_ dialect: Dialect) -> [SQL] {
         additions(dialect) + backfill + tables(dialect) + findingIndexes
     }
@@ -107,8 +107,8 @@ extension Migrations {
         ]
     }
 
-    /// The channels that non-members find, in the orders in which they are walked: those for everyone, those for the app's moderators, and
-    /// deleted ones. So nobody walks past channels that they may not know of.
+    /// The channels that non-members find, in the orders in which they are walked: those for everyone, those for the app's
+    /// moderators, and deleted ones. So no walk passes channels that its caller may not know of.
     private static let findingIndexes: [SQL] = [
         """
         CREATE INDEX channels_by_creation ON channels (created_at, channel_id)

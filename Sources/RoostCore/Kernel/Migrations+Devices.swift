@@ -1,7 +1,7 @@
-/// The step of devices.
+/// The step for devices.
 extension Migrations {
-    /// One row for each of a user's devices. Each time it signs in after it was signed out, the sign-in has the next number; `signed_out` is that of
-    /// the last one that was ended, with the number of that change of access as `revision`.
+    /// One row per device of a user. Each sign-in after a sign-out has the next number; `signed_out` is the number of the last
+    /// sign-in that was ended, with the number of that change of access as `revision`.
     @Sendable static func devices(_ dialect: Dialect) -> [SQL] {
         [
             """

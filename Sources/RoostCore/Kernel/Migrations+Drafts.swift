@@ -1,7 +1,7 @@
-/// The step of what users have begun to write.
+/// The step for drafts.
 extension Migrations {
-    /// A draft that was removed stays as a row without a text, so that the user's other devices learn of it. `drafts_by_change` finds what they missed, and
-    /// lists drafts.
+    /// A removed draft stays as a row without text, so the user's other devices learn of the removal. `drafts_by_change` finds
+    /// missed changes, and lists drafts.
     @Sendable static func drafts(_ dialect: Dialect) -> [SQL] {
         [
             """

@@ -1,6 +1,6 @@
-/// The step of effects.
+/// The step for effects.
 extension Migrations {
-    /// - The primary key allows one effect of a kind and key; `effects_by_due` finds those of a kind in the order in which they are due.
+    /// - The primary key allows one effect per kind and key; `effects_by_due` finds those of a kind in the order in which they are due.
     /// - A dead one isn't in that index, and stays until it is requested again.
     @Sendable static func effects(_ dialect: Dialect) -> [SQL] {
         [

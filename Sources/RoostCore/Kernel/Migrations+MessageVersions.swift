@@ -1,6 +1,6 @@
-/// The step of what messages said before they were edited or deleted.
+/// The step for the contents of messages before they were edited or deleted.
 extension Migrations {
-    /// `message_versions_by_end` finds those whose time is over.
+    /// `message_versions_by_end` finds the expired ones.
     @Sendable static func messageVersions(_ dialect: Dialect) -> [SQL] {
         [
             """

@@ -1,8 +1,8 @@
-/// The step of messages of every kind, and of mentions.
+/// The step for messages of every kind, and for mentions.
 extension Migrations {
-    /// - What a message may have since is in columns that most rows leave empty.
-    /// - `mentions` has a row for each user whom a message mentions by name; `members.mention_seq` is the newest `mention_seq` of a member's
-    ///   rows. `mentions_by_position` finds it again after one of them is gone.
+    /// - The parts that messages can have since this step are in columns that most rows leave empty.
+    /// - `mentions` has a row for each user whom a message mentions by name; `members.mention_seq` is the newest `mention_seq`
+    ///   of a member's rows. `mentions_by_position` finds it again after one of them is gone.
     /// - `channel_mentions` has a row for each message that mentions, or did, its whole channel.
     @Sendable static func messagesOfEveryKind(_ dialect: Dialect) -> [SQL] {
         [
@@ -32,12 +32,12 @@ extension Migrations {
         ]
     }
 
-    /// Of a channel's mention, where the one before it by another sender was; unknown for mentions of earlier versions.
+    /// For a channel mention, the place of the previous one by another sender; unknown for mentions of earlier versions.
     @Sendable static func mentionsByOthers(_ dialect: Dialect) -> [SQL] {
         ["ALTER TABLE channel_mentions ADD COLUMN other_mention_seq BIGINT"]
     }
 
-    /// A channel's mention is found by its message unless that was changed: so a new one has a tree less.
+    /// Indexes only the changed channel mentions; the others are found by their message. So a new one writes one B-tree less.
     @Sendable static func changedMentions(_ dialect: Dialect) -> [SQL] {
         [
             "DROP INDEX channel_mentions_by_change",

@@ -1,10 +1,11 @@
-/// The step of an index without what each message changes.
+/// The step for an index without the values that each message changes.
 extension Migrations {
-    /// Each message changes its sender's `read_count`, and each mark its reader's. `members_by_user` had it for totals, which read it in the row now: what stays in
-    /// the index changes seldom, so that a message and a mark write a tree less.
+    /// Each message changes its sender's `read_count`, and each mark its reader's. `members_by_user` contained it for totals,
+    /// which now read it from the row. The remaining columns change rarely, so a message and a mark write one B-tree less.
     ///
-    /// PostgreSQL puts a changed row in another place, and an entry for it into each index of its table, unless its page has room and no index has what
-    /// was changed. So the table leaves room: each of its partitions, where an operator has divided it. A fill factor that the operator has set stays.
+    /// PostgreSQL moves a changed row, and adds an entry for it to each index of its table, unless its page has room and no
+    /// index contains a changed column. So the table leaves room: each of its partitions, if an operator has partitioned it. A
+    /// fill factor set by the operator is kept.
     @Sendable static func movedRows(_ dialect: Dialect) -> [SQL] {
         var statements: [SQL] = [
             "DROP INDEX members_by_user",

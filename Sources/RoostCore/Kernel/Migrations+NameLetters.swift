@@ -1,9 +1,9 @@
 import RoostAPI
 
-/// The step of names whose characters have several scalars.
+/// The step for names whose characters have several scalars.
 extension Migrations {
-    /// Indexes by their scalars the names that have characters of several, such as those in scripts with joined letters: until this step grams were made of
-    /// characters. All other names keep their grams.
+    /// Indexes names with characters of several scalars, such as those in scripts with joined letters, by their scalars: until
+    /// this step grams were made of characters. All other names keep their grams.
     @Sendable static func indexLetters(_ transaction: any Transaction) throws {
         let users: (String, Int) -> SQL = {
             "SELECT user_id, name_key FROM users WHERE user_id > \($0) ORDER BY user_id LIMIT \($1)"
@@ -19,7 +19,7 @@ extension Migrations {
         }
     }
 
-    /// Passes the keys that have a character of several scalars. Reads some rows at a time: a database may have millions.
+    /// Passes the keys that have a character of several scalars. Reads a page of rows at a time: a database may have millions.
     private static func eachJoinedKey(
         _ transaction: any Transaction, _ sql: (String, Int) -> SQL, _ body: (_ id: String, _ key: String) throws -> Void
     ) throws {
@@ -33,7 +33,7 @@ extension Migrations {
         }
     }
 
-    /// The grams that the versions before this step made of a key.
+    /// The grams that versions before this step made of a key.
     private static func gramsOfCharacters(in key: String) -> Set<SortKey> {
         let letters = Array(key)
         var grams: Set<SortKey> = []

@@ -1,8 +1,8 @@
 import RoostAPI
 
-/// The step 0004.
+/// Step 0004.
 extension Migrations {
-    /// A deleted channel has no members, and its counter says so.
+    /// Sets the member counter of deleted channels, which have no members, to 0.
     @Sendable static func emptiedChannels(_ dialect: Dialect) -> [SQL] {
         ["UPDATE channel_heads SET member_count = 0 WHERE is_deleted = 1"]
     }
@@ -22,7 +22,7 @@ extension Migrations {
         }
     }
 
-    /// Only names whose key has changed are kept in memory: they are few.
+    /// Keeps only names whose key has changed in memory: they are few.
     private static func staleNames(
         _ sql: SQL, _ transaction: any Transaction
     ) throws -> [(id: String, key: String, oldKey: String)] {

@@ -1,6 +1,6 @@
-/// The step of channels that users mute for themselves.
+/// The step for channels whose notifications users mute.
 extension Migrations {
-    /// `members_by_user` has all that totals and lists ask of a user's own row.
+    /// `members_by_user` has all the columns that totals and lists need of a user's own row.
     @Sendable static func mutedNotifications(_ dialect: Dialect) -> [SQL] {
         [
             "ALTER TABLE members ADD COLUMN notifications_muted_until BIGINT",

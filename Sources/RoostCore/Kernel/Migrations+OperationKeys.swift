@@ -1,6 +1,6 @@
-/// The step of keys by which repeated calls are known.
+/// The step for the keys that identify repeated calls.
 extension Migrations {
-    /// A key of a user with the fingerprint of the call that was made with it. `operation_keys_by_age` finds those that have expired.
+    /// A user's key with the fingerprint of the call made with it. `operation_keys_by_age` finds the expired ones.
     @Sendable static func operationKeys(_ dialect: Dialect) -> [SQL] {
         [
             """

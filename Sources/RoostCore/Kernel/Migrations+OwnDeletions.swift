@@ -1,6 +1,7 @@
-/// The step of messages that users delete for themselves.
+/// The step for messages that users delete for themselves.
 extension Migrations {
-    /// `own_deletions_by_change` finds what a user's devices missed, `own_deletions_by_message` what goes with a message that is deleted for good.
+    /// `own_deletions_by_change` finds what a user's devices missed, `own_deletions_by_message` the rows to delete with a
+    /// message that is deleted for good.
     @Sendable static func ownDeletions(_ dialect: Dialect) -> [SQL] {
         [
             """

@@ -1,6 +1,6 @@
-/// The step of permission names.
+/// The step for permission names.
 extension Migrations {
-    /// Renames permissions that share their name with an operation or an event. The roles of apps contain names of permissions; a role's
+    /// Renames permissions that share their name with an operation or an event. Apps' roles contain permission names; a role's
     /// own name has no dot, so it can't be mistaken for one.
     @Sendable static func permissionNames(_ dialect: Dialect) -> [SQL] {
         let renamed = [

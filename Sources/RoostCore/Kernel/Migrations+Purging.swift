@@ -1,7 +1,7 @@
-/// The step of messages that are deleted for good.
+/// The step for messages that are deleted for good.
 extension Migrations {
-    /// - `purged_messages` keeps the place of each, and what identifies the message when its sender sends it again: none of its content.
-    ///   The key finds those after a read position.
+    /// - `purged_messages` keeps the place of each, and the values that identify the message if its sender sends it again: none
+    ///   of its content. The key finds those after a read position.
     /// - `channel_heads.purged_seq` is the last such place of a channel, 0 for none: a member who has read up to there needs no look-up.
     @Sendable static func purging(_ dialect: Dialect) -> [SQL] {
         [
@@ -18,8 +18,9 @@ extension Migrations {
         ]
     }
 
-    /// - `purged_counts` has how many counting messages of each stretch of 1,024 seqs were deleted for good: those of each sender, and those of
-    ///   all, whose `sender_id` is empty. So a member who has read nothing of a long channel has what was deleted in it counted by stretches.
+    /// - `purged_counts` counts the counting messages of each stretch of 1,024 seqs that were deleted for good: per sender, and
+    ///   in total with an empty `sender_id`. So for a member who has read nothing of a long channel, the deleted ones are
+    ///   counted by stretches.
     @Sendable static func purgedCounts(_ dialect: Dialect) -> [SQL] {
         [
             """

@@ -1,4 +1,4 @@
-/// The steps of what users let others know of them.
+/// The steps for what users share about themselves.
 extension Migrations {
     @Sendable static func sharing(_ dialect: Dialect) -> [SQL] {
         [
@@ -11,7 +11,7 @@ extension Migrations {
         ["ALTER TABLE users ADD COLUMN shares_presence BIGINT NOT NULL DEFAULT 1"]
     }
 
-    /// Apart from `users`, whose rows may be large and are locked by others: this changes for everybody who goes offline.
+    /// Separate from `users`, whose rows may be large and are locked by others: this changes for every user who goes offline.
     @Sendable static func lastActive(_ dialect: Dialect) -> [SQL] {
         [
             """
@@ -20,7 +20,7 @@ extension Migrations {
         ]
     }
 
-    /// How far a member had read, as others were told, before they marked something as unread again.
+    /// A member's shared read position, before they marked something as unread again.
     @Sendable static func receipts(_ dialect: Dialect) -> [SQL] {
         [
             "ALTER TABLE members ADD COLUMN receipt_seq BIGINT NOT NULL DEFAULT 0",
@@ -28,7 +28,7 @@ extension Migrations {
         ]
     }
 
-    /// How far messages have reached a member's devices, where that is told.
+    /// The position up to which messages have reached a member's devices, where that is shared.
     @Sendable static func delivery(_ dialect: Dialect) -> [SQL] {
         [
             "ALTER TABLE members ADD COLUMN delivered_seq BIGINT NOT NULL DEFAULT 0",
@@ -37,7 +37,7 @@ extension Migrations {
         ]
     }
 
-    /// The part of a member's floor that came with joining, which others may know: the rest is what the member has hidden from themselves. Unknown for members of before.
+    /// The part of a member's floor set on joining, which others may know: the rest was hidden by the member. Unknown for existing members.
     @Sendable static func joiningFloors(_ dialect: Dialect) -> [SQL] { ["ALTER TABLE members ADD COLUMN joined_floor BIGINT"] }
 
     @Sendable static func status(_ dialect: Dialect) -> [SQL] { ["ALTER TABLE users ADD COLUMN status TEXT"] }

@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// The step 0007.
+/// Step 0007.
 extension Migrations {
     @Sendable static func nameSkeletons(_ dialect: Dialect) -> [SQL] {
         [
@@ -39,7 +39,7 @@ extension Migrations {
         try eachPage(transaction, found) { row in (row.string(), [(.channelName, row.string())]) }
     }
 
-    /// Reads some rows at a time: a database may have millions.
+    /// Reads a page of rows at a time: a database may have millions.
     private static func eachPage(
         _ transaction: any Transaction, _ sql: (String, Int) -> SQL,
         _ read: (inout RowReader) throws -> (id: String, names: [(NameSkeletons.Kind, String)])

@@ -1,16 +1,17 @@
 /// The tables, step by step. A step that has shipped is never changed; a change is a new step.
 ///
-/// - `users` and `channels` hold attributes; the values that change with every message are apart in `user_heads` and `channel_heads`, so
-///   that sending doesn't rewrite 100 kB of metadata. The row of a head is also the lock that gives a stream its one order.
-/// - Every row carries the seq of its newest change in the stream that it belongs to: `change_seq` in the channel's, `user_seq` in the
-///   user's. That stamp is all that a client needs to catch up, so that there is no log of events.
+/// - `users` and `channels` hold attributes; the values that change with every message are kept separately in `user_heads` and
+///   `channel_heads`, so sending doesn't rewrite 100 kB of metadata. A head's row is also the lock that gives a stream its
+///   single order.
+/// - Every row carries the seq of its newest change in the stream that it belongs to: `change_seq` in the channel's, `user_seq`
+///   in the user's. That stamp is all that a client needs to catch up, so there is no log of events.
 /// - Times are Unix milliseconds, flags 0 or 1, JSON is text that no statement parses.
 public enum Migrations {
     public struct Step: Sendable {
         public let name: String
         /// The statements of the step, in an engine's dialect.
         public let statements: @Sendable (Dialect) -> [SQL]
-        /// Fills values that the rules compute, which statements can't.
+        /// Fills in values that the rules compute and statements can't.
         var fill: @Sendable (any Transaction) throws -> Void = { _ in }
     }
 
@@ -22,7 +23,7 @@ public enum Migrations {
         Step(name: "0006 names and versions", statements: namesAndVersions),
         Step(name: "0007 skeletons of names", statements: nameSkeletons, fill: fillSkeletons),
         Step(name: "0008 effects", statements: effects),
-        // Before the steps that nodes of the former version must not write after.
+        // Before the steps after which nodes of the previous version must not write.
         Step(name: "0012 one version at a time", statements: oneVersion),
         Step(name: "0009 what counts", statements: whatCounts),
         Step(name: "0010 purged messages", statements: purging),
@@ -50,7 +51,7 @@ public enum Migrations {
         Step(name: "0033 rows that move", statements: movedRows),
     ]
 
-    /// Brings the tables up to date. The caller must keep others from doing so at the same time.
+    /// Brings the tables up to date. The caller must prevent concurrent calls.
     ///
     /// - Throws: ``NewerDatabase`` if a newer version of Roost has used the database.
     public static func apply(in transaction: any Transaction) throws {
@@ -63,7 +64,7 @@ public enum Migrations {
         }
     }
 
-    /// Returns the steps that were made in a database that has a table of them.
+    /// Returns the steps already applied to a database that has a table of them.
     ///
     /// - Throws: ``NewerDatabase`` if a newer version of Roost has used the database.
     @discardableResult
@@ -74,7 +75,7 @@ public enum Migrations {
         return done
     }
 
-    /// The database has tables that this version doesn't know.
+    /// The database has steps that this version doesn't know.
     public struct NewerDatabase: Error, CustomStringConvertible {
         public let steps: [String]
         public var description: String {
@@ -131,8 +132,8 @@ public enum Migrations {
         ]
     }
 
-    /// The positions at which a member's current membership began, in the channel's stream and in the user's: a client from before it
-    /// fetches the channel again.
+    /// The positions at which a member's current membership began, in the channel's stream and in the user's: a client whose
+    /// position is older fetches the channel again.
     @Sendable private static func membershipPeriods(_ dialect: Dialect) -> [SQL] {
         [
             "ALTER TABLE members ADD COLUMN joined_seq BIGINT NOT NULL DEFAULT 0",

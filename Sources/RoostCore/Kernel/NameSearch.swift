@@ -1,13 +1,13 @@
 import RoostAPI
 
-/// Finds names by a part of them, without regard to case and diacritics (MN-14, X-21).
+/// Finds names by a part of them, ignoring case and diacritics (MN-14, X-21).
 ///
-/// A name is folded into a key. The key's grams, all runs of three letters and the first one and two of every word, are rows of an index: a
-/// search finds the names with the rarest gram of the part there, and compares their keys. A part of one or two letters matches the
-/// beginning of a word, a longer one any place. A letter is a scalar of Unicode, since the database compares keys by these: with grams of
-/// characters, which can have several, a search would miss names that it matches.
+/// A name is folded into a key. The key's grams, all runs of three letters and the first one and two of every word, are rows of
+/// an index: a search looks up the names with the part's rarest gram, and compares their keys. A part of one or two letters
+/// matches the beginning of a word, a longer one any place. A letter is a Unicode scalar, since the database compares keys by
+/// these: with grams of characters, which can have several scalars, a search would miss names that it matches.
 struct NameSearch {
-    /// The kind of things that have the names.
+    /// The kind of thing a name belongs to.
     enum Kind: String, CaseIterable, WireEnumeration { case user, channel }
 
     /// The search text, folded.
@@ -39,7 +39,7 @@ struct NameSearch {
         return "\(key) LIKE \(pattern + "%") ESCAPE '!'"
     }
 
-    /// Returns the ids whose names contain the rarest of the grams: all that can match. Nil if they are too many to check each.
+    /// Returns the ids whose names contain the rarest of the grams: all that can match; nil if there are too many to check each.
     func candidates(_ kind: Kind, max: Int, in transaction: any Transaction) throws -> [String]? {
         var rarest: (gram: String, count: Int)?
         for gram in grams.prefix(Self.gramsTried) {
@@ -48,7 +48,7 @@ struct NameSearch {
                 """
             let count = try transaction.first(sql) { $0.int() } ?? 0
             if count < rarest?.count ?? .max { rarest = (gram, count) }
-            // Looking for a rarer one would cost more than it saves.
+            // Finding a rarer one would cost more than it saves.
             if count <= Self.fewCandidates { break }
         }
         guard let rarest, rarest.count <= max else { return nil }
@@ -60,7 +60,7 @@ struct NameSearch {
     private static let gramsTried = 16
     private static let fewCandidates = 100
 
-    /// The grams of every matching name.
+    /// The grams that every matching name has.
     private var grams: [String] {
         NameKey.isShort(part) ? ["^" + part] : Self.runs(of: part)
     }
@@ -83,17 +83,17 @@ struct NameSearch {
 }
 
 extension Transaction {
-    /// Indexes a name by its parts, in place of the former one.
+    /// Indexes a name by its parts, replacing the former one.
     func indexName(_ kind: NameSearch.Kind, id: String, before: String?, after: String?) throws {
         try indexKey(kind, id: id, before: NameSearch.key(of: before), after: NameSearch.key(of: after))
     }
 
-    /// The same, by the keys of the names.
+    /// The same, given the keys of the names.
     func indexKey(_ kind: NameSearch.Kind, id: String, before: String, after: String) throws {
         try indexGrams(kind, id: id, before: NameSearch.grams(of: before), after: NameSearch.grams(of: after))
     }
 
-    /// The same, by the grams of the names.
+    /// The same, given the grams of the names.
     func indexGrams(_ kind: NameSearch.Kind, id: String, before old: Set<SortKey>, after new: Set<SortKey>) throws {
         for gram in old.subtracting(new).sorted() {
             try perform("DELETE FROM name_grams WHERE kind = \(kind) AND gram = \(gram.sql) AND id = \(id)")

@@ -2,29 +2,29 @@ import RoostAPI
 
 /// Names that look alike within one app.
 ///
-/// `name_skeletons` has a row for each look of a user or a channel. The rows are always written, so that an operator can have look-alikes
-/// refused later: existing names are kept. `is_sole` marks rows written under that rule. A unique index over them keeps two writers from
-/// taking one look at the same moment, on any nodes.
+/// `name_skeletons` has a row for each look of a user or a channel. The rows are always written, so an operator can have
+/// look-alikes refused later: existing names are kept. `is_sole` marks rows written under that rule. A unique index over them
+/// keeps two writers, on any nodes, from taking one look at the same moment.
 enum NameSkeletons {
-    /// The names among which a look has to be unique.
+    /// The names among which a look must be unique.
     enum Kind: String, CaseIterable, WireEnumeration {
         /// Ids and display names of users: a user without a name is shown by id.
         case user
-        /// Names of channels: their ids, and `type:id`. Only of those whose creator chose the id.
+        /// Names of channels: their ids, and `type:id`. Only if the creator chose the id.
         case channel
-        /// Display names of the channels that everyone finds. Names of others are only shown to their members.
+        /// Display names of channels that everyone can find. Other channels' names are only shown to their members.
         case channelName
     }
 
-    /// A new name, and the field that it was given in, or that has others find it.
+    /// A new name, and the request field that gives it or that makes it findable.
     struct Name {
         var text: String
         var field: String
     }
 
-    /// Returns a channel's display name if everyone finds the channel.
+    /// Returns a channel's display name if everyone can find the channel.
     ///
-    /// - Parameter field: What a refusal names: the field that gives the name, or the one that has everyone find the channel.
+    /// - Parameter field: The field for a refusal: the one that gives the name, or the one that makes the channel findable.
     static func names(
         ofChannelFoundBy discovery: ChannelPolicy.Audience, _ displayName: String?, field: String = "displayName"
     ) -> [Name] {
@@ -34,8 +34,8 @@ enum NameSkeletons {
 }
 
 extension Context {
-    /// Refuses new names that look like others', as ``takeNames(_:id:before:after:)`` does, and writes nothing: what would have to be taken back holds up the
-    /// copying of a backup, which begins again with each rollback.
+    /// Refuses new names that look like others', as ``takeNames(_:id:before:after:)`` does, but without writing: a write that
+    /// is rolled back would delay the copying of a backup, which starts over with each rollback.
     func refuseTakenLooks(_ kind: NameSkeletons.Kind, id: String, of names: [NameSkeletons.Name]) throws {
         guard options.confusableNames == .refused else { return }
         for name in names where try transaction.isTaken(Skeleton.key(of: name.text), kind, byOtherThan: id) {
@@ -67,7 +67,7 @@ extension Context {
         }
         for (key, field) in new {
             let isWritten = try transaction.insertLook(key, kind, of: id, isSole: isSole)
-            // Another node has just taken it: for somebody else, or for the same user, whom it has made.
+            // Another node has just taken it: for another user or channel, or for this same user, whom that node has created.
             guard isWritten || !isSole else {
                 if kind == .user, try !transaction.isTaken(key, kind, byOtherThan: id) {
                     throw StreamMadeMeanwhile(stream: .user(UserID(rawValue: id)))
@@ -82,7 +82,7 @@ extension Context {
 }
 
 extension Transaction {
-    /// Frees the looks of all names that something has.
+    /// Frees the looks of all names of a user or a channel.
     func freeNames(_ kind: NameSkeletons.Kind, of id: String) throws {
         try perform("DELETE FROM name_skeletons WHERE kind = \(kind) AND id = \(id)")
     }
@@ -110,7 +110,7 @@ extension RoostError {
             case .channel: "the id of another channel"
             case .channelName: "the name of another channel"
             }
-        // A field that only publishes the channel has no looks.
+        // A field that only makes the channel public has no look itself.
         let name = kind == .channelName && field != "displayName" ? "The channel's name" : field
         return RoostError(.alreadyExists, "\(name) looks like \(other).", field: field, rule: "confusableNames: refused")
     }

@@ -9,22 +9,22 @@ public struct NewRow: Sendable {
         self.values = values
     }
 
-    /// A row whose values are collected by a body.
+    /// Creates a row whose values a body collects.
     init(_ kind: Kind, _ collect: (inout RowValues) throws -> Void) rethrows {
         var values = RowValues(capacity: kind.columnCount)
         try collect(&values)
         self.init(kind, values.values)
     }
 
-    /// Rows of one table that are inserted alike. The text of the statement for one of them is made once: with a message's columns that took as
-    /// long as collecting its values.
+    /// Rows of one table that are inserted alike. The text of the statement for a single row is built once: with a message's
+    /// columns, building it took as long as collecting the values.
     public final class Kind: Sendable {
         /// The table, and its columns in the order of the values: `messages (channel_id, seq)`.
         fileprivate let table: SQL
-        /// What becomes of a row whose key is taken: `ON CONFLICT …`.
+        /// The handling of a row whose key is taken: `ON CONFLICT …`.
         fileprivate let ending: SQL
         fileprivate let columnCount: Int
-        /// The statement for one row, with values that are nothing.
+        /// The statement for one row, with NULL for every value.
         private let single: SQL
         private let tableText: String
 
@@ -37,12 +37,12 @@ public struct NewRow: Sendable {
             single = "INSERT INTO \(table) VALUES \(rows: [nothing]) \(ending)"
         }
 
-        /// A kind of which a row is left out whose key is taken.
+        /// Creates a kind whose rows are skipped if their key is taken.
         ///
         /// - Parameter key: The columns of a unique index.
         public convenience init(into table: SQL, unlessTaken key: SQL) { self.init(into: table, "ON CONFLICT (\(key)) DO NOTHING") }
 
-        /// Whether rows of both go to one table.
+        /// Whether rows of both kinds go to the same table.
         public func sharesTable(with other: Kind) -> Bool { tableText == other.tableText }
 
         fileprivate func inserting(_ values: [SQLValue]) -> SQL { single.with(values) }
@@ -53,7 +53,7 @@ public struct NewRow: Sendable {
 
     /// The statement that inserts rows of one kind, at least one.
     ///
-    /// - Parameter failing: Whether a row whose key is taken fails the statement, instead of what its kind says.
+    /// - Parameter failing: Whether a taken key fails the statement, whatever the kind says.
     public static func inserting(_ rows: some Collection<NewRow>, failing: Bool) -> SQL {
         guard let kind = rows.first?.kind else { return "" }
         return "INSERT INTO \(kind.table) VALUES \(rows: rows.map(\.values)) \(failing ? "" : kind.ending)"
@@ -61,8 +61,8 @@ public struct NewRow: Sendable {
 }
 
 extension Collection {
-    /// Cuts many rows into the parts that one statement each writes: few parts, and of few lengths, since each length is a statement of its own to
-    /// prepare. The longest stays far below the 65,535 values that PostgreSQL takes in a statement.
+    /// Splits rows into chunks of one statement each: few chunks, of few lengths, since each length is another statement to
+    /// prepare. The longest stays far below PostgreSQL's 65,535 values per statement.
     public func cutForStatements() -> [SubSequence] {
         var parts: [SubSequence] = []
         var rest = self[...]

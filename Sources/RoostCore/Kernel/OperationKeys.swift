@@ -1,16 +1,17 @@
 public import RoostAPI
 
-/// Calls that are made once, however often they are sent: a key is kept in the transaction of what its call did.
+/// Calls that are made once, however often they are sent: a key is kept in the transaction of its call's changes.
 ///
-/// - A key that is kept answers for its call: nothing is done again, and nothing is checked again. The answer only says that the caller's own
-///   call was carried out, as its lost answer did. It has none of the call's result, which a caller whose right has ended may not see any more.
+/// - A kept key answers for its call: nothing is done or checked again. The answer only says that the caller's own call was
+///   carried out, as the lost answer did. It has none of the call's result, which a caller who has lost the right may no longer
+///   see.
 /// - A refused call keeps no key.
-/// - A key older than it is kept, or too far ahead, is refused before anything else: nobody knows whether its call was carried out.
+/// - A key older than the retention, or too far ahead, is refused before anything else: it isn't known whether its call was carried out.
 extension Handled {
-    /// Runs the rule, unless the caller had it run with the same key. Returns nil if so.
+    /// Runs the rule, unless it has already run for the caller with the same key. In that case, returns nil.
     ///
-    /// - Throws: What the rule throws; `key_reused` if the key was used for another call, `key_expired`, `limit_exceeded` if the caller has too many
-    ///   keys; `invalid_argument` if the operation takes none.
+    /// - Throws: The rule's own errors; `key_reused` if the key was used for another call, `key_expired`, `limit_exceeded` if
+    ///   the caller has too many keys; `invalid_argument` if the operation takes none.
     public func handle(once key: IdempotencyKey?, in context: inout Context) throws -> Response? {
         guard let key else { return try handle(in: &context) }
         try Self.requireTakingKey(field: key.field)
@@ -58,7 +59,7 @@ extension Context {
         }
     }
 
-    /// Throws if a user has as many keys as are kept of one. An app's backend may have any number. One that has expired, and waits to be deleted, doesn't count.
+    /// Throws if a user has the maximum number of keys. An app's backend may have any number. An expired key that waits for deletion doesn't count.
     fileprivate func requireRoom(for key: IdempotencyKey) throws {
         guard !caller.isAdmin else { return }
         let last: SQL = """
@@ -78,7 +79,7 @@ extension Context {
                 VALUES (\(caller.user), \(key.rawValue), \(request), \(key.madeAt)) ON CONFLICT DO NOTHING
                 """) == 1
         }
-        // Another node has carried out a call with the key meanwhile: what this one did is taken back, and repeating it tells more.
+        // Another node has carried out a call with the key in the meantime: this transaction is rolled back, and a retry gets the answer.
         guard isNew else {
             throw RoostError(.unavailable, "A call with this key is being carried out. Repeat it.", retryAfterMilliseconds: 100)
         }
@@ -86,17 +87,17 @@ extension Context {
     }
 }
 
-// MARK: Forgetting
+// MARK: Expiring keys
 
 extension EffectKind.Name {
     static let expireIdempotencyKeys = Self(rawValue: "idempotencyKeys.expire")
 }
 
 extension EffectKind {
-    /// Deletes idempotency keys that were kept for ``Limits/idempotencyKeyHours``, those of creations too, and runs again when the next one is
-    /// old enough, or could be if there is none.
+    /// Deletes idempotency keys, including those of creations, that were kept for ``Limits/idempotencyKeyHours``. Runs again
+    /// when the next one is old enough, or could be if there is none.
     ///
-    /// It is never given up: one row stands for all keys, and nobody would ask for it again.
+    /// It is never given up: one row stands for all keys, and nothing would schedule it again.
     static let expireIdempotencyKeys = EffectKind(
         .expireIdempotencyKeys, attemptsMax: .max, run: { effect, _, context in try context.expireKeys(effect) })
 }
@@ -107,14 +108,14 @@ extension Context {
     /// The pause between two runs: the keys of a minute are deleted together.
     private static let pauseMilliseconds: Int64 = 60_000
 
-    /// Has a key from a time deleted when it has expired, or a pause from now if that is later.
+    /// Schedules the deletion of a key made at a time for its expiry, or for a pause from now if that is later.
     mutating func expireLater(_ madeAt: Timestamp) throws {
         let end = max(madeAt.milliseconds + Self.keyLifetimeMilliseconds, now.milliseconds + Self.pauseMilliseconds)
         guard transaction.dialect.rowLock == nil else {
-            // Where several write, all who keep a key would wait for whoever moves the one effect.
+            // Where several nodes write, every call that keeps a key would wait for the one that moves the only effect.
             return try laterUnlessWaiting(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))
         }
-        // After the clock was ahead, the effect waits for as long. Nothing is written unless it is moved.
+        // If the clock was ahead, the effect waits that much longer. Nothing is written unless it moves.
         try soonest(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))
     }
 
@@ -129,8 +130,9 @@ extension Context {
         let oldestOther = try transaction.first("SELECT MIN(made_at) FROM operation_keys") { $0.optionalInt64() } ?? nil
         let oldest = [creations.oldest, oldestOther].compactMap(\.self).min()
         guard let oldest else {
-            // A transaction under way on another node may keep a key that isn't seen here before its commit, and have found this effect waiting. So the effect
-            // goes on, seldom as it is. Nobody finds one with another key.
+            // A transaction in progress on another node may keep a key that isn't visible here before its commit, and have
+            // found this effect queued. So the effect stays queued, at a long interval. No transaction finds one with another
+            // key.
             guard effect.key.isEmpty else { return }
             return try expireLater(now)
         }

@@ -1,11 +1,11 @@
 import RoostAPI
 
-/// Rules for changing a channel's policy and giving roles: nobody gives what they don't hold, and nobody takes a right from a role at or
-/// above their own. Admins are exempt; they manage types and roles anyway.
+/// Rules for changing a channel's policy and giving roles: callers can't give what they don't hold, nor take a right from a
+/// role at or above their own. Admins are exempt; they manage types and roles anyway.
 extension Permissions {
     /// Returns the refusal of giving a member a role: it must be one that the caller could have. Ownership is handed over by the owner.
     ///
-    /// So operators make others operators, as Sendbird's do, and can't take that back: ``refusal(of:for:in:towards:)``.
+    /// So operators make others operators, as in Sendbird, but can't take that back: ``refusal(of:for:in:towards:)``.
     static func refusal(ofGiving role: RoleDefinition, for appRole: AppRole, in facts: Facts) -> RoostError? {
         if appRole.isAdmin { return nil }
         if role.role == .owner, facts.wasMember, facts.own?.definition.role == .owner { return nil }
@@ -19,7 +19,7 @@ extension Permissions {
         return RoostError(.notPermitted, "member.setRole \(reason).", field: "role", rule: "member.setRole \(reason)")
     }
 
-    /// A subject of a policy: a user outside the channel, or a member by role.
+    /// A subject of a policy: a non-member, or a member by role.
     private enum Subject {
         case outsider(AppRole)
         case member(RoleDefinition)
@@ -36,7 +36,7 @@ extension Permissions {
     ) -> RoostError? {
         if role.isAdmin || before == facts.policy { return nil }
         var own = facts
-        // The app's moderators do what an operator does.
+        // The app's moderators may do what an operator may.
         if role.actsAsOperator, facts.own.map({ $0.definition.rank < RoleDefinition.operatorRank }) ?? true {
             own.own = RoleDefinition.builtIn(.operator).map { Facts.Own(definition: $0) }
         }
@@ -98,7 +98,7 @@ extension RoleDefinition {
 }
 
 extension Context {
-    /// Throws unless the caller may give a channel this policy in place of another.
+    /// Throws unless the caller may replace a channel's policy with this one.
     func requireGrantable(_ policy: ChannelPolicy, over before: ChannelPolicy, in facts: Permissions.Facts, field: String) throws {
         guard policy != before, !caller.isAdmin else { return }
         let roles = try transaction.roles()
@@ -107,7 +107,7 @@ extension Context {
         }
     }
 
-    /// Throws unless the caller, who will be its owner, may create a channel with another policy than its type's.
+    /// Throws unless the caller, its future owner, may create a channel with a policy other than its type's.
     func requireGrantable(_ policy: ChannelPolicy, ofNewChannelOver typePolicy: ChannelPolicy, field: String) throws {
         guard policy != typePolicy, !caller.isAdmin else { return }
         let owner = RoleDefinition.builtIn(.owner).map { Permissions.Facts.Own(definition: $0) }

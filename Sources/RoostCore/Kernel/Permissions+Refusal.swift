@@ -1,8 +1,8 @@
 import RoostAPI
 
 extension Permissions {
-    /// Why a permission is refused. Words are found for it only where it is thrown: what a user may do in a channel is asked of some forty permissions
-    /// at once, most of which an ordinary member doesn't have.
+    /// The reason for refusing a permission. Its message is only built where it is thrown: the capabilities of a user in a
+    /// channel ask for some forty permissions at once, most of which an ordinary member doesn't have.
     enum Refusal {
         case notFound
         case notForGuests
@@ -16,11 +16,11 @@ extension Permissions {
         case banned(until: Timestamp)
         case silenced(until: Timestamp?)
         case muted(until: Timestamp)
-        /// Another reason, as it goes on after the permission's name.
+        /// Another reason, phrased to follow the permission's name.
         case notPermitted(StaticString)
-        /// What the channel's type says, as it goes on after its name.
+        /// A rule of the channel's type, phrased to follow the permission's name.
         case kindForbids(StaticString)
-        /// Who alone sends.
+        /// The only users who may send.
         case sendNotAllowed(StaticString)
 
         func error(of permission: Permission, in type: ChannelType?) -> RoostError {

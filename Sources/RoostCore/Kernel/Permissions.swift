@@ -2,9 +2,10 @@ import RoostAPI
 
 /// The permission rules. No handler decides by itself.
 ///
-/// `PermissionTable.swift` in `RoostAPI` has a row for each permission; here the rows are applied to a role in the app and, if there is
-/// one, a channel. The answer is nil or the refusal to throw, which names the rule. A channel's rules apply in this order: whether the
-/// caller may know of it, guests, a ban, its deletion, its policy and the caller's role, and last a freeze, a silence and a mute.
+/// `PermissionTable.swift` in `RoostAPI` has a row for each permission; here the rows are applied to a role in the app and, if
+/// there is one, a channel. The answer is nil or the refusal to throw, which names the rule. A channel's rules apply in this
+/// order: whether the caller may know of it, guests, a ban, its deletion, its policy and the caller's role, and last a freeze,
+/// a silence and a mute.
 public enum Permissions {
     /// The facts for the table: a channel's state, and one user's place in it.
     struct Facts: Equatable {
@@ -13,18 +14,18 @@ public enum Permissions {
         var isDeleted = false
         var isFrozen = false
         var silencedUntil: Timestamp?
-        /// The user's membership, current or former; nil for one who never was a member.
+        /// The user's membership, current or former; nil if there was never one.
         var own: Own?
         /// Whether the user has a pending invitation.
         var isInvited = false
-        /// Whether the user had one that was declined or withdrawn.
+        /// Whether the user had an invitation that was declined or withdrawn.
         var wasInvited = false
 
         /// A user's membership in a channel.
         struct Own: Equatable {
-            /// What the role may do.
+            /// The role, with its permissions.
             var definition: RoleDefinition
-            /// Of a deleted channel: whether the user was one when it was deleted.
+            /// In a deleted channel: whether the user was a member when it was deleted.
             var isMember = true
             var mutedUntil: Timestamp?
             var bannedUntil: Timestamp?
@@ -39,8 +40,8 @@ public enum Permissions {
         reason(against: permission, for: role, creating: policy).map { $0.error(of: permission, in: policy?.type) }
     }
 
-    /// Returns the refusal of a permission in a channel; nil if it is granted. Whoever may not read a message may not change it either, and is
-    /// told that.
+    /// Returns the refusal of a permission in a channel; nil if it is granted. A user who may not read a message may not change
+    /// it either, and gets that refusal.
     static func refusal(of permission: Permission, for role: AppRole, in facts: Facts, now: Timestamp) -> RoostError? {
         if permission.row.traits.contains(.changing),
             let refusal = refusal(of: .historyRead, for: role, in: facts, now: now)
@@ -76,7 +77,7 @@ public enum Permissions {
     ) -> Refusal? {
         let row = permission.row
         guard isVisible(facts, to: role, row, now: now) else {
-            // Invited users knew of the channel then. The answer reveals nothing that has happened since.
+            // Invited users knew of the channel at the time. The answer reveals nothing that has happened since.
             return row.traits.contains(.afterwards) && facts.wasInvited ? .notInvited : .notFound
         }
         if role == .guest, !row.forGuests { return .notForGuests }
@@ -111,7 +112,7 @@ public enum Permissions {
             guard role.isAdmin else { return .needsAdmin }
         }
         if isReading, !wasOrIsMember, facts.policy.discovery == .membersOnly { return .notMember }
-        // Whom an invitation lets in may look first, whoever else finds the channel.
+        // Users an invitation lets in may look first, whoever else can find the channel.
         if row.traits.contains(.invited), facts.isInvited { return nil }
         switch audience {
         case .everyone:
@@ -126,7 +127,7 @@ public enum Permissions {
             if row.traits.contains(.outside) { return nil }
             return .notMember
         case .operators:
-            // The app's moderators do what operators do, and nothing beyond it.
+            // The app's moderators may do what operators may, and nothing beyond it.
             if role.isAdmin || (role.actsAsOperator && row.grantedBy != .owner) { return nil }
             guard wasOrIsMember, let own = facts.own else {
                 return role.actsAsOperator ? .needsRole : .notMember
@@ -146,7 +147,7 @@ public enum Permissions {
         }
     }
 
-    /// Returns which temporary state of the channel or the member stands against it.
+    /// Returns the temporary state of the channel or the member that rules it out.
     private static func restriction(for role: AppRole, in facts: Facts, now: Timestamp) -> Refusal? {
         let isSilenced = facts.silencedUntil.map { $0 > now } ?? false
         if facts.isFrozen || isSilenced, reason(against: .messageSendWhileFrozen, for: role, in: facts, now: now) != nil {
@@ -156,7 +157,7 @@ public enum Permissions {
         return nil
     }
 
-    /// Returns whether a user may know that a channel exists. If not, every answer is the one for a channel that doesn't.
+    /// Returns whether a user may know that a channel exists. If not, every answer is that for a nonexistent channel.
     private static func isVisible(_ facts: Facts, to role: AppRole, _ row: PermissionRow, now: Timestamp) -> Bool {
         if facts.isMember { return true }
         let (discovery, join) = (facts.policy.discovery, facts.policy.join)
@@ -164,12 +165,12 @@ public enum Permissions {
         if facts.isDeleted { return facts.wasMember }
         if facts.isInvited || discovery == .everyone { return true }
         if let until = facts.own?.bannedUntil, until > now { return true }
-        // Guests can't join, so the answer would tell them that the channel exists and nothing that helps.
+        // Guests can't join: the answer would only reveal to them that the channel exists.
         return row.traits.contains(.byID) && (join == .everyone || join == .invited) && (role != .guest || row.forGuests)
     }
 
-    /// Returns the refusal if the caller's role isn't above a member's, for removing members and giving roles (ledger §8.3). The app's
-    /// moderators stand above operators too, and not above owners.
+    /// Returns the refusal if the caller's role isn't above a member's, for removing members and giving roles (ledger §8.3).
+    /// The app's moderators rank above operators too, but not above owners.
     static func refusal(of permission: Permission, for role: AppRole, in facts: Facts, towards rank: Int) -> RoostError? {
         if role.isAdmin || (facts.own?.definition.rank ?? -1) > rank { return nil }
         if role.actsAsOperator, rank <= RoleDefinition.operatorRank { return nil }
@@ -185,7 +186,7 @@ public enum Permissions {
         }
     }
 
-    /// A user's capabilities in the channels of a page. Most of these are alike: the same policy, the same role and no restriction.
+    /// A user's capabilities in the channels of a page. Most are alike: the same policy, the same role and no restriction.
     struct CapabilityCache {
         let role: AppRole
         let now: Timestamp
@@ -226,7 +227,7 @@ extension Context {
 
     /// Throws unless the caller will have a permission in a channel that they are about to create.
     ///
-    /// - Parameter role: The role that they will have there; nil if they don't become a member.
+    /// - Parameter role: Their future role there; nil if they don't become a member.
     func require(_ permission: Permission, inNewChannelWith policy: ChannelPolicy, as role: ChannelRole?) throws {
         let own = try role.map { Permissions.Facts.Own(definition: try transaction.role($0)) }
         let facts = Permissions.Facts(policy: policy, own: own)
@@ -235,7 +236,7 @@ extension Context {
 
     /// Returns a channel as the caller sees it. Throws unless the caller has the permission in it.
     ///
-    /// A channel of the scope is locked from here on: what is decided by it, and written of the caller alone, holds until the commit.
+    /// A channel of the scope is locked from here on: decisions based on it, and writes that concern only the caller, hold until the commit.
     mutating func require(_ permission: Permission, in channel: ChannelID) throws -> ChannelAccess {
         guard let access = try transaction.access(to: channel, of: caller.user, for: permission) else {
             throw RoostError.notFound("channel")

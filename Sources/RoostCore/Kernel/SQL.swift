@@ -6,9 +6,9 @@ public import RoostAPI
 ///
 ///     let sql: SQL = "SELECT seq FROM channel_heads WHERE channel_id = \(channel)"
 ///
-/// No initialiser takes a string that isn't a literal, so that no value can become part of the text.
+/// No initialiser takes a string that isn't a literal, so no value can become part of the text.
 public struct SQL: ExpressibleByStringInterpolation, Sendable {
-    /// What the text is put together from, by which a prepared statement is found.
+    /// The parts of the text, and the key by which a prepared statement is found.
     public private(set) var pieces: Pieces
     public private(set) var values: [SQLValue]
 
@@ -29,7 +29,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         values = interpolation.values
     }
 
-    /// Returns the same statement with other values, as many.
+    /// Returns the same statement with the same number of other values.
     func with(_ values: [SQLValue]) -> SQL {
         var statement = self
         statement.values = values
@@ -62,7 +62,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         public mutating func appendInterpolation<E: WireEnumeration>(_ value: E) { append(.text(value.rawValue)) }
         /// The values of an `IN (…)`, at least one.
         ///
-        /// The last is repeated up to a power of two, so that lists of any length need a dozen prepared statements and not a thousand.
+        /// The last is repeated up to a power of two, so lists of any length need a dozen prepared statements and not a thousand.
         public mutating func appendInterpolation(list values: some Collection<String>) {
             append(list: values.lazy.map(SQLValue.text))
         }
@@ -91,7 +91,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
             }
         }
 
-        /// The values of a row, in the order of its columns, with commas between.
+        /// The values of a row, in the order of its columns, separated by commas.
         mutating func appendInterpolation(row: some BoundRow) throws {
             var bound = RowValues()
             try row.bind(to: &bound)
@@ -109,13 +109,13 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         }
     }
 
-    /// The literals that the text of a statement is put together from. Their characters are copied together only for a statement that isn't prepared yet: that, and
-    /// hashing them, took as long as some of the statements.
+    /// The literals that make up a statement's text. They are only joined for a statement that isn't prepared yet: joining and
+    /// hashing them took as long as running some of the statements.
     ///
-    /// Equal ones have the same text. Two that have it can differ: by where their literals lie in the program, or by how they were put together.
+    /// Equal ones have the same text. Two with the same text can differ: in the addresses of their literals, or in how they were put together.
     public struct Pieces: Hashable, Sendable {
         private var pieces: [Piece] = []
-        /// A mix of where the literals lie and how many values there are: hashing each piece would take longer.
+        /// A mix of the literals' addresses and the numbers of values: hashing each piece would take longer.
         private var mix: UInt = 0
 
         fileprivate init(capacity: Int = 1) { pieces.reserveCapacity(capacity) }
@@ -156,7 +156,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
 
         private enum Piece: Equatable, Sendable {
             case literal(StaticString)
-            /// So many values, with commas between.
+            /// This many values, separated by commas.
             case values(Int)
 
             static func == (one: Piece, other: Piece) -> Bool {

@@ -2,22 +2,24 @@ public import RoostAPI
 
 /// The streams that an operation may move, or whose state its answer relies on.
 ///
-/// An engine with several writers runs operations with a channel in common one after another, and locks the heads of all of these streams
-/// before the rules run: channels first, then users, each in the order of their ids, so that no two transactions wait for one another.
+/// An engine with several writers runs operations that share a channel one after another, and locks the heads of all of these
+/// streams before the rules run: channels first, then users, each in the order of their ids, so no two transactions wait for
+/// each other.
 public struct Scope: Hashable, Sendable {
     public var channels: Set<ChannelID> = []
     public var users: Set<UserID> = []
 
-    /// Whether the operation may also move the streams of users that it only finds in the rows: the sender of an invitation, say. Their
-    /// heads are locked as they are found, so in rare cases two transactions wait for each other. With PostgreSQL's own `deadlock_timeout`, 1 s,
-    /// they wait half a second, and their operations are set aside and tried again; with one below 500 ms the database makes one of them start over at once.
+    /// Whether the operation may also move the streams of users that it only finds in the rows: the sender of an invitation,
+    /// say. Their heads are locked as they are found, so in rare cases two transactions deadlock. With PostgreSQL's default
+    /// `deadlock_timeout`, 1 s, they wait half a second, and their operations are set aside and retried; with one below 500 ms
+    /// the database makes one of them start over at once.
     public var findsUsers: Bool = false
 
-    /// The subjects whose access the operation changes: none of their operations commits beside it, on any node.
+    /// The subjects whose access the operation changes: none of their operations commits concurrently, on any node.
     public var access: Set<AccessSubject> = []
 
-    /// Whether the operation changes what the rules of any channel may go by, an app's own type or role: no other operation commits beside it, on
-    /// any node.
+    /// Whether the operation changes an app's own type or role, which the rules of any channel may depend on: no other
+    /// operation commits concurrently, on any node.
     public var changesRules: Bool = false
 
     // derived: init
@@ -36,12 +38,12 @@ public struct Scope: Hashable, Sendable {
     /// The scope of an operation that changes an app's own types or roles.
     public static let rules = Scope(changesRules: true)
 
-    /// The same for a caller: nothing for one whom the rule refuses, since all others wait for such an operation.
+    /// The same for a caller, but empty if the rule refuses the caller, since all others wait for such an operation.
     static func changingRules(for caller: Caller) -> Scope {
         Permissions.refusal(of: .configManage, for: caller.role) == nil ? .rules : Scope()
     }
 
-    /// Whether the transaction of the operation runs alone.
+    /// Whether the operation's transaction runs alone.
     public var isExclusive: Bool { changesRules || !access.isEmpty }
 
     /// Returns the scope of a channel named by its id or as `type:id`.
@@ -60,8 +62,9 @@ public struct Scope: Hashable, Sendable {
         return scope
     }
 
-    /// One name for the scope's channel, whether the operation names it `N`, `type:N` or, when creating it, both. Nil for an operation
-    /// without a channel. Of several channels it is the least: the operation has no order of arrival with those in the others.
+    /// One name for the scope's channel, whether the operation names it `N`, `type:N` or, when creating it, both; nil for an
+    /// operation without a channel. Of several channels it is the least: the operation has no order of arrival with operations
+    /// on the others.
     ///
     /// Operations with the same name here run one after another, in the order of arrival.
     public var orderingChannel: ChannelID? { channels.lazy.map { $0.withoutTypes }.min() }
@@ -74,9 +77,9 @@ public struct Scope: Hashable, Sendable {
         changesRules = changesRules || other.changesRules
     }
 
-    /// Locks the heads until the transaction ends. Does nothing if there is one writer. A head that doesn't exist yet isn't locked: of two
-    /// transactions that create it, the second waits for the first at its primary key. One that finds it made by another meanwhile is run again
-    /// (``HeldStreams``).
+    /// Locks the heads until the transaction ends. Does nothing if there is one writer. A head that doesn't exist yet isn't
+    /// locked: if two transactions create it, the second waits for the first at its primary key. A transaction that finds it
+    /// created by another in the meantime is run again (``HeldStreams``).
     public func lock(in transaction: any Transaction) throws {
         guard let rowLock = transaction.dialect.rowLock else { return }
         let held = transaction.heldStreams

@@ -1,14 +1,14 @@
 import Foundation
 
-/// What a text looks like: two texts that can be mistaken for one another have the same skeleton.
+/// The look of a text: two texts that can be mistaken for one another have the same skeleton.
 ///
-/// It is that of UTS 39, section 4: the text is decomposed, invisible characters are dropped, and each other one is replaced by the
-/// prototype of those that look like it. Two things go further. Forms that differ only in width or style are decomposed too (NFKD), which
-/// UTS 39 leaves to the rules for identifiers; and a run of white space counts as one space, since pages show it so. Capital and small
-/// letters look different: `Ann` and `ann` aren't alike.
+/// It follows UTS 39, section 4: the text is decomposed, invisible characters are dropped, and each other one is replaced by
+/// the prototype of those that look like it. It goes further in two ways. Forms that differ only in width or style are
+/// decomposed too (NFKD), which UTS 39 leaves to the rules for identifiers; and a run of white space counts as one space, since
+/// pages show it so. Capital and small letters look different: `Ann` and `ann` aren't alike.
 package enum Skeleton {
     package static func of(_ text: String) -> String {
-        // First the table's entries for such forms themselves, then the decomposition of the rest and of the prototypes.
+        // First the table's own entries for such forms, then the decomposition of the rest and of the prototypes.
         let known = replacing(text.decomposedStringWithCanonicalMapping)
         let replaced = replacing(known.decomposedStringWithCompatibilityMapping).decomposedStringWithCompatibilityMapping
         var skeleton = String.UnicodeScalarView()
@@ -36,19 +36,19 @@ package enum Skeleton {
         return String(replaced)
     }
 
-    /// Returns a skeleton as an index holds it: a long one by its fingerprint.
+    /// Returns the skeleton as indexes store it: a long one as its fingerprint.
     static func key(of text: String) -> String {
         let skeleton = of(text)
         return skeleton.utf8.count < keySizeBytes ? skeleton : Fingerprint.of(skeleton)
     }
 
-    /// The size of a fingerprint, so that no shorter skeleton equals one.
+    /// The size of a fingerprint: no shorter skeleton can equal one.
     private static let keySizeBytes = 64
 
     /// The prototype of each character that looks like another. Read once, when the first name is written.
     static let prototypes: [UInt32: String] = table.withUTF8Buffer { read($0) }
 
-    /// Reads what `scripts/confusables` writes.
+    /// Reads the output of `scripts/confusables`.
     private static func read(_ table: UnsafeBufferPointer<UInt8>) -> [UInt32: String] {
         var found: [UInt32: String] = [:]
         var prototype = ""

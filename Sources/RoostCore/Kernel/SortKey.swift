@@ -1,4 +1,4 @@
-/// One of the values that a list is sorted by, compared as the databases compare it: numbers by size, texts by their bytes.
+/// A value that a list is sorted by, compared as the databases compare it: numbers by size, texts by their bytes.
 enum SortKey: Hashable, Comparable, Codable {
     case integer(Int64)
     case text(String)
@@ -53,7 +53,7 @@ enum SortKey: Hashable, Comparable, Codable {
         }
     }
 
-    /// Compares texts like the databases: to Swift, canonically equivalent texts are equal.
+    /// Compares texts like the databases do: in Swift, canonically equivalent texts are equal.
     static func == (left: SortKey, right: SortKey) -> Bool {
         switch (left, right) {
         case (.integer(let left), .integer(let right)): left == right

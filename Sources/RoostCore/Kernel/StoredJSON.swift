@@ -3,7 +3,7 @@ import RoostAPI
 
 /// JSON in a column: tags and metadata, which the database never parses.
 enum StoredJSON {
-    /// Returns what a body writes, for a value that is written and read without `Codable`.
+    /// Returns the text that a body writes, for a value that is written and read without `Codable`.
     static func text(_ write: (inout JSONBytes) -> Void) throws -> String {
         var json = JSONBytes()
         write(&json)
@@ -13,7 +13,7 @@ enum StoredJSON {
         return String(decoding: json.bytes, as: UTF8.self)
     }
 
-    /// Returns what a body reads where the text is written plainly, as `text(_:)` writes nearly all of it. The rest is Foundation's.
+    /// Returns the value that a body reads from plainly written text, as `text(_:)` writes nearly all of it. Foundation decodes the rest.
     static func decode<T: Decodable>(_ text: String, plainly read: (inout PlainJSON) -> T?) throws -> T {
         var json = PlainJSON(Array(text.utf8))
         if let value = read(&json), json.isAtEnd { return value }
@@ -25,7 +25,7 @@ enum StoredJSON {
         return String(decoding: try JSONWriter.bytes(of: value), as: UTF8.self)
     }
 
-    /// Returns whether two values have the same bytes. To Swift's `==`, canonically equivalent texts are equal.
+    /// Returns whether two values have the same bytes. In Swift's `==`, canonically equivalent texts are equal.
     static func isSame<T: Encodable>(_ one: T, _ other: T) throws -> Bool {
         try JSONWriter.bytes(of: one) == JSONWriter.bytes(of: other)
     }

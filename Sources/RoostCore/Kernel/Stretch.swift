@@ -1,12 +1,12 @@
 /// A stretch of an ordered list: its start, direction and number of rows.
 struct Stretch {
-    /// Nil for the end at which the list begins.
+    /// Nil for the end from which the list starts.
     var start: [SortKey]?
     var includesStart = false
     var isDescending: Bool
     var count: Int
 
-    /// Returns the `WHERE` condition for the rows after the start. The columns are those of the order, the id last.
+    /// Returns the `WHERE` condition for the rows after the start. The columns are those of the order, with the id last.
     func condition(on columns: [SQL]) -> SQL {
         guard let start else { return "" }
         let (columns, values) = (columns.joined(by: ", "), start.map(\.sql).joined(by: ", "))
@@ -18,7 +18,7 @@ struct Stretch {
         }
     }
 
-    /// The order that a statement gives its rows.
+    /// The `ORDER BY` terms of a statement.
     func order(by columns: [SQL]) -> SQL {
         columns.map { isDescending ? "\($0) DESC" : $0 }.joined(by: ", ")
     }
@@ -37,12 +37,12 @@ struct Stretch {
 }
 
 extension [SQL] {
-    /// All of them, with a separator in between.
+    /// Joins the fragments with a separator.
     func joined(by separator: SQL) -> SQL {
         guard let first else { return "" }
         return dropFirst().reduce(first) { "\($0)\(separator)\($1)" }
     }
 
-    /// All conditions at once; true if there are none.
+    /// All conditions combined with `AND`; true if there are none.
     var allOf: SQL { isEmpty ? "1 = 1" : joined(by: " AND ") }
 }

@@ -1,5 +1,5 @@
 extension String {
-    /// An empty text takes a value away.
+    /// Nil for an empty text, which removes a value.
     var nilIfEmpty: String? { isEmpty ? nil : self }
 }
 

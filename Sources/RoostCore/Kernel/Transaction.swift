@@ -2,8 +2,8 @@ public import RoostAPI
 
 /// The database as the rules see it: one transaction, in which statements run one after another.
 ///
-/// `RoostDatabase` provides one per engine. A transaction is used by one thread at a time, and is only valid inside the call that passed
-/// it. It neither commits nor rolls back itself: its opener does.
+/// `RoostDatabase` provides one per engine. A transaction is used by one thread at a time, and is only valid inside the call
+/// that passed it. It neither commits nor rolls back itself; its opener does.
 public protocol Transaction: AnyObject {
     /// The engine's differences from the shared dialect.
     var dialect: Dialect { get }
@@ -11,8 +11,7 @@ public protocol Transaction: AnyObject {
     /// Runs a statement and hands each row to the body, in the order of the result.
     func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws
 
-    /// Runs several statements that only read, and hands each row to the body with its statement's index. An engine across a network asks them
-    /// all at once.
+    /// Runs several statements that only read, and hands each row to the body with its statement's index. A networked engine sends them all at once.
     func each(_ statements: [SQL], _ body: (Int, inout RowReader) throws -> Void) throws
 
     /// Runs a statement that returns no rows, and returns how many rows it changed.
@@ -21,35 +20,35 @@ public protocol Transaction: AnyObject {
 
     /// Runs a statement whose number of changed rows doesn't matter.
     ///
-    /// An engine across a network sends it along with the next statement, and saves a round trip. A failure is thrown by the end of the
+    /// A networked engine sends it along with the next statement, and saves a round trip. A failure is thrown by the end of the
     /// operation at the latest.
     func perform(_ sql: SQL) throws
 
-    /// Runs a statement whose rows nobody waits for: the body gets each at the latest when the answer of a later statement is there.
+    /// Runs a statement without waiting for its rows: the body gets each one by the time a later statement is answered.
     func perform(_ sql: SQL, _ body: @escaping (inout RowReader) -> Void) throws
 
-    /// Inserts a row of a kind that is left out where its key is taken.
+    /// Inserts a row of a kind that is skipped if its key is taken.
     ///
-    /// An engine across a network may assume that there is none, and run the transaction again if it was wrong.
+    /// A networked engine may assume that the key is free, and run the transaction again if it was wrong.
     ///
     /// - Returns: Whether the row was inserted.
     func insert(_ row: NewRow) throws -> Bool
 
-    /// Inserts a row, whose fate nobody waits for.
+    /// Inserts a row without waiting for the outcome.
     ///
-    /// - Parameter name: The row's key as one text, which no other row of the table has.
+    /// - Parameter name: The row's key as one text, unique within the table.
     func insert(_ row: NewRow, named name: String) throws
 
-    /// What the transaction knows of channels, and has still to write of them; nil for one that only reads.
+    /// The transaction's knowledge of channels, and its pending writes to them; nil for one that only reads.
     var batchMemory: BatchMemory? { get }
 
-    /// What the engine keeps between reads; nil for an engine, or a transaction, that keeps nothing.
+    /// The values that the engine keeps between reads; nil for an engine, or a transaction, that keeps none.
     var memory: (any ReadMemory)? { get }
 
     /// The streams that no other writer can move before this transaction ends; nil if there is only one writer.
     var heldStreams: HeldStreams? { get }
 
-    /// Notes that the head of a channel changes by this transaction.
+    /// Records that this transaction changes the head of a channel.
     func noteChange(of channel: ChannelID)
 }
 
@@ -80,18 +79,18 @@ extension Transaction {
     }
 }
 
-/// The differences between the engines in statements that both need: words, never values.
+/// The differences between the engines in statements that both need: SQL text, never values.
 public struct Dialect: Sendable {
     /// The type of a text column that is compared and ordered by its bytes.
     public var text: SQL
-    /// The end of the definition of a table whose rows are best stored in the order of the primary key.
+    /// The end of the definition of a table whose rows are best stored in primary key order.
     public var clusteredTable: SQL
     /// The end of a `SELECT` whose rows stay locked until the transaction ends; nil if there is only one writer.
     public var rowLock: SQL?
-    /// The beginning of a writing transaction: a change of access waits for those under way, and later ones wait for it; nil if there is
-    /// only one writer.
+    /// The start of a writing transaction: a change of access waits for transactions in progress, and later ones wait for it;
+    /// nil if there is only one writer.
     public var accessLock: AccessLock?
-    /// The option of a table that leaves room in its pages for rows that change; nil if a row is changed where it lies.
+    /// The table option that leaves room in pages for changing rows; nil if rows are changed in place.
     public var roomForChanges: SQL?
 
     // derived: init
@@ -104,7 +103,7 @@ public struct Dialect: Sendable {
         self.roomForChanges = roomForChanges
     }
 
-    /// The statements that take a lock which is held until the transaction ends.
+    /// The statements that take a lock until the transaction ends.
     public struct AccessLock: Sendable {
         /// For all writers: any number at the same time.
         public var shared: [SQL]
@@ -120,14 +119,14 @@ public struct Dialect: Sendable {
     }
 }
 
-/// The current row of a result, its columns by index. An object, so that reading through it copies nothing.
+/// The current row of a result, with its columns by index. An object, so reading through it copies nothing.
 public protocol Row: AnyObject {
     func isNull(_ column: Int32) -> Bool
     func integer(_ column: Int32) -> Int64
     func text(_ column: Int32) -> String
 }
 
-/// Reads the columns of one row from left to right, in the order in which the statement names them.
+/// Reads the columns of one row from left to right, in the order of the statement.
 public struct RowReader {
     private let row: any Row
     private var column: Int32 = 0
@@ -142,7 +141,7 @@ public struct RowReader {
         return column
     }
 
-    /// Whether the next column is empty.
+    /// Whether the next column is NULL.
     var isNull: Bool { row.isNull(column) }
 
     /// Skips a column.
@@ -164,7 +163,7 @@ public struct RowReader {
     public mutating func timestamp() -> Timestamp { Timestamp(milliseconds: int64()) }
     public mutating func optionalTimestamp() -> Timestamp? { optionalInt64().map(Timestamp.init(milliseconds:)) }
 
-    /// One of an enumeration's raw values. The database holds only what the rules wrote, so anything else is a damaged database.
+    /// One of an enumeration's raw values. The database holds only what the rules wrote; anything else means that it is damaged.
     public mutating func enumeration<E: WireEnumeration>(_ type: E.Type = E.self) throws -> E {
         let text = string()
         guard let value = E.known(text) else { throw DamagedDatabase(what: "\(E.self) \(text)") }
@@ -177,7 +176,7 @@ public struct RowReader {
     }
 }
 
-/// The database holds something that the rules never write.
+/// The database holds a value that the rules never write.
 public struct DamagedDatabase: Error, CustomStringConvertible {
     public let what: String
     // derived: init
@@ -187,18 +186,18 @@ public struct DamagedDatabase: Error, CustomStringConvertible {
 }
 
 extension SQL {
-    /// Selects the epoch, beside other values.
+    /// Selects the epoch, alongside other values.
     static let epochSelection: SQL = "SELECT value FROM settings WHERE name = 'epoch'"
 }
 
 extension Transaction {
-    /// Returns the name of this state of the database. It changes when a backup is restored, so that clients don't continue from positions
-    /// that no longer exist.
+    /// Returns the name of this state of the database. It changes when a backup is restored, so clients don't continue from
+    /// positions that no longer exist.
     public func epoch(orNew new: String) throws -> String {
         try setting("epoch", orNew: new)
     }
 
-    /// Changes the name of this state of the database, if it has one: clients that are ahead of it resync.
+    /// Changes the name of this state of the database, if it has one: clients ahead of it resync.
     ///
     /// - Returns: How many names were changed: 0 or 1.
     @discardableResult
@@ -206,15 +205,15 @@ extension Transaction {
         try execute("UPDATE settings SET value = \(new) WHERE name = 'epoch'")
     }
 
-    /// Deletes a setting, so that the next reader sets its value.
+    /// Deletes a setting, so the next reader sets its value.
     public func forget(_ name: String) throws { try execute("DELETE FROM settings WHERE name = \(name)") }
 
-    /// Returns a setting that holds for all nodes.
+    /// Returns a setting shared by all nodes.
     public func setting(_ name: String) throws -> String? {
         try first("SELECT value FROM settings WHERE name = \(name)") { $0.string() }
     }
 
-    /// Returns a setting, or writes it once: of several nodes that start at the same time, one sets the value.
+    /// Returns a setting, or writes it once: if several nodes start at the same time, one of them sets the value.
     public func setting(_ name: String, orNew new: String) throws -> String {
         try execute("INSERT INTO settings (name, value) VALUES (\(name), \(new)) ON CONFLICT (name) DO NOTHING")
         return try setting(name) ?? new

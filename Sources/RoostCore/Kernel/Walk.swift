@@ -8,22 +8,22 @@ protocol PagedQuery: Operation {
 
 /// Reads a page of an ordered list that is merged from several, each in the same order.
 ///
-/// A list is read in short stretches, and may return rows that don't match the query. Their number doesn't change the cost of a call, since
-/// a walk stops after a limit and returns where it stopped. It also stops before a page is too large.
+/// A list is read in short stretches, and may return rows that don't match the query. Their number doesn't raise the cost of a
+/// call, since a walk stops at a limit and returns where it stopped. It also stops before a page gets too large.
 struct Walk {
-    /// The most rows that one call passes.
+    /// The maximum number of rows that one call passes.
     static let entriesMax = 5000
-    /// The most rows of one statement: a page at first, more if few of them match.
+    /// The maximum number of rows per statement: a page at first, more if few of them match.
     private static let stretchMax = 1000
 
-    /// The name of the query, for its cursors.
+    /// The query's name, for its cursors.
     let query: String
     let cursor: Cursor?
     let limit: Int
     /// The order of the list, which a backward walk reverses.
     let isDescending: Bool
 
-    /// Begins at the query's cursor, or at the beginning.
+    /// Starts at the query's cursor, or at the beginning.
     ///
     /// - Parameters:
     ///   - shape: The kinds of the values of a place in the list.
@@ -32,7 +32,7 @@ struct Walk {
     init(
         _ query: some PagedQuery, shape: [SortKey.Kind], limits: (standard: Int, max: Int), isDescending: Bool
     ) throws {
-        // A list may continue with a page of another length.
+        // The next page of a list may have another length.
         var named = query
         named.limit = nil
         named.cursor = nil
@@ -42,7 +42,7 @@ struct Walk {
         self.isDescending = isDescending
     }
 
-    /// A row of one of the lists. Without content it doesn't match the query.
+    /// A row of one of the lists. One without content doesn't match the query.
     struct Entry<Row> {
         let place: [SortKey]
         let row: Row?
@@ -50,7 +50,7 @@ struct Walk {
 
     typealias Source<Row> = (Stretch) throws -> [Entry<Row>]
 
-    /// - Parameter item: Returns what the page shows of a row; nil if the row isn't for the caller.
+    /// - Parameter item: Returns a row's item on the page; nil if the row isn't for the caller.
     func page<Row, Item: ContentSized>(through sources: [Source<Row>], item: (Row) throws -> Item?) throws -> Page<Item> {
         let stretch = Stretch(
             start: cursor?.place, includesStart: cursor?.includesPlace ?? false,
@@ -61,7 +61,7 @@ struct Walk {
         var sizeBytes = 0
         var end: [SortKey]?
         while found.count <= limit, let next = try merged.next() {
-            // A row in two lists is one row.
+            // A row found in two lists counts once.
             if let row = next.row, found.last?.place != next.place, let item = try item(row) {
                 sizeBytes += item.contentSizeBytes
                 if let last = found.last, sizeBytes > Limits.pageContentBytes {
@@ -83,7 +83,7 @@ struct Walk {
         return try page(found, end: end)
     }
 
-    /// - Parameter end: The place from which the list continues; nil if it ended.
+    /// - Parameter end: The place where the list continues; nil at its end.
     private func page<Item>(_ found: [(place: [SortKey], item: Item)], end: [SortKey]?) throws -> Page<Item> {
         let isBackward = cursor?.isBackward ?? false
         let onward = end.map { Cursor(direction: isBackward ? .before : .after, place: $0) }
