@@ -12,25 +12,29 @@ public struct ChannelCaller: Hashable, Sendable {
     }
 }
 
-/// What one writing transaction knows of channels and their members without reading them again, and what messages have changed of them and is
-/// still to be written.
+/// A writing transaction's knowledge of channels and their members, which saves reading them again, and the pending writes of
+/// what messages have changed in them.
 ///
-/// A transaction runs a batch of operations, and most of them are messages to the same few channels, or changes of these. Each needs the channel's head
-/// and its sender's membership, and a new message moves both; read once and written once in a batch, they cost a message nothing. It is exact:
-/// 1. Only a message adds to it, new (``Context/moveStream(to:byMessageThatCounts:)``) or changed (``Context/moveStream(byChangeIn:)``), and only to a
-///    channel that the transaction has locked; and whom it mentions, with the user's own stream, once the transaction has locked that.
-/// 2. Before any other statement reads or writes, what is due is written. One that writes has everything read anew.
-/// 3. Statements that touch neither heads nor memberships say so (``Transaction/besideBatchMemory(_:)``), and so do those that read or write one
-///    member's row (``Transaction/write(_:toMember:of:)``): what is due of other members, and of the channel, isn't theirs.
-/// 4. When an operation is undone, what was due before it is due again.
+/// A transaction runs a batch of operations, most of them messages to the same few channels, or changes of these. Each needs
+/// the channel's head and its sender's membership, and a new message moves both; read once and written once per batch, they
+/// cost a message nothing. It is exact:
+///
+/// 1. Only a message adds to it, new (``Context/moveStream(to:byMessageThatCounts:)``) or changed
+///    (``Context/moveStream(byChangeIn:)``), and only in a channel that the transaction has locked; the users it mentions too,
+///    with their own streams, once the transaction has locked those.
+/// 2. Pending writes are written before any other statement reads or writes. After one that writes, everything is read again.
+/// 3. Statements that touch neither heads nor memberships declare so (``Transaction/besideBatchMemory(_:)``), and so do those
+///    that read or write one member's row (``Transaction/write(_:toMember:of:)``): pending writes of other members, and of the
+///    channel, don't concern them.
+/// 4. When an operation is undone, the writes that were pending before it are pending again.
 ///
 /// The engines' transactions have one each, and call it. It is used by one thread at a time, and ends with the transaction.
 public final class BatchMemory {
-    /// A channel as its members have it in common, and those that were looked up.
+    /// The part of a channel that all its members share, and the members looked up so far.
     private final class Known {
         var access: ChannelAccess
         var members: [UserID: ChannelAccess.OwnMember] = [:]
-        /// Whether members' messages were deleted for good, by the client ids that were asked about.
+        /// Whether members' messages were deleted for good, by the client ids looked up so far.
         var isPurged: [UserID: [ClientID: Bool]] = [:]
         /// The newest mention of the channel, if this transaction has written it.
         var mention: WrittenChannelMention?
@@ -43,7 +47,7 @@ public final class BatchMemory {
         }
     }
 
-    /// What has to be written of a channel: nothing of its head without counters.
+    /// A channel's pending writes. Without counters, the head has none.
     private struct Due {
         var counters: ChannelCounters?
         var senders: [UserID: Sent] = [:]
@@ -51,7 +55,7 @@ public final class BatchMemory {
 
         var isNothing: Bool { counters == nil && senders.isEmpty && mentioned.isEmpty }
 
-        /// Adds a member's message, and returns what the member had sent before.
+        /// Adds a member's message, and returns the member's earlier pending messages.
         mutating func addMessage(of sender: UserID, count: Int, at seq: Seq) -> Sent? {
             let before = senders[sender]
             senders[sender] = Sent(count: (before?.count ?? 0) + count, lastSeq: seq)
@@ -59,7 +63,7 @@ public final class BatchMemory {
         }
     }
 
-    /// The messages of one sender: how many of them count, and the last one.
+    /// One sender's messages: how many of them count, and the last one.
     private struct Sent {
         var count = 0
         var lastSeq: Seq = 0
@@ -71,14 +75,14 @@ public final class BatchMemory {
         let isDue: Bool
     }
 
-    /// What was due before the operation under way changed it; nil where nothing was.
+    /// The pending state before the current operation changed it; nil for none.
     private enum Before {
-        /// A message was added or changed. Nothing was due of the channel without counters.
+        /// A message was added or changed. Without counters, nothing of the channel was pending.
         case message(ChannelID, ChannelCounters?, sender: UserID?, Sent?)
         case mention(ChannelID, UserID, NewestMention?)
         case head(UserID, Head?)
 
-        /// What is due of a channel without the change.
+        /// Returns a channel's pending writes without this change.
         func takenBack(from due: Due?, of channel: ChannelID) -> Due? {
             switch self {
             case .message(channel, let counters, let sender, let sent):
@@ -97,40 +101,39 @@ public final class BatchMemory {
 
     private var known: [ChannelID: Known] = [:]
     private var due: [ChannelID: Due] = [:]
-    /// The positions of users' own streams, of those that this transaction has locked, or that it has read where nobody else writes.
+    /// The positions of users' own streams: those that this transaction has locked, or has read where there is no other writer.
     private var heads: [UserID: Head] = [:]
     private var hasDueHeads = false
-    /// What the operation under way has changed here.
+    /// The current operation's changes here.
     private var added: [Before] = []
-    /// What was due before the operation and was written during it, inside of its savepoint.
+    /// Writes that were pending before the operation and were carried out during it, inside its savepoint.
     private var writtenInside: [ChannelID: Due] = [:]
     private var headsWrittenInside: [UserID: Head] = [:]
     fileprivate var isBeside = false
     fileprivate var isKeeping = false
     let readsAhead: Bool
 
-    /// - Parameter readsAhead: Whether a batch's channels are read at its beginning. That is for an engine across a network: all those statements
-    ///   are one round trip.
+    /// - Parameter readsAhead: Whether a batch's channels are read at its beginning. For networked engines: all those statements take one round trip.
     public init(readsAhead: Bool = false) { self.readsAhead = readsAhead }
 
     // MARK: For engines
 
-    /// Whether statements are under way that touch neither heads nor memberships.
+    /// Whether statements are running that touch neither heads nor memberships.
     public var isBypassed: Bool { isBeside }
 
-    /// Whether the operation under way has changed something here.
+    /// Whether the current operation has changed something here.
     public var hasOperationWritten: Bool { !added.isEmpty }
 
-    /// Begins an operation, after which ``undoOperation(isRolledBack:)`` takes back what it did.
+    /// Begins an operation, which ``undoOperation(isRolledBack:)`` can undo.
     public func beginOperation() {
         if !added.isEmpty { added.removeAll(keepingCapacity: true) }
         if !writtenInside.isEmpty { writtenInside.removeAll(keepingCapacity: true) }
         if !headsWrittenInside.isEmpty { headsWrittenInside.removeAll(keepingCapacity: true) }
     }
 
-    /// Takes back what the operation did.
+    /// Undoes the operation's changes.
     ///
-    /// - Parameter isRolledBack: Whether the database took back what the operation wrote, up to its savepoint.
+    /// - Parameter isRolledBack: Whether the database has rolled back the operation's writes, to its savepoint.
     public func undoOperation(isRolledBack: Bool) {
         guard isRolledBack || !added.isEmpty else { return }
         known.removeAll(keepingCapacity: true)
@@ -145,15 +148,15 @@ public final class BatchMemory {
             due.merge(writtenInside) { $1 }
             heads.merge(headsWrittenInside) { $1 }
         }
-        // What the operation alone has locked isn't locked any more, and what it has written isn't written.
+        // Locks that only the operation took are released, and its writes are gone.
         heads = heads.filter(\.value.isDue)
         hasDueHeads = !heads.isEmpty
         beginOperation()
     }
 
-    /// Returns the statements that write what is due, in the order of the channels' ids.
+    /// Returns the statements for the pending writes, in the order of the channels' ids.
     ///
-    /// - Parameter isInside: Whether they are undone with the operation under way.
+    /// - Parameter isInside: Whether they are undone with the current operation.
     public func takeDue(isInside: Bool) throws -> [SQL] {
         guard !due.isEmpty || hasDueHeads else { return [] }
         if isInside { keepWritten() }
@@ -178,7 +181,7 @@ public final class BatchMemory {
         return rows.cutForStatements().map { .movingStreams(to: Array($0)) }
     }
 
-    /// Keeps what is about to be written inside of the operation's savepoint and was due before it.
+    /// Keeps the earlier pending writes that are about to be carried out inside the operation's savepoint.
     private func keepWritten() {
         for (channel, due) in due where writtenInside[channel] == nil {
             writtenInside[channel] = added.reversed().reduce(due as Due?) { $1.takenBack(from: $0, of: channel) }
@@ -190,7 +193,7 @@ public final class BatchMemory {
         }
     }
 
-    /// Has everything read anew, since something was written that may have changed it.
+    /// Has everything read again, since a statement may have changed it.
     public func forget() {
         guard !isKeeping else { return }
         known.removeAll(keepingCapacity: true)
@@ -199,34 +202,34 @@ public final class BatchMemory {
 
     // MARK: For rules
 
-    /// Whether a sender's message with a client id was deleted for good; nil if that has to be asked for.
+    /// Whether a sender's message with a client id was deleted for good; nil if the database has to be asked.
     func isPurged(_ clientId: ClientID, of sender: UserID, in channel: ChannelID) -> Bool? {
         known[channel]?.isPurged[sender]?[clientId]
     }
 
-    /// Keeps which of the client ids that were asked about are those of messages that were deleted for good, of a channel that is known.
+    /// Keeps which of the client ids asked about belong to messages that were deleted for good, in a known channel.
     func learn(purged ids: Set<ClientID>, among asked: Set<ClientID>, of sender: UserID, in channel: ChannelID) {
         for id in asked { known[channel]?.isPurged[sender, default: [:]][id] = ids.contains(id) }
     }
 
-    /// The newest mention of a channel, if this transaction has written it; nil if that has to be asked for.
+    /// The newest mention of a channel, if this transaction has written it; nil if it has to be read.
     func mention(of channel: ChannelID) -> WrittenChannelMention? { known[channel]?.mention }
 
-    /// Keeps the newest mention of a channel that is known; nil to have it asked for.
+    /// Keeps the newest mention of a known channel; nil to have it read again.
     func keep(_ mention: WrittenChannelMention?, of channel: ChannelID) { known[channel]?.mention = mention }
 
-    /// Whether the rows of a channel aren't as the database has them.
+    /// Whether the rows of a channel differ from the database's.
     fileprivate func isDue(_ channel: ChannelID) -> Bool { due[channel] != nil }
 
-    /// Whether a member's row isn't as the database has it.
+    /// Whether a member's row differs from the database's.
     fileprivate func isDue(_ user: UserID, in channel: ChannelID) -> Bool {
         due[channel].map { $0.senders[user] != nil || $0.mentioned[user] != nil } ?? false
     }
 
-    /// Whether messages of a channel were deleted for good; nil if what its members have in common has to be read.
+    /// Whether messages of a channel were deleted for good; nil if the channel's common part has to be read.
     func hasPurges(_ channel: ChannelID) -> Bool? { known[channel].map { $0.access.purgedSeq > 0 } }
 
-    /// A member's channel as it is now; nil if it has to be read.
+    /// A member's channel in its current state; nil if it has to be read.
     fileprivate func access(to channel: ChannelID, of user: UserID) -> ChannelAccess? {
         guard let known = known[channel], let own = known.members[user] else { return nil }
         var access = known.access
@@ -235,12 +238,12 @@ public final class BatchMemory {
         return access
     }
 
-    /// Keeps a member's row of a channel that is known; nil to have it read anew.
+    /// Keeps a member's row of a known channel; nil to have it read again.
     fileprivate func keep(_ own: ChannelAccess.OwnMember?, of user: UserID, in channel: ChannelID) {
         known[channel]?.members[user] = own
     }
 
-    /// Keeps what was read of a channel. Only of members: of others it matters whether they are invited, too.
+    /// Keeps a channel that was read. Only for members: for others it also matters whether they are invited.
     func learn(_ access: ChannelAccess, of user: UserID) {
         guard access.isMember, let own = access.own else { return }
         if known[access.channelId] == nil {
@@ -276,7 +279,7 @@ public final class BatchMemory {
         keep(own, of: user, in: channel)
     }
 
-    /// Takes the next seq of a user's own stream that is known; nil if it has to be read.
+    /// Takes the next seq of a user's own stream if its position is known; nil if it has to be read.
     func advanceHead(of user: UserID) -> Seq? {
         guard let seq = heads[user].map({ $0.seq + 1 }) else { return nil }
         moveHead(of: user, to: seq)
@@ -289,7 +292,7 @@ public final class BatchMemory {
         hasDueHeads = true
     }
 
-    /// Keeps the position of a user's own stream as it was read, where nobody else writes.
+    /// Keeps the position of a user's own stream as it was read, where there is no other writer.
     func learn(read head: Seq, of user: UserID) {
         if heads[user] == nil { learn(head: head, of: user) }
     }
@@ -298,18 +301,18 @@ public final class BatchMemory {
     func learn(head seq: Seq, of user: UserID) { heads[user] = Head(seq: seq, isDue: false) }
 }
 
-/// A channel's newest mention, of those that hold.
+/// A channel's newest valid mention.
 struct WrittenChannelMention {
     let sender: UserID
     let seq: Seq
-    /// Where the newest one before it by somebody else is, or was; 0 for none.
+    /// The place of the newest earlier one by another sender, whether or not it still exists; 0 for none.
     let otherSeq: Seq
 
-    /// Returns where the newest mention by somebody else is, or was.
+    /// Returns the place of the newest mention by another user, whether or not it still exists.
     func seq(byOthersThan user: UserID) -> Seq { sender == user ? otherSeq : seq }
 }
 
-/// A member's newest mention by name, and where their own stream tells it.
+/// A member's newest mention by name, and the position in their own stream that carries it.
 struct NewestMention {
     let seq: Seq
     let message: MessageID?
@@ -319,7 +322,7 @@ struct NewestMention {
 }
 
 extension Transaction {
-    /// Runs statements that neither read nor write what may be due of heads of channels and memberships.
+    /// Runs statements that neither read nor write heads and memberships with pending writes.
     func besideBatchMemory<T>(_ body: () throws -> T) rethrows -> T {
         guard let batchMemory, !batchMemory.isBeside else { return try body() }
         batchMemory.isBeside = true
@@ -327,9 +330,9 @@ extension Transaction {
         return try body()
     }
 
-    /// Returns a channel as a member sees it, or reads it by a body that reads nothing else that a new message changes.
+    /// Returns a channel as a member sees it, from memory or read by a body that reads nothing else that a new message changes.
     ///
-    /// - Parameter readMember: Reads the row of one more member of a channel that is known; nil for anybody else.
+    /// - Parameter readMember: Reads the row of one more member of a known channel; nil for non-members.
     func remembered(
         _ channel: ChannelID, of user: UserID, reading read: () throws -> ChannelAccess?,
         member readMember: (_ hasPurges: Bool) throws -> ChannelAccess.OwnMember?
@@ -347,7 +350,7 @@ extension Transaction {
         return access
     }
 
-    /// Writes a member's own row, which is read anew when it is needed again.
+    /// Writes a member's own row, which is read again when it is next needed.
     func write(_ sql: SQL, toMember user: UserID, of channel: ChannelID) throws {
         guard let batchMemory else { return try perform(sql) }
         defer { batchMemory.keep(nil, of: user, in: channel) }
@@ -357,9 +360,9 @@ extension Transaction {
         try perform(sql)
     }
 
-    /// Writes a member's newest mention, and the position in their own stream that tells it: once for all messages of the batch.
+    /// Writes a member's newest mention, and the position in their own stream that carries it: once for all messages of the batch.
     ///
-    /// - Parameter own: The member's whole row, with it.
+    /// - Parameter own: The member's whole row, including the mention.
     func writeMention(_ own: ChannelAccess.OwnMember, of user: UserID, in channel: ChannelID) throws {
         guard let batchMemory else { throw ImpossibleState("A transaction that only reads was given a mention.") }
         batchMemory.addMention(of: own, user, in: channel)
@@ -368,16 +371,16 @@ extension Transaction {
     /// Counts a new message in its channel's head and its sender's membership, which are written once for all messages of the batch.
     ///
     /// - Parameters:
-    ///   - count: 1, or 0 for a message that nobody counts as unread. To its sender it never is.
+    ///   - count: 1, or 0 for a message that doesn't count as unread. For its sender it never does.
     ///   - access: The channel with the message.
     func addMessage(of sender: UserID, count: Int, in access: ChannelAccess) throws {
         guard let batchMemory else { throw ImpossibleState("A transaction that only reads was given a message.") }
         batchMemory.addMessage(of: sender, count: count, in: access)
     }
 
-    /// Moves a channel's head by a change of a message, which is written once for all of the batch.
+    /// Moves a channel's head for a changed message. The head is written once for the whole batch.
     ///
-    /// - Parameter access: The channel after it.
+    /// - Parameter access: The channel after the change.
     func addChange(in access: ChannelAccess) throws {
         guard let batchMemory else { throw ImpossibleState("A transaction that only reads was given a change.") }
         batchMemory.addChange(in: access)

@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension UpdateChannel: Handled {
-    /// Whoever makes a channel distinct finds the users of its set in the rows.
+    /// Making a channel distinct involves the users of its set, who are found in the rows.
     public func scope(for caller: Caller) -> Scope { isDistinct == true ? .channel(channel).findingUsers : .channel(channel) }
 
     public func handle(in context: inout Context) throws -> Channel {
@@ -50,7 +50,7 @@ extension UpdateChannel: Handled {
         return after
     }
 
-    /// The field that gives the channel a name, or has everyone find the one that it has.
+    /// The field that gives the channel a name, or that lets everyone find its existing one.
     private var fieldOfFoundName: String {
         if attributes.displayName != nil { return "displayName" }
         return isPublic != nil ? "isPublic" : "policy.discovery"
@@ -92,7 +92,7 @@ extension UpdateChannel: Handled {
         }
         // Invited users belong to the set, as when the channel is created with them.
         let users = try context.transaction.membersAndInvited(of: access.channelId)
-        // As a creation has locked them: no other writer makes a channel the one of this set meanwhile.
+        // Locked as for a creation: no other writer can create this set's channel in the meantime.
         try Scope(users: Set(users)).lock(in: context.transaction)
         let key = DistinctKey.of(access.type, members: users)
         guard try context.transaction.distinctChannel(key) == nil else {
@@ -130,7 +130,7 @@ extension UpdateChannel: Handled {
 }
 
 extension DeleteChannel: Handled {
-    /// Invited users learn that there is nothing left to accept.
+    /// Invited users are notified that nothing is left to accept.
     public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
     public func handle(in context: inout Context) throws -> Done {

@@ -2,8 +2,8 @@ public import RoostAPI
 
 /// A channel as one caller sees it: the facts for the permission table, and the counters that a change advances.
 ///
-/// It is one indexed read, and leaves out the attributes, so that a message doesn't fetch 100 kB of metadata. Three things take another
-/// look-up, and only if they exist: a non-member's invitation, and a type or role that the operator defined.
+/// It takes one indexed read, which leaves out the attributes: a message shouldn't fetch 100 kB of metadata. Three things take
+/// another look-up, and only if they exist: a non-member's invitation, and a type or role that the operator defined.
 struct ChannelAccess {
     let channelId: ChannelID
     /// The type's policy, with the channel's own differences. It names the type.
@@ -15,20 +15,20 @@ struct ChannelAccess {
     let deletedAt: Timestamp?
     /// The seq at which one of the channel's attributes last changed.
     let changeSeq: Seq
-    /// The counters as they are now.
+    /// The current counters.
     var counters: ChannelCounters
     /// The last seq at which a message was deleted for good; 0 for none.
     let purgedSeq: Seq
-    /// The kinds that the channel's stream has rows of.
+    /// The kinds of rows in the channel's stream.
     let rowKinds: ChannelRowKinds
     /// The caller's row, if there is or was one.
     var own: OwnMember?
     /// The caller's pending invitation.
     var invitation: Invitation?
-    /// Whether an invitation of the caller was declined or withdrawn. Looked up when an invitation that has ended is answered.
+    /// Whether an invitation of the caller was declined or withdrawn. Looked up when an invitation that is over is answered.
     var hadInvitation = false
 
-    /// A row of a member as it is read. What its role may do can take another look-up: ``Transaction/member(_:)``.
+    /// A member's row as read. The role's definition can take another look-up: ``Transaction/member(_:)``.
     struct StoredMember {
         let row: Membership
         let lastSentSeq: Seq
@@ -36,24 +36,24 @@ struct ChannelAccess {
         let changeSeq: Seq
     }
 
-    /// The caller's row among the members, and what follows from it.
+    /// The caller's row among the members, and the values derived from it.
     struct OwnMember {
-        /// As it is stored, also in a deleted channel, which has no members any more.
+        /// The stored row, even in a deleted channel, which no longer has members.
         var row: Membership
         /// The seq of the caller's newest own message in the channel; 0 for none.
         var lastSentSeq: Seq
-        /// How far the caller had read for others before they marked something as unread; 0 if they never did.
+        /// The read position that others saw before the caller marked something as unread; 0 if they never did.
         var receiptSeq: Seq
-        /// What the role may do.
+        /// The role's definition.
         var definition: RoleDefinition
         /// The channel's seq at which the visible part of the row last changed.
         var changeSeq: Seq
-        /// Whether others may know how far the member has read; nil where that wasn't read with the row.
+        /// Whether others may know the member's read position; nil if that wasn't read with the row.
         var sharesReading: Bool?
 
         /// Counts a message that the member has sent.
         ///
-        /// - Parameter count: 1, or 0 for one that nobody counts as unread.
+        /// - Parameter count: 1, or 0 for one that doesn't count as unread.
         mutating func addMessage(at seq: Seq, count: Int) {
             row.readCount += count
             lastSentSeq = seq
@@ -97,7 +97,7 @@ struct ChannelAccess {
 extension Transaction {
     /// Returns a channel as a user sees it, by its id or as `type:id` (ST-03); nil if there is no such channel.
     ///
-    /// - Parameter marking: Whether what most operations of `reading.mark` ask of the member besides is read as well, if the member is read alone.
+    /// - Parameter marking: Whether to also read the other values that most `reading.mark` operations need, if the member is read alone.
     func access(to channel: ChannelID, of user: UserID, marking: Bool = false) throws -> ChannelAccess? {
         if let access = try accessByID(channel, of: user, marking: marking) { return access }
         guard let alias = channel.alias, let access = try accessByID(alias.channel, of: user, marking: marking),
@@ -123,17 +123,17 @@ extension Transaction {
         }
     }
 
-    /// Returns a member's row of a channel; nil for anybody else.
+    /// Returns a member's row of a channel; nil for non-members.
     ///
     /// - Parameters:
     ///   - hasPurges: Whether messages of the channel were deleted for good. Only then does a read count depend on more than the member's row.
-    ///   - marking: Whether what a mark asks of the member besides is read with it: a statement for each would cost more than the row does.
+    ///   - marking: Whether to also read the other values that a mark needs: separate statements would cost more than the row does.
     private func readMember(
         _ user: UserID, of channel: ChannelID, hasPurges: Bool, marking: Bool
     ) throws -> ChannelAccess.OwnMember? {
         let columns = hasPurges ? ChannelAccess.StoredMember.columns : ChannelAccess.StoredMember.unpurgedColumns
         let head: SQL = hasPurges ? "JOIN channel_heads h ON h.channel_id = m.channel_id" : ""
-        // Among other writers a head counts once it is locked.
+        // With other writers a head is only valid once it is locked.
         let isOnlyWriter = dialect.rowLock == nil
         let besides: SQL = marking ? ", \(isOnlyWriter ? ReadBeforeMark.columns : ReadBeforeMark.columnsWithoutHead)" : ""
         let sql: SQL =
@@ -161,7 +161,7 @@ extension Transaction {
         return try access(to: channel, row, of: user, own)
     }
 
-    /// Reads channels as their members see them, for operations that are about to ask. Does nothing where that saves nothing.
+    /// Reads channels as their members see them, for operations that are about to need them. Does nothing if that saves nothing.
     ///
     /// - Parameter messages: The client ids of the messages that they send.
     public func readAhead(_ callers: Set<ChannelCaller>, sending messages: [ChannelCaller: Set<ClientID>]) throws {
@@ -183,17 +183,17 @@ extension Transaction {
             for (channel, user, row, own) in found where own.row.state == .member {
                 try leavingDamage { batchMemory.learn(try access(to: channel, row, of: user, own), of: user) }
             }
-            // Only where messages were deleted for good.
+            // Only in channels where messages were deleted for good.
             try readPurged(messages.filter { batchMemory.hasPurges($0.key.channel) ?? false }, into: batchMemory)
         }
     }
 
-    /// Leaves a damaged row to the operation that needs it: others of the batch don't.
+    /// Leaves a damaged row to the operation that needs it; the rest of the batch doesn't.
     private func leavingDamage(_ body: () throws -> Void) throws {
         do { try body() } catch is DamagedDatabase {}
     }
 
-    /// Returns a channel as a user sees it, and with its attributes: one statement for both, for lists. Nil if there is no such channel.
+    /// Returns a channel as a user sees it, together with its attributes, in one statement for lists; nil if there is no such channel.
     func accessWithAttributes(
         to channel: ChannelID, of user: UserID, now: Timestamp
     ) throws -> (access: ChannelAccess, channel: Channel)? {
@@ -207,7 +207,7 @@ extension Transaction {
         return (try access(to: channel, row, of: user, own), whole)
     }
 
-    /// Adds what takes another look-up, which can't run while the row is read.
+    /// Adds the parts that take another look-up, which can't run while the row is read.
     private func access(
         to channel: ChannelID, _ row: ChannelAccess.Row, of user: UserID, _ own: ChannelAccess.StoredMember?
     ) throws -> ChannelAccess {
@@ -217,8 +217,7 @@ extension Transaction {
         return access
     }
 
-    /// Returns a member with what the role may do. It is looked up if the app defined it: another statement, which can't run while the row
-    /// is read.
+    /// Returns a member with the role's definition. An app's own role is looked up by another statement, which can't run while the row is read.
     func member(_ stored: ChannelAccess.StoredMember) throws -> ChannelAccess.OwnMember {
         ChannelAccess.OwnMember(stored, as: try role(stored.row.role))
     }
@@ -233,7 +232,7 @@ extension Transaction {
     }
 }
 
-/// A channel's own differences from its type's policy. Discovery and joining have columns of their own, since queries use them.
+/// A channel's own differences from its type's policy. Discovery and joining have their own columns, since queries use them.
 struct OwnPolicy {
     var discovery: ChannelPolicy.Audience
     var join: ChannelPolicy.Audience
@@ -251,7 +250,7 @@ extension OwnPolicy {
 }
 
 extension ChannelAccess {
-    /// The statement that every operation in a channel begins with.
+    /// The statement that every operation in a channel starts with.
     fileprivate static func selection(of channel: ChannelID, for user: UserID) -> SQL {
         "\(selection) \(user) WHERE c.channel_id = \(channel)"
     }
@@ -291,7 +290,7 @@ extension ChannelAccess {
 }
 
 extension ChannelAccess.Row {
-    /// What a whole channel says.
+    /// Creates the row of a whole channel.
     fileprivate init(of channel: Channel, policy: OwnPolicy, changeSeq: Seq, purgedSeq: Seq, rowKindBits: Int64) {
         self.init(
             type: channel.type, policy: policy, isDistinct: channel.isDistinct, isEphemeral: channel.isEphemeral,
@@ -315,23 +314,22 @@ extension ChannelAccess.Row {
 }
 
 extension ChannelAccess.StoredMember {
-    /// The columns of ``init(of:at:readingIfThere:)``, which come last in a statement: of `members` as `m`, beside the channel's row of
-    /// `channel_heads` as `h`.
+    /// The columns of ``init(of:at:readingIfThere:)``, last in a statement: of `members` as `m`, next to the channel's row of `channel_heads` as `h`.
     static let columns: SQL =
         "\(Membership.columns(of: "m", purgedSeq: "h.purged_seq")), m.last_sent_seq, m.receipt_seq, m.change_seq"
 
-    /// The same columns of a channel in which no message was deleted for good.
+    /// The same columns for a channel in which no message was deleted for good.
     static let unpurgedColumns: SQL = """
         \(Membership.columns(of: "m", readCount: "m.read_count")), m.last_sent_seq, m.receipt_seq, m.change_seq
         """
 
-    /// The same columns where a statement writes the row at the channel's newest seq, after which no message was deleted.
+    /// The same columns for a statement that writes the row at the channel's newest seq, after which no message was deleted.
     static let writtenColumns: SQL = """
         \(Membership.columns(of: "members", readCount: "members.read_count")), members.last_sent_seq, members.receipt_seq,
         members.change_seq
         """
 
-    /// Nil where there is no row.
+    /// Nil if there is no row.
     ///
     /// - Parameter seq: The newest seq of the channel.
     init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
@@ -340,7 +338,7 @@ extension ChannelAccess.StoredMember {
     }
 }
 
-/// What a mark asks of a member `m` besides their row.
+/// The values of a member `m` that a mark needs in addition to their row.
 private struct ReadBeforeMark {
     let sharesReading: Bool
     /// The position of their own stream; 0 before its first change.

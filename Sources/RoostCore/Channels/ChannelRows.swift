@@ -86,8 +86,7 @@ extension Channel: BoundRow {
     /// The columns that ``init(reading:now:)`` reads, in its order.
     static let columnsWithEntry: SQL = "\(columns), c.discovery, c.joining"
 
-    /// Discovery and joining decide whether it is public; `isMuted` and `isRateLimited` are computed from the times at which they end
-    /// (AM-07, AM-08).
+    /// Discovery and joining decide whether it is public; `isMuted` and `isRateLimited` are computed from the times at which they end (AM-07, AM-08).
     init(reading row: inout RowReader, now: Timestamp) throws {
         (self, _) = try Channel.withPolicy(reading: &row, now: now)
     }
@@ -142,7 +141,7 @@ extension Context {
 }
 
 extension Channel: ContentSized {
-    /// About how many bytes it takes when written.
+    /// Its approximate serialized size in bytes.
     package var contentSizeBytes: Int {
         let texts = [attributes.displayName, attributes.avatarFileId, attributes.coverUrl, attributes.customType, attributes.data]
         var bytes = texts.reduce(800) { $0 + ($1.map(JSONBytes.sizeBytes) ?? 0) }
@@ -160,7 +159,7 @@ extension Channel: ContentSized {
 }
 
 extension [Permission] {
-    /// The bytes of the list as it is written.
+    /// The serialized size of the list in bytes.
     var sizeBytes: Int { reduce(2) { $0 + $1.rawValue.utf8.count + 3 } }
 }
 

@@ -1,9 +1,9 @@
 import RoostAPI
 
 extension Transaction {
-    /// Indexes a channel by its tags, in place of its former ones.
+    /// Indexes a channel by its tags, replacing the former ones.
     func indexTags(of channel: ChannelID, before: [String], after: [String]) throws {
-        // Compared as the table compares them: to Swift, a tag that is written in another form of Unicode is the same one.
+        // Compared as the table compares them: in Swift, tags in different Unicode normal forms are equal.
         let (old, new) = (Set(before.map(SortKey.text)), Set(after.map(SortKey.text)))
         for tag in old.subtracting(new).sorted() {
             try perform("DELETE FROM channel_tags WHERE tag = \(tag.sql) AND channel_id = \(channel)")

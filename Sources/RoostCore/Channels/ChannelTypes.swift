@@ -54,7 +54,7 @@ extension DeleteChannelType: Handled {
 }
 
 extension Transaction {
-    /// The policy of a preset or of an operator's own type; nil for a type that doesn't exist.
+    /// The policy of a preset or of an operator's own type; nil for an unknown type.
     func policy(of type: ChannelType) throws -> ChannelPolicy? {
         if let preset = ChannelPolicy.preset(type) { return preset }
         let stored: ChannelPolicy?? = try first("SELECT policy FROM channel_types WHERE type = \(type.rawValue)") {
@@ -73,14 +73,14 @@ extension Transaction {
 }
 
 extension ChannelID {
-    /// The type and channel that the id names when it is written as `type:id` (ST-03). A channel whose own id has that form is found first.
+    /// The type and channel that an id of the form `type:id` names (ST-03). A channel whose own id has that form is found first.
     var alias: (type: ChannelType, channel: ChannelID)? {
         guard let colon = rawValue.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let rest = rawValue[rawValue.utf8.index(after: colon)...]
         return rest.isEmpty ? nil : (ChannelType(rawValue: String(rawValue[..<colon])), ChannelID(String(rest)))
     }
 
-    /// The id without prefixes that could be names of types: equal for all names of one channel.
+    /// The id without prefixes that could be type names: equal for all names of one channel.
     var withoutTypes: ChannelID {
         var id = self
         while let alias = id.alias { id = alias.channel }

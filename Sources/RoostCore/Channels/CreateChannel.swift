@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension CreateChannel: Handled {
-    /// An id that the server makes is new: there is nothing to lock yet. One that the caller chose is looked up under its other name too.
+    /// An id made by the server is new, so there is nothing to lock yet. An id chosen by the caller is also looked up under its other name.
     public func scope(for caller: Caller) -> Scope {
         let users = Set(users ?? []).union(operators ?? []).union([caller.user])
         guard let channel else { return Scope(users: users) }
@@ -12,12 +12,12 @@ extension CreateChannel: Handled {
 
     public func handle(in context: inout Context) throws -> ChannelView { try handle(in: &context, needing: nil) }
 
-    /// Creates the channel for a caller who goes on to use it.
+    /// Creates the channel for an operation that continues with it.
     ///
-    /// - Parameter permission: What the caller needs in a channel that is created, or nothing is. One that is there already is for the caller of this
-    ///   function to check.
+    /// - Parameter permission: The permission that the caller needs in a newly created channel; without it nothing is created.
+    ///   For an existing channel the calling function has to check it.
     func handle(in context: inout Context, needing permission: Permission?) throws -> ChannelView {
-        // A request without a type is the same as one that names the default type.
+        // A request without a type is equivalent to one that names the default type.
         var typed = self
         typed.type = effectiveType
         return try typed.create(in: &context, needing: permission)
@@ -26,7 +26,7 @@ extension CreateChannel: Handled {
     private var effectiveType: ChannelType { type ?? .community }
 
     private func create(in context: inout Context, needing permission: Permission?) throws -> ChannelView {
-        // What was done by an earlier call is answered whatever the caller may do by now.
+        // A channel created by an earlier call is returned whatever the caller may do by now.
         if let created = try context.channelCreated(by: self) { return created }
         let type = effectiveType
         guard let typePolicy = try context.transaction.policy(of: type) else {
@@ -55,11 +55,11 @@ extension CreateChannel: Handled {
     private struct Plan {
         var policy: ChannelPolicy
         var distinctKey: String?
-        /// The first member, unless a backend creates the channel in nobody's name.
+        /// The first member, unless a backend creates the channel in no user's name.
         var owner: Newcomer?
         /// Members from the start.
         var members: [Newcomer] = []
-        /// Users who are invited, with the roles that they get by accepting.
+        /// Invited users, with the roles that they get by accepting.
         var invited: [(user: UserID, role: ChannelRole)] = []
     }
 
@@ -100,7 +100,7 @@ extension CreateChannel: Handled {
         return plan
     }
 
-    /// Adds a user to the members or to the invited (SB-07, SB-18, AM-24).
+    /// Adds a user to the members or to the invited users (SB-07, SB-18, AM-24).
     private func place(_ user: UserID, in plan: inout Plan, _ context: Context) throws {
         guard let acceptsAutomatically = try context.transaction.acceptsInvitationsAutomatically(user) else {
             throw RoostError(.notFound, "There is no such user: \(user).", field: field(naming: user))
@@ -111,8 +111,8 @@ extension CreateChannel: Handled {
             try requireRoom(for: user, field: field(naming: user), in: context)
             plan.members.append(newcomer)
         } else if try !context.transaction.hasRoomForChannel(user, max: context.options.channelsPerUser) {
-            // Users at their limit of channels are left out: an invitation would be declined for them (X-20). As after any decline, the channel
-            // isn't the one of its set.
+            // Users at their channel limit are left out: an invitation would be declined for them (X-20). As after any decline,
+            // the channel isn't the one of its set.
             plan.distinctKey = nil
         } else if acceptsAutomatically {
             newcomer.invitation = .immediate(from: context.caller.user)
@@ -126,14 +126,14 @@ extension CreateChannel: Handled {
         }
     }
 
-    /// - Parameter field: Where the request names the user; nil for the caller.
+    /// - Parameter field: The request field that names the user; nil for the caller.
     private func requireRoom(for user: UserID, field: String?, in context: Context) throws {
         guard try context.transaction.hasRoomForChannel(user, max: context.options.channelsPerUser) else {
             throw RoostError.channelLimit(of: user, context.options.channelsPerUser, field: field)
         }
     }
 
-    /// The field that names one of the others.
+    /// The request field that names one of the other users.
     private func field(naming user: UserID) -> String { users?.contains(user) == true ? "users" : "operators" }
 
     /// Returns the key of the set of members, for a distinct channel (AM-25, SB-05, D-14).
@@ -174,9 +174,9 @@ extension CreateChannel: Handled {
 
     // MARK: Writing
 
-    /// Inserts the channel and its first members as one change, with which the stream begins.
+    /// Inserts the channel and its first members as one change, the first of its stream.
     ///
-    /// - Returns: Its id; that of another channel if another node has made that one the distinct one of the set meanwhile.
+    /// - Returns: Its id; another channel's id if another node has made that one the set's distinct channel in the meantime.
     private func insert(_ id: ChannelID, _ plan: Plan, in context: inout Context) throws -> ChannelID {
         let now = context.now
         let made = Channel(
@@ -218,7 +218,7 @@ extension CreateChannel: Handled {
 }
 
 extension Context {
-    /// Makes the first members, as part of the change that begins the channel.
+    /// Adds the first members, as part of the change that creates the channel.
     fileprivate mutating func addFounders(_ founders: [Newcomer], to access: inout ChannelAccess) throws {
         let (id, seq) = (access.channelId, access.counters.seq)
         access.counters.memberCount = founders.count
@@ -241,7 +241,7 @@ extension Context {
         }
     }
 
-    /// Returns a channel as its creator sees it, even if it existed before, or if the creator is a backend that isn't a member.
+    /// Returns a channel as its creator sees it, even if it existed before, or if the creator is a backend and not a member.
     func viewCreated(_ id: ChannelID) throws -> ChannelView { try view(of: try accessCreated(id)) }
 
     fileprivate func accessCreated(_ id: ChannelID) throws -> ChannelAccess {
@@ -253,7 +253,7 @@ extension Context {
 }
 
 extension Transaction {
-    /// Takes a channel's names. Returns false if another channel has one of them, made at the same moment on another node, say.
+    /// Takes a channel's names. Returns false if another channel has one of them, for example one created at the same moment on another node.
     fileprivate func takeNames(of channel: ChannelID, _ type: ChannelType) throws -> Bool {
         try execute(
             """
@@ -262,7 +262,7 @@ extension Transaction {
             """) == 2
     }
 
-    /// The type of a channel by its own id; nil when there is none.
+    /// The type of a channel by its own id; nil if there is none.
     fileprivate func type(of channel: ChannelID) throws -> ChannelType? {
         try first("SELECT type FROM channels WHERE channel_id = \(channel)") { ChannelType(rawValue: $0.string()) }
     }

@@ -1,7 +1,7 @@
 public import RoostAPI
 
-/// Hiding a channel from the caller's own lists, and its messages: changes of the caller's row, sent only to the caller's devices (SB-26 to SB-29,
-/// SB-60). Messages that it conceals count as read, and others are told that as of any reading.
+/// Hiding a channel from the caller's own lists, and its messages: changes of the caller's row, sent only to the caller's
+/// devices (SB-26 to SB-29, SB-60). Messages concealed this way count as read, and others are notified as of any reading.
 
 extension HideChannel: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
@@ -10,7 +10,7 @@ extension HideChannel: Handled {
         var access = try context.require(.channelHide, in: channel)
         var own = try access.requireOwn()
         own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
-        // What the caller hadn't seen yet brings it back, as what comes from now on.
+        // Messages that the caller hadn't seen yet bring it back, like later ones.
         let seenSeq = access.concealable(upTo: upTo)
         own.row.hiddenOrdinal =
             seenSeq < access.counters.seq
@@ -36,8 +36,9 @@ extension ResetHistory: Handled {
 }
 
 extension Context {
-    /// Writes a membership of the caller with the messages up to a seq concealed, all of them if it is nil. They count as read, so that they aren't unread for
-    /// ever, and mention the user no more. Others are told if the caller's receipt moves by that (SB-60): whoever asks who has read learns it as well.
+    /// Writes a membership of the caller with the messages up to a seq concealed, or all of them if it is nil. They count as
+    /// read, or they would stay unread for good, and no longer mention the user. Others are notified if this moves the
+    /// caller's receipt (SB-60): they could also ask who has read.
     fileprivate mutating func conceal(
         _ before: ChannelAccess.OwnMember, upTo seq: Seq?, in access: inout ChannelAccess, _ kind: Event.Kind
     ) throws -> Membership {
@@ -50,7 +51,7 @@ extension Context {
             let counts = try transaction.readCounts(upTo: target, of: caller.user, in: access)
             (own.row.readSeq, own.row.readCount) = (target, counts.now)
             storedCount = counts.stored
-            // What was read, and marked as unread since, is nothing new to the others.
+            // Messages that were read, and have been marked as unread since, are nothing new to others.
             isNews = target > own.receiptSeq
             if isNews { own.row.lastReadAt = now }
         }
@@ -62,7 +63,7 @@ extension Context {
 }
 
 extension ChannelAccess {
-    /// How far a hiding goes that means what the caller had seen. An ephemeral channel keeps nothing that could be counted: there it means all of it.
+    /// The seq up to which a hiding conceals what the caller had seen. An ephemeral channel keeps nothing to count: there it conceals everything.
     fileprivate func concealable(upTo seq: Seq?) -> Seq { isEphemeral ? counters.seq : min(seq ?? counters.seq, counters.seq) }
 }
 
@@ -72,16 +73,16 @@ extension UnhideChannel: Handled {
     public func handle(in context: inout Context) throws -> Membership {
         var access = try context.require(.channelHide, in: channel)
         var own = try access.requireOwn()
-        // What a message has brought back isn't hidden, whatever the row says: it changes as little by this as it did by the message.
+        // A channel that a message has brought back isn't hidden, whatever the row says. Like the message, this changes nothing in it.
         if own.row.visibility(in: access.counters) != .unhidden { (own.row.hiddenState, own.row.hiddenOrdinal) = (.unhidden, 0) }
         return try context.write(own, of: context.caller.user, in: &access, .channelUnhidden)
     }
 }
 
 extension Context {
-    /// Writes a change of what a user has decided for themselves of a channel. Repeating it changes nothing.
+    /// Writes a change of a user's own settings for a channel. Repeating it changes nothing.
     ///
-    /// - Parameter readCount: What is stored for a read position that has moved; what the row has if it is nil.
+    /// - Parameter readCount: The stored count for a read position that has moved; nil to keep the row's.
     mutating func write(
         _ own: ChannelAccess.OwnMember, readCount: Int? = nil, of user: UserID, in access: inout ChannelAccess, _ kind: Event.Kind
     ) throws -> Membership {

@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// Channels that are created once, however often that is asked for: the answer is the channel, so that its key is kept with it.
+/// Channels that are created once, however often the call is repeated: the answer is the channel, so the key is kept with it.
 extension Context {
     /// Returns what an earlier call with the same key created (SB-12).
     mutating func channelCreated(by operation: CreateChannel) throws -> ChannelView? {
@@ -20,10 +20,10 @@ extension Context {
         return try viewCreated(earlier.channel)
     }
 
-    /// Throws if a user has as many keys of creations as are kept of one. An app's backend may have any number.
+    /// Throws if a user has the maximum number of creation keys. An app's backend may have any number.
     func requireRoomForKey(of operation: CreateChannel) throws {
         guard operation.idempotencyKey != nil, !caller.isAdmin else { return }
-        // Along the primary key: keys that have expired count until they are deleted.
+        // Uses the primary key: expired keys count until they are deleted.
         let last: SQL = """
             SELECT created_at FROM idempotency_keys WHERE user_id = \(caller.user)
             ORDER BY request_key LIMIT 1 OFFSET \(Int64(Limits.idempotencyKeysPerUser) - 1)
@@ -34,7 +34,7 @@ extension Context {
         }
     }
 
-    /// Remembers what a call created, so that a repeat with the same key gets it.
+    /// Stores the channel that a call created, for a repeat with the same key.
     mutating func remember(_ operation: CreateChannel, _ channel: ChannelID) throws {
         guard let key = operation.idempotencyKey else { return }
         try transaction.perform(
@@ -47,9 +47,9 @@ extension Context {
         try expireLater(now)
     }
 
-    /// Deletes keys that have expired, as many as are said.
+    /// Deletes expired keys, up to a limit.
     ///
-    /// - Returns: How many, and the time of the oldest one that is left.
+    /// - Returns: How many, and the time of the oldest one left.
     mutating func expireCreations(atOnce limit: Int64) throws -> (count: Int, oldest: Int64?) {
         let count = try transaction.execute(
             """

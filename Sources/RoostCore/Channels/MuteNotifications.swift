@@ -1,7 +1,7 @@
 public import RoostAPI
 
-/// Muting a channel for the caller alone (D-29): a change of the caller's row, sent only to the caller's devices. No rule asks what time it is:
-/// while the row has an end, the channel is muted, and an effect takes it away when it is over.
+/// Muting a channel for the caller alone (D-29): a change of the caller's row, sent only to the caller's devices. No rule
+/// checks the time: the channel is muted while the row has an end, and an effect removes the end once it has passed.
 
 extension MuteNotifications: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
@@ -10,7 +10,7 @@ extension MuteNotifications: Handled {
         var access = try context.require(.channelHide, in: channel)
         var own = try access.requireOwn()
         let end = context.now.after(seconds: seconds)
-        // What a message has brought back stays.
+        // A channel that a message has brought back stays visible.
         if own.row.visibility(in: access.counters) == .unhidden { (own.row.hiddenState, own.row.hiddenOrdinal) = (.unhidden, 0) }
         own.row.notificationsMutedUntil = end
         let membership = try context.write(own, of: context.caller.user, in: &access, .channelNotificationsMuted)
@@ -30,9 +30,9 @@ extension UnmuteNotifications: Handled {
     }
 }
 
-// MARK: The end
+// MARK: Expiry
 
-/// Whom an effect is about.
+/// The member that an effect is about.
 private struct MutedMember: Codable {
     var channelId: ChannelID
     var userId: UserID
@@ -65,11 +65,11 @@ extension Context {
     }
 
     fileprivate mutating func unmute(_ member: MutedMember) throws {
-        // Whoever has left, and come back perhaps, has nothing that would end.
+        // A member who has left, and perhaps rejoined, has no mute to end.
         guard var access = try transaction.access(to: member.channelId, of: member.userId), access.isMember,
             var own = access.own, let end = own.row.notificationsMutedUntil
         else { return }
-        // The clock may have gone back, and somebody may have said for ever meanwhile.
+        // The clock may have gone back, or the member may have muted it indefinitely in the meantime.
         guard end <= now else {
             if end < .forever { try unmute(member, at: end) }
             return

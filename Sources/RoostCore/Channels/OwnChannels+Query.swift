@@ -1,8 +1,8 @@
 import RoostAPI
 
-/// Pages of the channels that are kept between reads. A test compares them with those that statements find.
+/// Pages of the channels kept between reads. A test compares them with the results of statements.
 extension QueryChannels {
-    /// Returns a source of the caller's own channels out of those kept; nil if the query needs more than is kept of them, or nothing is kept.
+    /// Returns a source of the caller's own channels from the kept ones; nil if the query needs more than is kept of them, or none are kept.
     func keptChannels(of user: UserID, in transaction: any Transaction) throws -> Walk.Source<ChannelID>? {
         guard needsOnlyWhatIsKept, let rows = try transaction.keptChannels(of: user) else { return nil }
         return { stretch in
@@ -16,7 +16,7 @@ extension QueryChannels {
         }
     }
 
-    /// Whether it has no filter and no order but those that ``matches(_:)`` and ``keys(of:)`` know.
+    /// Whether it uses only the filters and orders that ``matches(_:)`` and ``keys(of:)`` support.
     private var needsOnlyWhatIsKept: Bool {
         guard effectiveSort == .lastMessage || effectiveSort == .lastActivity || effectiveSort == .unreadFirst,
             includeDeleted != true
@@ -40,7 +40,7 @@ extension QueryChannels {
         }
     }
 
-    /// The values that a row is sorted by, before its id.
+    /// The values that a row is sorted by, ahead of its id.
     fileprivate func keys(of row: OwnChannel) -> (Int64, Int64) {
         switch effectiveSort {
         case .unreadFirst: (row.isUnread ? 1 : 0, row.listAt)
@@ -50,7 +50,7 @@ extension QueryChannels {
     }
 }
 
-/// The place of a row in a list: two values and the index, which is the order of the ids.
+/// The place of a row in a list: two values and the index, which follows the order of the ids.
 private struct KeptPlace: Comparable {
     var first: Int64
     var second: Int64
@@ -62,7 +62,7 @@ private struct KeptPlace: Comparable {
         return left.index < right.index
     }
 
-    /// Its place in the opposite order. The complement turns an order around, and every number has one.
+    /// Its place in the opposite order. The complement reverses an order, and every number has one.
     var reversed: KeptPlace { KeptPlace(first: ~first, second: ~second, index: ~index) }
 }
 
@@ -70,7 +70,7 @@ private struct KeptPlace: Comparable {
 private struct KeptStretch {
     private let isDescending: Bool
     private let count: Int
-    /// The first place that belongs to it, in its own direction; nil for the beginning.
+    /// Its first place, in its own direction; nil for the beginning.
     private var start: KeptPlace?
 
     init(_ stretch: Stretch, of rows: [OwnChannel], by query: QueryChannels) {
@@ -80,7 +80,7 @@ private struct KeptStretch {
         guard let second = numbers.last else { return }
         let (index, isFound) = rows.place(of: channel)
         var first = KeptPlace(first: numbers.count > 1 ? numbers[0] : 0, second: second, index: index)
-        // The start itself may be left out, and may be no row any more: then the next one in either direction is beside it.
+        // The start itself may be excluded, and its row may be gone: then the next row in either direction is adjacent.
         if isDescending {
             if !isFound || !stretch.includesStart { first.index -= 1 }
             start = first.reversed
@@ -110,11 +110,11 @@ extension Array where Element: Comparable {
     /// Returns the first elements of the sorted array, without sorting the rest.
     func sortedPrefix(_ count: Int) -> [Element] {
         var all = self
-        // The elements from `low` to `high` are those among which the last of the prefix is, and all before them belong to it.
+        // The last element of the prefix is between `low` and `high`, and all elements before `low` belong to the prefix.
         var (low, high) = (0, all.count)
         all.withUnsafeMutableBufferPointer { buffer in
             var round = 0
-            // With a bound on the rounds an unlucky order costs no more than sorting.
+            // With a bound on the rounds, an unlucky order costs no more than sorting.
             while high - count > 32, round < 48 {
                 let pivot = buffer[low + (high - low) / (2 + round % 3)]
                 var part = UnsafeMutableBufferPointer(rebasing: buffer[low..<high])

@@ -1,16 +1,16 @@
 import RoostAPI
 
-/// The channels of one user, kept between reads by an engine that can (``ReadMemory``), with what totals and lists need of each. They are read
-/// along all of a user's memberships: of thousands of channels, only a few have changed since the last time.
+/// One user's channels, kept between reads by an engine that can (``ReadMemory``), with the values that totals and lists need
+/// of each. These read all of a user's memberships: of thousands of channels, only a few have changed since the last time.
 ///
-/// A row of it depends on the channel's head and on the user's own membership. Changes of heads are on the engine's record. Of the memberships,
-/// the user's stream tells which have changed, as it tells a client that catches up: a row that changes either takes a seq in that stream, or moves
-/// the channel's (sending counts one's own message as read).
+/// A row depends on the channel's head and on the user's own membership. The engine records changes of heads. The user's stream
+/// tells which memberships have changed, as for a client that catches up: a row that changes either takes a seq in that stream,
+/// or moves the channel's (sending counts one's own message as read).
 ///
-/// A list is kept if it is long enough and is asked for again, and given up where too much changes in between: a statement over all rows then
-/// costs less.
+/// A list is kept if it is long enough and is requested again. It is given up if too much changes in between: a statement over
+/// all rows is then cheaper.
 
-/// A channel as its member counts and sorts it.
+/// A channel with the values that its member counts and sorts by.
 struct OwnChannel: Hashable, Sendable {
     let channel: ChannelID
     let unreadCount: Int64
@@ -18,7 +18,7 @@ struct OwnChannel: Hashable, Sendable {
     let lastActivity: Int64
     let states: States
 
-    /// Its states that queries filter by. Deleted channels aren't kept: few lists have them.
+    /// The states that queries filter by. Deleted channels aren't kept: few lists include them.
     struct States: OptionSet, Hashable, Sendable {
         let rawValue: UInt8
         static let empty = States(rawValue: 1)
@@ -46,9 +46,9 @@ struct OwnChannel: Hashable, Sendable {
     }
 }
 
-/// What is kept for a user.
+/// The kept state of a user.
 private enum KeptChannels: KeptValue {
-    /// No list: it is read after so many more reads. The next wait follows if the list then doesn't help.
+    /// No list: it is read after this many more reads. `next` is the following wait, if the list then doesn't help.
     case waiting(readCount: Int, next: Int)
     case list(OwnChannelList)
 
@@ -63,19 +63,19 @@ private enum KeptChannels: KeptValue {
 private struct OwnChannelList: Sendable {
     /// The shortest list worth keeping.
     static let countMin = 100
-    /// The part of a list that may have changed: finding a row by its id takes several times as long as reading it along with all others.
+    /// The fraction of a list that may have changed: finding a row by its id takes several times as long as reading it with all others.
     static let changedPart = 12
-    /// The most reads that pass before a list is tried again.
+    /// The maximum number of reads before a list is tried again.
     static let waitMax = 64
 
-    /// In the order of the ids' bytes.
+    /// In the byte order of the ids.
     var rows: [OwnChannel]
     var marks: [ChangeMark]
     /// The position in the user's stream at which the memberships were read.
     var userSeq: Seq
-    /// A commit since which no row has changed without being noted.
+    /// A commit since which every change of a row has been recorded.
     var commit: Int64
-    /// How often it has helped, up to a few times.
+    /// How often it has helped, counted up to a few times.
     var useCount = 0
     var wait: Int
     private(set) var sizeBytes: Int
@@ -90,11 +90,11 @@ private struct OwnChannelList: Sendable {
     /// The size of a channel's row.
     private static func sizeBytes(of channel: ChannelID) -> Int {
         let row = MemoryLayout<OwnChannel>.stride + MemoryLayout<ChangeMark>.stride
-        // A text of more than 15 bytes is an allocation of its own.
+        // A text of more than 15 bytes is a separate allocation.
         return row + (channel.rawValue.utf8.count > 15 ? channel.rawValue.utf8.count + 48 : 0)
     }
 
-    /// Puts a row in its place, or takes it away.
+    /// Puts a row in its place, or removes it.
     mutating func put(_ row: OwnChannel?, for channel: ChannelID) {
         let place = rows.place(of: channel)
         if let row {
@@ -112,7 +112,7 @@ private struct OwnChannelList: Sendable {
         }
     }
 
-    /// What follows if so much has changed that a statement over all rows costs less.
+    /// The state to keep if so much has changed that a statement over all rows costs less.
     var abandoned: KeptChannels {
         let next = useCount > 1 ? 1 : min(wait * 2, Self.waitMax)
         return .waiting(readCount: next, next: next)
@@ -120,7 +120,7 @@ private struct OwnChannelList: Sendable {
 }
 
 extension [OwnChannel] {
-    /// The index of a channel in the order of the ids' bytes, or the one where it would be.
+    /// The index of a channel in the byte order of the ids, or the index where it would be.
     func place(of channel: ChannelID) -> (index: Int, isFound: Bool) {
         var (low, high) = (0, count)
         while low < high {
@@ -136,8 +136,8 @@ extension [OwnChannel] {
 }
 
 extension Transaction {
-    /// Returns the channels that a user is a member of, without deleted ones, in the order of the ids' bytes, as the snapshot has them; nil if they are to be read by
-    /// a statement over all of them.
+    /// Returns the channels that a user is a member of, without deleted ones, in the byte order of the ids, as of the snapshot;
+    /// nil if a statement over all of them should read them.
     func keptChannels(of user: UserID) throws -> [OwnChannel]? {
         guard let memory else { return nil }
         let kept = memory.value(for: user) as? KeptChannels
@@ -150,7 +150,7 @@ extension Transaction {
             return nil
         default: break
         }
-        // The snapshot begins with this at the latest, before changes are asked for.
+        // This begins the snapshot at the latest, before changes are requested.
         let userSeq = try streamHead(of: user)
         guard case .list(let list)? = kept else {
             let wait = if case .waiting(_, let next)? = kept { next } else { 1 }
@@ -174,7 +174,7 @@ extension Transaction {
         return rows
     }
 
-    /// Reads those rows of a list again that may have changed; nil if they are too many.
+    /// Reads the rows of a list again that may have changed; nil if they are too many.
     private func refresh(
         _ kept: OwnChannelList, of user: UserID, at userSeq: Seq, _ memory: any ReadMemory
     ) throws -> [OwnChannel]? {
@@ -220,7 +220,7 @@ extension Transaction {
         return try rows(sql) { OwnChannel(reading: &$0) }
     }
 
-    /// Returns those of some channels that the user is a member of.
+    /// Returns those of the channels that the user is a member of.
     private func ownChannels(among channels: some Collection<String>, of user: UserID) throws -> [OwnChannel] {
         let sql: SQL = """
             SELECT \(OwnChannel.columns) FROM members m CROSS JOIN channel_heads h

@@ -1,7 +1,7 @@
 public import RoostAPI
 
-/// The caller's own channels are read from the caller's rows. Others that the caller may find are searched among all channels: by a filter
-/// that leaves few, or else by walking the findable ones (see `QueryChannelsFinding`).
+/// The caller's own channels are read from the caller's rows. Others that the caller may find are searched among all channels:
+/// by a filter that leaves few, or else by walking the findable ones (see `QueryChannelsFinding`).
 
 extension QueryChannels: Handled, PagedQuery {
     public func handle(in context: inout Context) throws -> Page<ChannelView> {
@@ -34,10 +34,10 @@ extension QueryChannels: Handled, PagedQuery {
     func ownChannels(of user: UserID, in transaction: any Transaction) -> Walk.Source<ChannelID> {
         let id: SQL = "m.channel_id"
         let columns = effectiveSort.columns(id: id)
-        // `CROSS JOIN` makes SQLite keep this order: from the user's own rows to the rows that they lead to.
+        // `CROSS JOIN` makes SQLite keep this order: from the user's own rows to the rows that they refer to.
         let attributes: SQL = needsAttributes ? "CROSS JOIN channels c" : ""
         let joined: SQL = needsAttributes ? "AND c.channel_id = m.channel_id" : ""
-        // Of channels that are gone there may be any number: who doesn't ask for them doesn't pass them.
+        // There may be any number of deleted channels: a query that doesn't include them skips them.
         let living: [SQL] = includeDeleted == true ? [] : ["m.is_channel_deleted = 0"]
         let conditions = (living + self.conditions(id: id) + ownConditions(of: user)).allOf
         return { stretch in
@@ -56,7 +56,7 @@ extension QueryChannels: Handled, PagedQuery {
 }
 
 extension ChannelSort {
-    /// Returns the columns of the order, the id last, so that no two channels have the same place.
+    /// Returns the columns of the order, with the id last, so no two channels have the same place.
     func columns(id: SQL) -> [SQL] { self == .unreadFirst ? [keyColumn, "h.list_at", id] : [keyColumn, id] }
 
     /// The first column of the order.

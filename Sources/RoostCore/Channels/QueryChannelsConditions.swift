@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// The filters of a query as conditions, all of which hold together. `c` is the channel, `h` its head, `m` the caller's row.
+/// The filters of a query as conditions, combined with `AND`. `c` is the channel, `h` its head, `m` the caller's row.
 
 extension QueryChannels {
     /// Whether filters or the order use columns of `channels`, and not only those that every message changes.
@@ -60,9 +60,9 @@ extension QueryChannels {
 
     // MARK: The caller's own row
 
-    /// Whether there are messages that the caller hasn't read. A deleted channel has no members who could.
+    /// Whether the caller has unread messages. A deleted channel has no members who could.
     static let isUnread: SQL = "h.is_deleted = 0 AND h.ordinal > m.read_count AND \(Unread.count) > 0"
-    /// The same as `Membership.visibility(in:)`: a newer message brings back a channel that was hidden until then, unless it is muted.
+    /// Equivalent to `Membership.visibility(in:)`: a newer message brings back a channel hidden until then, unless it is muted.
     static let hidesUntilNews: SQL = """
         m.hidden = 'hiddenAllowAutoUnhide' AND (h.ordinal <= m.hidden_count OR m.notifications_muted_until IS NOT NULL)
         """
@@ -83,7 +83,7 @@ extension QueryChannels {
         }
         if unreadOnly == true { all.append(Self.isUnread) }
         if let exactUsers {
-            // The caller is one of the members anyway, named or not (D-24).
+            // The caller is always one of the members, named or not (D-24).
             let others = Set(exactUsers).subtracting([user])
             all.append(memberCount(is: others.count + 1))
             if !others.isEmpty { all.append(Self.memberCount(among: others, is: others.count)) }
@@ -97,7 +97,7 @@ extension QueryChannels {
         return all
     }
 
-    /// A deleted channel has no members, and is found by those it had.
+    /// A deleted channel has no members, and is found by its former ones.
     private func memberCount(is count: Int) -> SQL {
         guard includeDeleted == true else { return "h.member_count = \(count)" }
         return """

@@ -2,11 +2,12 @@ import RoostAPI
 
 /// Finds channels that the caller may find without being a member.
 ///
-/// If a filter leaves few channels, each of them is checked. Otherwise the query walks through the channels in its order, along indexes
-/// that only hold channels that the caller may know of: so a cursor, which shows where a walk stopped, reveals nothing about others.
+/// If a filter leaves few channels, each of them is checked. Otherwise the query walks through the channels in its order, along
+/// indexes that only contain channels that the caller may know of: a cursor, which shows where a walk stopped, thus reveals
+/// nothing about others.
 
 extension QueryChannels {
-    /// The most channels that a filter may leave for each of them to be checked.
+    /// The maximum number of channels that a filter may leave for each to be checked.
     private static let candidatesMax = 2000
 
     func findableChannels(for caller: Caller, in transaction: any Transaction) throws -> [Walk.Source<ChannelID>] {
@@ -18,7 +19,7 @@ extension QueryChannels {
         return membership == .all ? sources + [ownChannels(of: caller.user, in: transaction)] : sources
     }
 
-    // MARK: Few
+    // MARK: Few channels
 
     /// Returns the channels that the most selective filter leaves; nil if every filter leaves too many.
     private func candidates(in transaction: any Transaction) throws -> Set<String>? {
@@ -46,7 +47,7 @@ extension QueryChannels {
         return nil
     }
 
-    /// Returns a source of those of some channels that match the query, in its order.
+    /// Returns a source of the candidates that match the query, in its order.
     private func matches(
         among candidates: Set<String>, for caller: Caller, in transaction: any Transaction
     ) throws -> Walk.Source<ChannelID> {
@@ -68,7 +69,7 @@ extension QueryChannels {
         }
     }
 
-    // MARK: Many
+    // MARK: Many channels
 
     /// Returns a source that reads all channels of one index in the order of the query, and marks those that match.
     private func channels(
@@ -79,7 +80,7 @@ extension QueryChannels {
         let names: [SQL] = ["w.sort_key", "w.channel_id"]
         let key = effectiveSort.keyColumn
         return { stretch in
-            // This passes and counts the rows, by one index alone; conditions on other tables come after.
+            // This passes and counts the rows, using one index alone; conditions on other tables come after.
             let passed: SQL =
                 effectiveSort == .lastActivity
                 ? """
@@ -122,13 +123,13 @@ extension QueryChannels {
         return "(\(levels.joined(by: " OR ")) OR \(isOwn(of: caller)))"
     }
 
-    /// The channels that callers find without being a member, each kind with an index. A channel that only its members know of is in none.
+    /// The channels that callers find without being a member, with an index per kind. Members-only channels are in none.
     ///
     /// The conditions are those of the partial indexes, word for word.
     private enum Discoverability: CaseIterable {
         case everyone, operatorsOnly, deleted
 
-        /// Whether the caller finds any of them. This only chooses indexes: the permission table checks each channel that is found.
+        /// Whether the caller may find any of them. This only chooses indexes: the permission table checks each channel found.
         func isOpen(to caller: Caller) -> Bool {
             switch self {
             case .everyone: true
