@@ -1,10 +1,11 @@
 public import RoostAPI
 
-/// The devices of users. One names itself when it authenticates on a socket; signing it out ends its sockets, and its token if that can be revoked alone.
+/// The devices of users. One names itself when it authenticates on a socket. Signing it out closes its sockets, and revokes its
+/// token if that can be revoked alone.
 ///
-/// A device that was signed out keeps its row, which isn't listed and tells its sockets from those that it opens later. There are twice as many rows of a user as
-/// the list may have devices at most: the one used longest ago makes room. If it comes back, its sign-ins go on above those of its former row: signing it
-/// out ends the sockets of these, too.
+/// A signed-out device keeps its row, which isn't listed and distinguishes its sockets from those that it opens later. A user
+/// has at most twice as many rows as the list may have devices: the least recently used one is evicted. If it comes back, its
+/// sign-ins continue above those of its former row: signing it out closes their sockets, too.
 
 extension ListDevices: Handled {
     public func handle(in context: inout Context) throws -> [Device] {
@@ -21,7 +22,7 @@ extension ListDevices: Handled {
 }
 
 extension SignOutDevice: Handled {
-    /// It takes the lock of those who shut others out.
+    /// It takes the exclusive lock of access changes.
     public static var userRate: UserRate? { .ofSignOuts }
 
     public func scope(for caller: Caller) -> Scope {
@@ -38,9 +39,10 @@ extension SignOutDevice: Handled {
         }
         var changes = [AccessChange.signedOut(user, device: device, upTo: row.signIn)]
         var isTokenRevoked = row.tokenId != nil
-        // A token that has ended for every node needs no revocation.
+        // A token that has expired for every node needs no revocation.
         if let token = row.tokenId, let end = row.tokenExpiresAt, end > context.now.minusClockSkew {
-            // Users may fill the list of revoked tokens, but not so far that an administrator can't revoke one, and their devices are signed out all the same.
+            // Users may fill the list of revoked tokens, but must leave room for an administrator's revocations. Their devices
+            // are signed out all the same.
             if let (_, change) = try context.revoke(token: token, until: end, countMax: Limits.revokedTokens / 10 * 9) {
                 if let change { changes.append(change) }
             } else {
@@ -59,11 +61,11 @@ extension SignOutDevice: Handled {
 }
 
 extension Context {
-    /// Notes that the caller's device connects.
+    /// Records that the caller's device connects.
     ///
     /// - Parameters:
-    ///   - device: What it says of itself.
-    ///   - tokenExpiresAt: When the caller's token ends.
+    ///   - device: The device's description of itself.
+    ///   - tokenExpiresAt: The expiry of the caller's token.
     /// - Returns: The device with the number of its sign-in.
     public mutating func registerDevice(_ device: DeviceDescription, tokenExpiresAt: Timestamp) throws -> DeviceIdentity {
         let user = caller.user
@@ -80,7 +82,7 @@ extension Context {
         (after.name, after.platform) = (device.name?.nilIfEmpty, device.platform?.nilIfEmpty)
         (after.tokenId, after.tokenExpiresAt) = (caller.token?.id, caller.token?.id == nil ? nil : tokenExpiresAt)
         let identity = DeviceIdentity(id: device.deviceId, signIn: after.signIn)
-        // A client that reconnects again and again writes once a minute.
+        // A client that keeps reconnecting causes one write a minute.
         if after == before, now < after.lastUsedAt.after(seconds: 60) { return identity }
         after.lastUsedAt = max(now, after.lastUsedAt)
         try transaction.write(after, of: user)
@@ -88,8 +90,8 @@ extension Context {
         return identity
     }
 
-    /// Removes the devices used longest ago, if there are too many. Their sockets stay, and so do their tokens. Of those that were signed out as many rows stay,
-    /// the newest: sockets that don't know yet are closed by them.
+    /// Removes the least recently used devices if there are too many. Their sockets stay, and so do their tokens. The newest
+    /// rows of signed-out devices stay, up to the same number: they close sockets that haven't learned of the sign-out yet.
     private func makeRoom(besides device: DeviceID) throws {
         let others = try transaction.devices(of: caller.user).filter { $0.deviceId != device }
         let signedIn = others.filter(\.isSignedIn).sorted { ($0.lastUsedAt, $0.deviceId) > ($1.lastUsedAt, $1.deviceId) }
@@ -114,9 +116,10 @@ extension Transaction {
         return try besideBatchMemory { try rows(sql) { try DeviceRow(reading: &$0) } }
     }
 
-    /// The number of the sign-in of a device that has no row. It may have had one: the number isn't below any that it had, and above each that was ended.
+    /// The sign-in number for a device without a row. It may have had one: the number is at least any that it had, and above each that was ended.
     ///
-    /// A device gets a higher number only after a sign-out, and each of these takes a number of the changes of access. So it has none above the next of those.
+    /// A device gets a higher number only after a sign-out, and each sign-out takes a number of the access changes. So it has
+    /// none above the next of those.
     fileprivate func firstSignIn() throws -> Int64 { try besideBatchMemory { try accessRevisionAndEpoch().revision + 1 } }
 
     fileprivate func write(_ row: DeviceRow, of user: UserID) throws {
@@ -129,7 +132,7 @@ extension Transaction {
         }
     }
 
-    /// The newest sign-out of a device; nil if it never was.
+    /// The newest sign-out of a device; nil for none.
     func signOut(of device: DeviceID, of user: UserID) throws -> AccessChange? {
         let sql: SQL = """
             SELECT signed_out FROM devices WHERE user_id = \(user) AND device_id = \(device) AND signed_out > 0
@@ -137,7 +140,7 @@ extension Transaction {
         return try first(sql) { .signedOut(user, device: device, upTo: $0.int64()) }
     }
 
-    /// Calls the body with the sign-outs after a number. A server that starts has no sockets, and needs none of before.
+    /// Calls the body with the sign-outs after a number. A starting server has no sockets, and needs no earlier ones.
     public func eachSignOut(after revision: Int64, _ body: (AccessChange) -> Void) throws {
         let sql: SQL = """
             SELECT user_id, device_id, signed_out FROM devices WHERE revision > 0 AND revision > \(revision)
@@ -146,14 +149,14 @@ extension Transaction {
     }
 }
 
-/// A device as it is stored.
+/// A stored device.
 private struct DeviceRow: Hashable {
     var deviceId: DeviceID
     var name: String?
     var platform: String?
     var createdAt: Timestamp
     var lastUsedAt: Timestamp
-    /// The `jti` of the token that it connected with last, and when that ends.
+    /// The `jti` of the token that it last connected with, and that token's expiry.
     var tokenId: String?
     var tokenExpiresAt: Timestamp?
     /// The number of the newest sign-in; never above the next number of a change of access.
@@ -162,7 +165,7 @@ private struct DeviceRow: Hashable {
     var signedOut: Int64
     var revision: Int64
 
-    /// Whether the list has it.
+    /// Whether the device is listed.
     var isSignedIn: Bool { signIn > signedOut }
 }
 

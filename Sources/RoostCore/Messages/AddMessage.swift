@@ -1,18 +1,18 @@
 import RoostAPI
 
 extension MessageContent {
-    /// The streams that sending the content may move: the channel's, and those of the users whom it mentions. A sender who may not read learns on
-    /// their own stream that the message isn't unread.
+    /// The streams that sending the content may move: the channel's, and those of the mentioned users. A sender who may not
+    /// read learns on their own stream that the message isn't unread.
     func scope(in channel: ChannelID) -> Scope { .channel(channel, users: Set(mentionees?.mentionedUsers ?? [])).findingUsers }
 }
 
 extension Context {
-    /// Stores a message of the caller in a channel, with the next seq, and tells everyone concerned. Everything that could refuse it has been asked.
+    /// Stores a message of the caller in a channel, with the next seq, and sends it to its audience. All refusals must have been ruled out.
     ///
     /// - Parameters:
-    ///   - access: The channel, as it is before and then after the message.
-    ///   - mentions: Those of the content, as ``mentions(of:in:)`` returned them.
-    /// - Returns: The message; nil if the caller has one with this client id there.
+    ///   - access: The channel before the message, and afterwards with it.
+    ///   - mentions: The mentions of the content, as ``mentions(of:in:)`` returned them.
+    /// - Returns: The message; nil if the caller already has one with this client id there.
     mutating func add(
         _ content: MessageContent, _ clientId: ClientID, mentioning mentions: Mentions, in access: inout ChannelAccess
     ) throws -> Message? {
@@ -26,7 +26,7 @@ extension Context {
         var content = content
         content.mentionees = mentions.mentionees
         content.metaArrays = content.metaArrays?.sortedMetaArrays
-        // Times don't fall within a channel, whatever the clock does.
+        // Times never decrease within a channel, whatever the clock does.
         var message = Message(
             messageId: ids.next(at: now), channelId: channel, seq: seq, changeSeq: seq, sender: caller.user, clientId: clientId,
             content: content, createdAt: access.counters.lastActivity)
@@ -47,7 +47,7 @@ extension Context {
         return message
     }
 
-    /// Returns the caller's message that was stored with a client id, also one that was deleted for good.
+    /// Returns the caller's message stored with a client id, even one that was deleted for good.
     ///
     /// The channel is the one that a new message would go to, whether or not the caller may send there.
     func stored(_ clientId: ClientID, in channel: ChannelID) throws -> Message? {
@@ -56,7 +56,7 @@ extension Context {
             ?? transaction.purgedMessage(clientId: clientId, of: caller.user, in: id)
     }
 
-    /// Tells a sender who may not read, and so gets no event with the message, that it isn't unread.
+    /// Notifies a sender who may not read, and so gets no event with the message, that it isn't unread.
     private mutating func tellOwnMessage(_ message: Message, in access: ChannelAccess) throws {
         guard message.kind != .system, access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
         own.addMessage(at: message.seq, count: Unread.counts(message) ? 1 : 0)
@@ -67,12 +67,12 @@ extension Context {
         tell(.readingMarked, user: caller.user, seq: own.row.userSeq, Rows(updated.membership.map { [$0] }))
     }
 
-    /// Returns the answer for a message stored by an earlier call: as it is now if the caller may read it, and otherwise as the caller sent
-    /// it.
+    /// Returns the answer for a message stored by an earlier call: its current state if the caller may read it, and otherwise the message as sent.
     ///
     /// An acknowledged message stays acknowledged. Its later changes are only for those who may read it.
     func acknowledged(_ stored: Message, sentAs content: MessageContent) throws -> Message {
-        // The server's own messages once had ids that a call can have too. Answered with one, the sender would take theirs for stored.
+        // The server's own messages once had ids that a call can have too. Given one as the answer, the sender would take their
+        // own message for stored.
         guard stored.kind != .system else {
             throw RoostError.invalidArgument("clientId", "is the id of one of the server's own messages: use another")
         }
@@ -89,8 +89,8 @@ extension Context {
 }
 
 extension Message {
-    /// The message with those named in a call whom it doesn't mention, as the answer to its first call had them (MN-17). One that was changed since
-    /// mentions whom the change says.
+    /// The message with the users that the call named and it doesn't mention, as in the answer to its first call (MN-17). A
+    /// message changed since then mentions the users of the change.
     fileprivate func namingDropped(of sent: MessageContent) -> Message {
         guard changeSeq == seq, deletedAt == nil, let named = sent.mentionees?.mentionedUsers else { return self }
         let mentioned = content.mentionees?.mentionedUsers ?? []

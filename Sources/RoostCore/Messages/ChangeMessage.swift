@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension EditMessage: Handled {
-    /// Whoever isn't mentioned any more is found in the message.
+    /// Users no longer mentioned are found in the message.
     public func scope(for caller: Caller) -> Scope {
         .channel(channel, users: Set(mentionees?.mentionedUsers ?? [])).findingUsers
     }
@@ -12,7 +12,7 @@ extension EditMessage: Handled {
         after.content.apply(self)
         let mentions = try mentionees.map { try context.mentions(of: $0, in: access, at: before.seq) }
         if let mentions { after.mentionees = mentions.mentionees }
-        // As a whole it has to be a message that could be sent: with a text, say, unless it is the app's own.
+        // The result must be a message that could be sent: with a text, say, unless it is the app's own.
         try after.content.validate()
         if try !StoredJSON.isSame(after, before) {
             after.editedAt = before.timeOfChange(at: context.now)
@@ -32,14 +32,14 @@ extension UpdateMetaArrays: Handled {
         var after = before
         try after.content.apply(self)
         guard try !StoredJSON.isSame(after, before) else { return before }
-        // The text is as it was: the message isn't marked as edited.
+        // The text is unchanged, so the message isn't marked as edited.
         try context.change(before, to: &after, .messageUpdated, in: &access)
         return after
     }
 }
 
 extension DeleteMessage: Handled {
-    /// Whoever it mentions is found in the message.
+    /// The mentioned users are found in the message.
     public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
     public func handle(in context: inout Context) throws -> Message {
@@ -52,9 +52,9 @@ extension DeleteMessage: Handled {
 extension DeleteMessages: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
-    /// Asks about all messages before it changes the first one.
+    /// Checks all messages before it changes the first one.
     public func handle(in context: inout Context) throws -> MessageResults {
-        // A channel that can't be read refuses the call, and not one of its messages.
+        // An unreadable channel refuses the whole call, not one of its messages.
         _ = try context.require(.historyRead, in: channel)
         var found: [Message] = []
         var opened: ChannelAccess?
@@ -81,7 +81,7 @@ extension DeleteMessages: Handled {
 }
 
 extension PurgeMessage: Handled {
-    /// Whoever it mentions is found in the message, and its sender too.
+    /// The mentioned users and the sender are found in the message.
     public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
     public func handle(in context: inout Context) throws -> Done {
@@ -94,7 +94,7 @@ extension PurgeMessage: Handled {
 }
 
 extension Context {
-    /// Writes a message in the place of itself, at the next seq, and tells everyone concerned.
+    /// Replaces a message at the next seq, and sends the change to its audience.
     mutating func change(
         _ before: Message, to after: inout Message, _ kind: Event.Kind, in access: inout ChannelAccess
     ) throws {
@@ -109,8 +109,8 @@ extension Context {
         try requestPush(ofChanged: before, to: after, in: access)
     }
 
-    /// Empties a message. Its place stays, so that the order has no hole. One that is deleted stays as it is; but if an operator deletes what its author has
-    /// deleted, the author can't bring it back any more.
+    /// Empties a message. Its place stays, so the order has no gap. A deleted one stays as it is; but if an operator deletes a
+    /// message that its author has deleted, the author can no longer undelete it.
     fileprivate mutating func delete(_ before: Message, in access: inout ChannelAccess) throws -> Message {
         guard before.deletedAt == nil else {
             try takeOverDeletion(of: before)
@@ -137,17 +137,18 @@ extension Context {
         return (access, message)
     }
 
-    /// Throws if a message is the app's, and the caller may not send such ones: otherwise whoever may change others' messages could speak as the app (SB-33).
+    /// Throws if a message is the app's own and the caller may not send those: a user who may change others' messages could
+    /// otherwise speak as the app (SB-33).
     ///
-    /// - Parameter deed: What the caller is about to do with it.
+    /// - Parameter deed: The caller's intended action.
     func requireMayChangeAdminMessage(_ message: Message, in access: ChannelAccess, _ deed: String) throws {
         guard message.kind == .admin, var refusal = refusal(of: .messageSendAdmin, in: access) else { return }
-        // The permission's own words are about sending one. Those about the channel stay.
+        // The permission's own wording is about sending. Refusals about the channel stay.
         if refusal.code == .notPermitted, access.deletedAt == nil { refusal.message = "Only admins \(deed) admin messages." }
         throw refusal
     }
 
-    /// Returns a message that the caller may change: the caller's own with one permission, anyone's with the other.
+    /// Returns a message that the caller may change: their own with one permission, anyone's with the other.
     mutating func requireChange(
         of id: MessageID, in channel: ChannelID, own: Permission, any: Permission
     ) throws
@@ -155,7 +156,7 @@ extension Context {
     {
         let access = try require(.historyRead, in: channel)
         let message = try storedMessage(id, in: access)
-        // What the server says of somebody's doing is nobody's own.
+        // The server's messages about users' actions belong to no user.
         if message.sender == caller.user, message.kind != .system {
             try require(own, in: access)
         } else if let refusal = refusal(of: any, in: access) {
@@ -172,7 +173,7 @@ extension RoostError {
     /// Whether it is about one message among several, and not about the channel.
     fileprivate var isAboutMessage: Bool { code == .notMessageOwner || code == .kindForbids || field == "message" }
 
-    /// The same refusal of one of the messages that a call names. Where there are several, whoever reads it sees which it is.
+    /// The same refusal for one of the messages that a call names. If there are several, the text says which.
     func about(_ message: MessageID, at index: Int, of messages: [MessageID]) -> RoostError {
         var refusal = self
         refusal.field = "messages[\(index)]"
@@ -195,7 +196,6 @@ extension Transaction {
 }
 
 extension Message {
-    /// The time of a change that is made now, which is after the message and its last edit also where the clock was set back, or another node's is
-    /// behind.
+    /// The time of a change made now. It isn't before the message or its last edit, even if the clock was set back or another node's clock lags.
     func timeOfChange(at now: Timestamp) -> Timestamp { max(now, createdAt, editedAt ?? createdAt) }
 }

@@ -8,7 +8,7 @@ extension ChannelMention {
     // derived: columns, sender as sender_id
     static let columns: SQL = "seq, change_seq, mention_seq, sender_id"
 
-    /// How many are read at once where the newest don't mention a user, and how often: a bound of what a look for one costs.
+    /// The number of rows per read when the newest don't mention a user, and the maximum number of reads: they bound the cost of a search.
     fileprivate static let rowsAtOnce = 20
     fileprivate static let looksMax = 100
 
@@ -22,28 +22,28 @@ extension ChannelMention: StoredRow {
     package static var headBit: Int64? { 1 << 1 }
     package static var permission: Permission? { .historyRead }
 
-    /// Where the stretch has the end of a mention, the newest that are left come with it, as with the event of that end
+    /// If a mention ends within the stretch, the newest remaining ones are sent with it, as with the event of that end
     /// (``Transaction/newestChannelMentions(in:above:)``).
     ///
-    /// They come with the first end: a page may be cut before the last one, which may be undone before the next page is fetched.
+    /// They are sent with the first end: a page may be cut off before the last one, which may be undone before the next page is fetched.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<ChannelMention> {
         let transaction = stretch.transaction
         let (found, upTo) = try rows(in: stretch)
-        // A message that is deleted for good leaves no row that says whether it mentioned the channel.
+        // A message deleted for good leaves no row that says whether it mentioned the channel.
         let purged = stretch.hasPurges ? try transaction.oldestPurge(in: stretch.channel, after: stretch.after) : nil
         let taken = found.first { $0.row.mentionSeq == nil }?.stamp
         guard let end = [taken, purged].compactMap(\.self).min() else { return ChangedRows(found, upTo: upTo) }
         let left = try transaction.newestChannelMentions(in: stretch.channel, above: stretch.floor)
-        // What is left may have been sent after the end, on a later page: it comes with the end all the same.
+        // A remaining one may have been sent after the end, on a later page. It is still sent with the end.
         let others = found.filter { $0.stamp < end || !left.contains($0.row) }
         let missing = left.filter { mention in !others.contains { $0.row == mention } }
         return ChangedRows(others + missing.map { (stamp: end, row: $0) }, upTo: upTo)
     }
 
-    /// Returns the rows of a stretch in the order of their changes, and up to where that is all of them; nil if it is.
+    /// Returns the rows of a stretch in the order of their changes, and the position up to which they are complete; nil if all are.
     ///
-    /// A message that was never changed is found where it was sent, the others by an index of theirs alone. The first search passes the others, which is
-    /// why each is bounded by itself.
+    /// An unchanged message is found where it was sent, the changed ones by their own index. The first search passes the
+    /// changed ones too, so each search has its own bound.
     private static func rows(
         in stretch: ChannelStretch
     ) throws -> (found: [(stamp: Seq, row: ChannelMention)], upTo: Seq?) {
@@ -67,8 +67,8 @@ extension ChannelMention: StoredRow {
         return (found.sorted { $0.stamp < $1.stamp }, ends.compactMap(\.self).min())
     }
 
-    /// The newest of those that hold. If there are more than that, the newest that can be unread instead: however many are the follower's own,
-    /// one before them by somebody else matters. An older one comes once all of these were taken back.
+    /// The newest valid mentions. If there are more, the newest that can be unread instead: behind any number of the follower's
+    /// own, an earlier one by another user matters. An older one is sent once all of these were taken back.
     package static func fresh(
         in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction
     ) throws -> [ChannelMention] {
@@ -88,10 +88,10 @@ extension ChannelMention: StoredRow {
 }
 
 extension Transaction {
-    /// Returns the channel's newest mention that holds, and the newest one by another sender.
+    /// Returns the channel's newest valid mention, and the newest one by another sender.
     ///
-    /// The newest that mentions a user is one of the two, whoever the user is. So they come to all who follow the channel when a mention ends,
-    /// which may have been the newest that somebody knew of.
+    /// The newest that mentions a given user is always one of the two. So all followers of the channel get both when a mention
+    /// ends, which may have been the newest that some of them knew of.
     func newestChannelMentions(in channel: ChannelID, above floor: Seq = 0) throws -> [ChannelMention] {
         let sql: SQL = """
             SELECT \(ChannelMention.columns) FROM channel_mentions
@@ -102,28 +102,29 @@ extension Transaction {
         return [newest, other].compactMap(\.self)
     }
 
-    /// Returns the channel's newest mention that mentions a user.
+    /// Returns the channel's newest mention of a user.
     func newestChannelMention(
         for user: UserID, in channel: ChannelID, above floor: Seq, since: Seq, mayBeDeleted: Bool = true
     ) throws -> ChannelMention? {
         try newestChannelMentions(for: user, in: channel, above: floor, since: since, limit: 1, mayBeDeleted: mayBeDeleted).first
     }
 
-    /// Returns the channel's newest mentions that mention a user: whoever sent one isn't mentioned, nor whoever has deleted it for themselves.
+    /// Returns the channel's newest mentions of a user. A message doesn't mention its own sender, nor users who have deleted it for themselves.
     ///
-    /// The first look takes the newest, which are nearly always enough. Each further one goes on behind the last: a sender's own are skipped at once, however many,
-    /// since each knows the one before it of somebody else (``otherMention(than:in:)``). Whoever has deleted thousands of others' for themselves may miss one before these.
+    /// The first query takes the newest, which are nearly always enough. Each further one continues below the last: a sender's
+    /// own are skipped at once, however many, since each knows the previous one by another user (``otherMention(than:in:)``). A
+    /// user who has deleted thousands of others' mentions for themselves may miss one before these.
     ///
     /// - Parameters:
     ///   - floor: The seq up to which messages are hidden from the user.
     ///   - since: The seq up to which mentions don't matter.
-    ///   - mayBeDeleted: Whether anybody may have deleted messages of the channel for themselves.
+    ///   - mayBeDeleted: Whether any user may have deleted messages of the channel for themselves.
     func newestChannelMentions(
         for user: UserID, in channel: ChannelID, above floor: Seq, since: Seq, limit: Int, mayBeDeleted: Bool = true
     ) throws -> [ChannelMention] {
         let kept: SQL = mayBeDeleted ? OwnDeletion.excluding(seq: "channel_mentions.seq", of: user, in: channel) : "1 = 1"
         let matters: SQL = "sender_id <> \(user) AND seq > \(floor) AND \(kept)"
-        // No message mentions before it is there: at the floor the look ends, however many mentions lie below it.
+        // A message can't mention before it is sent: the search ends at the floor, however many mentions lie below it.
         let since = max(since, floor)
         let rowsAtOnce = max(limit, ChannelMention.rowsAtOnce)
         var (found, end, hasMore) = ([ChannelMention](), Seq.max, true)
@@ -144,7 +145,7 @@ extension Transaction {
         return found
     }
 
-    /// Returns where the channel's newest mention by somebody else is, or was; 0 for none.
+    /// Returns the place of the channel's newest mention by another user, whether or not it still exists; 0 for none.
     func otherMention(than sender: UserID, in channel: ChannelID) throws -> Seq {
         var end = Seq.max
         while true {
@@ -157,7 +158,7 @@ extension Transaction {
             }
             guard let found else { return 0 }
             guard found.sender == sender else { return found.mentionSeq }
-            // Whether that mention still holds doesn't matter: between it and the sender's own there was none.
+            // Whether that mention is still valid doesn't matter: there was none between it and the sender's own.
             if let other = found.other { return other }
             end = found.mentionSeq
         }

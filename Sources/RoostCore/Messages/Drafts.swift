@@ -1,8 +1,9 @@
 public import RoostAPI
 
-/// What users have begun to write: one draft for each member of a channel at most, on the stream of the user alone.
+/// Drafts of users: at most one per member of a channel, on the user's stream alone.
 ///
-/// A removed draft stays as a row without a text, which tells the user's other devices. There are no more of these than channels that the user has been in.
+/// A removed draft stays as a row without text, which notifies the user's other devices. There are at most as many of these as
+/// channels that the user has been in.
 
 extension SetDraft: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
@@ -27,7 +28,7 @@ extension ListDrafts: Handled, PagedQuery {
     public func handle(in context: inout Context) throws -> Page<ChannelDraft> {
         try context.require(.streamRead)
         let walk = try Walk(self, shape: [.integer], limits: Limits.historyPage, isDescending: true)
-        // Each change of a draft has a seq of its own, so that it names a place in the list.
+        // Each change of a draft has its own seq, which identifies a place in the list.
         let columns: [SQL] = ["d.user_seq"]
         let reading = context
         return try walk.page(through: [
@@ -47,7 +48,7 @@ extension ListDrafts: Handled, PagedQuery {
 }
 
 extension Context {
-    /// Returns the caller's draft in a channel, which they may change: also in a deleted channel, of which nobody is a member, to remove it.
+    /// Returns the caller's draft in a channel, which they may change. In a deleted channel, which has no members, they may still remove it.
     fileprivate mutating func draft(toBeSetTo text: String, in channel: ChannelID) throws -> ChannelDraft {
         if text.isEmpty, let access = try transaction.access(to: channel, of: caller.user), access.deletedAt != nil,
             access.wasMember,
@@ -59,13 +60,13 @@ extension Context {
         return try ownDraft(in: access)
     }
 
-    /// Returns the caller's draft in a channel. If there never was one it has no text, and nothing has changed since the caller joined.
+    /// Returns the caller's draft in a channel. If there never was one it has no text, and counts as unchanged since the caller joined.
     fileprivate func ownDraft(in access: ChannelAccess) throws -> ChannelDraft {
         if let draft = try transaction.draft(of: caller.user, in: access.channelId) { return draft }
         return ChannelDraft(channelId: access.channelId, text: "", updatedAt: try access.requireOwn().row.joinedAt, userSeq: 0)
     }
 
-    /// Writes a draft of the caller's at the next position of their stream, and tells their devices.
+    /// Writes a draft of the caller at the next position of their stream, and notifies their devices.
     fileprivate mutating func write(_ draft: ChannelDraft) throws -> ChannelDraft {
         var draft = draft
         draft.updatedAt = now
@@ -77,7 +78,7 @@ extension Context {
 
     /// Removes the drafts of users who leave a channel, each at the position of the user's stream at which they leave.
     ///
-    /// - Returns: What is to be told with the end of the membership.
+    /// - Returns: The removed drafts, to be sent with the end of the membership.
     func removeDrafts(in channel: ChannelID, _ leavers: [(user: UserID, userSeq: Seq)]) throws -> [UserID: ChannelDraft] {
         // Most have none: one look-up for all of them.
         let sql: SQL = """
@@ -136,8 +137,9 @@ extension ChannelDraft: BoundRow {
 }
 
 extension ChannelDraft: StoredRow {
-    /// A draft is as large as a message, so that a page also ends with its bytes. What a node fetches for events that it missed is asked for without an end, and
-    /// has all of it. Drafts in deleted channels are left out: the end of a channel writes nothing per member.
+    /// A draft can be as large as a message, so a page also has a limit in bytes. A node that fetches drafts for missed events
+    /// asks without a limit, and gets all of them. Drafts in deleted channels are left out: the deletion of a channel writes
+    /// nothing per member.
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<ChannelDraft> {

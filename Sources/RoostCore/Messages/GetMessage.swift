@@ -10,7 +10,7 @@ extension GetMessage: Handled {
 }
 
 extension Context {
-    /// Returns a message by its id as the caller sees it: what a page shows, and nothing else.
+    /// Returns a message by its id as the caller sees it, exactly as a page shows it.
     ///
     /// - Parameter field: The field that a refusal names.
     /// - Throws: `notFound`, whether there is no such message, the caller's history begins after it, or it was deleted for good.
@@ -18,9 +18,9 @@ extension Context {
         try shown(storedMessage(id, in: access, field: field), in: access)
     }
 
-    /// Throws if the caller can't answer a message: one that they can't see, or that was deleted, by anybody or for themselves.
+    /// Throws if the caller can't answer a message: if they can't see it, or if it was deleted, for all or for themselves.
     func requireParent(_ id: MessageID, in access: ChannelAccess) throws {
-        // What it says isn't read: half a megabyte for each of many short answers would hold up everybody else who writes.
+        // The content isn't read: half a megabyte for each of many short answers would block all other writers.
         let sql: SQL = "SELECT seq, deleted_at FROM messages WHERE channel_id = \(access.channelId) AND message_id = \(id)"
         let transaction = transaction
         let parent = try transaction.besideBatchMemory {
@@ -32,7 +32,7 @@ extension Context {
         }
     }
 
-    /// Returns a message that the caller can see as it is stored, also if the caller has deleted it for themselves.
+    /// Returns a message that the caller can see as stored, even if the caller has deleted it for themselves.
     func storedMessage(_ id: MessageID, in access: ChannelAccess, field: String = "message") throws -> Message {
         let transaction = transaction
         let found = try transaction.besideBatchMemory { try transaction.message(id, in: access.channelId) }
@@ -40,7 +40,8 @@ extension Context {
         return found
     }
 
-    /// Returns what is left of a message that the caller deletes for themselves: a message that they can see, without what is deleted of its content.
+    /// Returns a message that the caller deletes for themselves. They must be able to see it, and it comes without the content
+    /// that the deletion removes.
     ///
     /// - Throws: As ``message(_:in:field:)``.
     func messageToConceal(_ id: MessageID, in access: ChannelAccess) throws -> Message {

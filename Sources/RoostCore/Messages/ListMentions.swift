@@ -11,7 +11,7 @@ extension ListMentions: Handled, PagedQuery {
     private func mentionsByName(_ context: Context) throws -> Page<Message> {
         let walk = try Walk(self, shape: [.integer, .text], limits: Limits.historyPage, isDescending: true)
         let columns: [SQL] = ["message_id", "channel_id"]
-        // Reads remember nothing, and many of the rows may be of channels that the caller has left, or of messages that are hidden.
+        // Reads have no memory, and many of the rows may be of channels that the caller has left, or of hidden messages.
         var known: [ChannelID: ChannelAccess?] = [:]
         return try walk.page(through: [
             { stretch in
@@ -29,17 +29,17 @@ extension ListMentions: Handled, PagedQuery {
         ]) { row -> Message? in
             let access = try known[row.channel] ?? context.transaction.access(to: row.channel, of: context.caller.user)
             known[row.channel] = .some(access)
-            // A member can see what comes after the floor.
+            // A member can see messages after the floor.
             guard let access, access.isMember, row.seq > context.readingFloor(in: access) else { return nil }
             return try context.transaction.message(row.message, in: row.channel)
         }
     }
 
-    /// Returns a page in the order of the seqs from which on the messages mention the caller: both trees have it.
+    /// Returns a page in the order of the seqs from which the messages mention the caller: both B-trees have it.
     private func mentions(in access: ChannelAccess, _ context: Context) throws -> Page<Message> {
         let walk = try Walk(self, shape: [.integer], limits: Limits.historyPage, isDescending: true)
         let (transaction, caller, channel) = (context.transaction, context.caller.user, access.channelId)
-        // Whoever only watches isn't mentioned.
+        // Watchers who aren't members can't be mentioned.
         guard access.isMember else { return Page(items: []) }
         let floor = context.readingFloor(in: access)
         let columns: [SQL] = ["mention_seq"]
@@ -73,14 +73,14 @@ extension ListMentions: Handled, PagedQuery {
         }
     }
 
-    /// Where a message begins to mention the caller, by name or with the channel.
+    /// The seq from which a message mentions the caller, by name or with the channel.
     private struct Place {
         let mentionSeq: Seq
         let seq: Seq
         let isByName: Bool
     }
 
-    /// Whether a message mentions the caller in the other way too, from a later seq on: that is where it is listed.
+    /// Whether a message also mentions the caller in the other way from a later seq on: it is listed there.
     private func isListedEarlier(
         _ message: Message, than place: Place, by caller: UserID, _ transaction: any Transaction
     ) throws -> Bool {

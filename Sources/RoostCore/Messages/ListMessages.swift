@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension ListMessages: Handled {
-    /// A filter may pass over any number of messages first.
+    /// With a filter it may pass over any number of messages.
     public var isBrief: Bool { kinds == nil && customType == nil && senders == nil }
 
     public func handle(in context: inout Context) throws -> MessagePage {
@@ -19,7 +19,7 @@ extension ListMessages: Handled {
     private func place(in access: ChannelAccess, _ context: inout Context) throws -> HistoryWalk.Place {
         func first(from time: Timestamp) throws -> Seq {
             let seq = try context.transaction.firstSeq(from: time, in: access.channelId, upTo: access.counters.seq)
-            // When something was sent that is hidden from the caller is hidden too.
+            // The times of messages hidden from the caller are hidden too.
             return max(seq, access.historyFloor + 1)
         }
         if let before { return .before(before) }
@@ -39,7 +39,7 @@ extension ListMessages: Handled {
     }
 }
 
-/// Reads a page of a channel's messages, by their seqs, as far as the caller may see them.
+/// Reads a page of a channel's messages by their seqs, limited to those that the caller may see.
 struct HistoryWalk {
     enum Place {
         case newest
@@ -49,7 +49,7 @@ struct HistoryWalk {
         case around(Seq)
     }
 
-    /// Seqs that one call with filters looks through on a side.
+    /// The number of seqs that a call with filters searches on each side.
     static let filteredSeqsMax: Seq = 5000
 
     private let transaction: any Transaction
@@ -58,7 +58,7 @@ struct HistoryWalk {
     private let floor: Seq
     /// The condition of the filters; nil without any.
     private let filter: SQL?
-    /// Whether a page never ends between messages of the same time.
+    /// Whether a page never splits messages of the same time.
     private let keepsTimesWhole: Bool
 
     init(_ operation: ListMessages, in access: ChannelAccess, _ context: Context) {
@@ -75,9 +75,9 @@ struct HistoryWalk {
     /// A part of the page on one side of its place, oldest first.
     private struct Side {
         var messages: [Message]
-        /// Whether there is more beyond it, maybe nothing that matches.
+        /// Whether there are more messages beyond it, which may not match.
         var hasMore: Bool
-        /// The last seq that was looked at.
+        /// The last seq searched.
         var end: Seq
     }
 
@@ -95,7 +95,7 @@ struct HistoryWalk {
             let hasOlder = try exists(before: filter == nil ? first : seq + 1)
             return page(newer.messages, hasOlder: hasOlder, hasNewer: newer.hasMore, from: seq + 1, to: newer.end)
         case .around(let seq):
-            // The two together are one page.
+            // Both together are one page.
             let sizeBytesMax = Limits.pageContentBytes / 2
             let older = try side(
                 before: seq.advanced(by: 1), limit: newerLimit == nil ? (limit + 1) / 2 : limit, sizeBytesMax: sizeBytesMax)
@@ -132,7 +132,7 @@ struct HistoryWalk {
         return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.first?.seq ?? lowest + 1 : lowest + 1)
     }
 
-    /// - Parameter time: That of the message before, with which the page ends if there is room for none.
+    /// - Parameter time: The time of the previous message, at which the page ends if there is room for none.
     private func side(after seq: Seq, limit: Int, sizeBytesMax: Int, from time: Timestamp? = nil) throws -> Side {
         let start = max(seq, floor)
         let highest = filter == nil ? Seq.max : min(start, Limits.seqMax) + Self.filteredSeqsMax
@@ -144,12 +144,12 @@ struct HistoryWalk {
         return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.last?.seq ?? start : highest)
     }
 
-    /// Messages from the page's place on, the nearest first, and whether there are more. If a page keeps times whole, those of the last one's
-    /// time are all there, unless they alone are larger than a page.
+    /// Messages from the page's place on, the nearest first, and whether there are more. If a page keeps times whole, all
+    /// messages of the last one's time are included, unless they alone are larger than a page.
     ///
     /// - Parameters:
-    ///   - time: That of the message before the place, if that is in the page too.
-    ///   - read: Reads from a seq on, which isn't among them.
+    ///   - time: The time of the message before the place, if that is on the page too.
+    ///   - read: Reads from a seq on, excluding it.
     private func onward(
         from seq: Seq, limit: Int, sizeBytesMax: Int, after time: Timestamp? = nil,
         _ read: (Seq, Int, Int) throws -> ([Message], Bool)
@@ -157,7 +157,7 @@ struct HistoryWalk {
         var (messages, hasMore) = try read(seq, limit, sizeBytesMax)
         guard keepsTimesWhole, let time = messages.last?.createdAt ?? time else { return (messages, hasMore) }
         var sizeBytes = messages.reduce(0) { $0 + $1.contentSizeBytes }
-        // Mostly the next one has another time already.
+        // The next one usually has another time already.
         var limit = 1
         while hasMore, sizeBytes < Limits.pageContentBytes {
             let (more, goesOn) = try read(messages.last?.seq ?? seq, limit, Limits.pageContentBytes - sizeBytes)
@@ -182,20 +182,20 @@ struct HistoryWalk {
 }
 
 extension ListMessages {
-    /// The condition on rows of `messages` that the filters are; nil without any.
+    /// The filters as a condition on rows of `messages`; nil without any.
     fileprivate func filter(for user: UserID, in access: ChannelAccess) -> SQL? {
         var conditions: [SQL] = []
         if let kinds { conditions.append("kind IN (\(list: kinds.map(\.rawValue)[...]))") }
         if let customType {
             conditions.append("custom_type = \(customType)")
-            // A message deleted for oneself has no custom type, as one that is deleted for all.
+            // A message deleted for oneself has no custom type, like one deleted for all.
             if access.rowKinds.mayContain(OwnDeletion.self) {
                 conditions.append(OwnDeletion.excluding(seq: "messages.seq", of: user, in: access.channelId))
             }
         }
         if let senders {
             conditions.append("sender_id IN (\(list: senders.map(\.rawValue)[...]))")
-            // What the server says of somebody's doing is nobody's own.
+            // The server's messages about users' actions belong to no user.
             if kinds?.contains(.system) != true { conditions.append("kind <> \(MessageKind.system.rawValue)") }
         }
         return conditions.isEmpty ? nil : conditions.reduce("") { "\($0) AND \($1)" }
@@ -205,8 +205,8 @@ extension ListMessages {
 extension Transaction {
     /// Returns the lowest seq from which on no message of a channel was sent before a time.
     ///
-    /// Times don't fall within a channel, so that it is found by halving. Ids grow with time as well, but for clocks that differ: by the index on them the
-    /// first guess is mostly right.
+    /// Times never decrease within a channel, so a binary search finds it. Ids grow with time as well, except where clocks
+    /// differ: the index on them usually makes the first guess right.
     func firstSeq(from time: Timestamp, in channel: ChannelID, upTo head: Seq) throws -> Seq {
         let byID: SQL = """
             SELECT seq FROM messages WHERE channel_id = \(channel) AND message_id >= \(IDGenerator.firstID(at: time))

@@ -1,21 +1,21 @@
 import RoostAPI
 
-/// Whom a message mentions, of those whom its sender named.
+/// The users a message mentions, out of those its sender named.
 struct Mentions {
-    /// As it is stored: nil for nobody.
+    /// The stored form: nil for none.
     var mentionees: [Mentionee]?
-    /// The users that are mentioned by name, each once.
+    /// The users mentioned by name, each once.
     var users: [UserID] = []
-    /// Whether the whole channel is.
+    /// Whether the whole channel is mentioned.
     var isOfChannel = false
-    /// Users who were named and can't be mentioned.
+    /// Named users who can't be mentioned.
     var dropped: [UserID] = []
 }
 
 extension Context {
-    /// Returns whom a message of the caller mentions: of the users named, those who are members, may read it and aren't banned (MN-17).
+    /// Returns the mentions of a message of the caller: the named users who are members, may read it and aren't banned (MN-17).
     ///
-    /// - Parameter seq: The seq of a message that is there already. Who joined after it and doesn't see what was before isn't mentioned.
+    /// - Parameter seq: The seq of an existing message. Users who joined after it and don't see earlier messages aren't mentioned.
     /// - Throws: The refusal of mentioning in this channel, `mention_limit`, `mention_all_disabled`.
     func mentions(of named: [Mentionee]?, in access: ChannelAccess, at seq: Seq? = nil) throws -> Mentions {
         guard let named, !named.isEmpty else { return Mentions() }
@@ -41,8 +41,7 @@ extension Context {
         return mentions
     }
 
-    /// Returns whom a message mentions that is brought back: of those whom it mentioned, those who can be mentioned now, if the caller
-    /// may mention here.
+    /// Returns the mentions of an undeleted message: its former ones that are possible now, if the caller may mention here.
     func mentionsAgain(_ mentionees: [Mentionee]?, in access: ChannelAccess, at seq: Seq) throws -> [Mentionee]? {
         guard let mentionees, refusal(of: .messageMention, in: access) == nil else { return nil }
         let users = try mentionees.mentionedUsers.filter { try canBeMentioned($0, in: access.channelId, at: seq) }
@@ -53,7 +52,7 @@ extension Context {
         guard let theirs = try transaction.access(to: channel, of: user), theirs.isMember, let own = theirs.own else {
             return false
         }
-        // What members have hidden from themselves, nobody else learns: such a message goes on mentioning them, and they aren't told.
+        // Other users mustn't learn what members have hidden from themselves: such a message still mentions them, without notifying them.
         if let seq, seq <= own.row.historyFloor, seq <= own.row.joinedSeq {
             let joinedFloor = try transaction.joinedFloor(of: user, in: channel) ?? own.row.historyFloor
             if seq <= joinedFloor { return false }
@@ -61,16 +60,17 @@ extension Context {
         return Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
     }
 
-    /// Returns how many of those are told whom a message newly mentions by name: with those whom it mentions already, and those whom it doesn't mention any
-    /// more, no more than the app's option says of one message (SB-45). Otherwise edits would tell any number of users.
+    /// Returns how many of the users whom a message newly mentions by name are notified. Together with those it already
+    /// mentions, and those it no longer mentions, they are at most the app's limit per message (SB-45). Otherwise edits could
+    /// notify any number of users.
     func toldMax(of users: [UserID], newIn message: Message) throws -> Int {
         let known = (message.mentionees?.mentionedUsers ?? []).count { $0 != message.sender && !users.contains($0) }
-        // A message that was never changed has taken no mention back.
+        // An unchanged message has taken no mention back.
         let ended = users.isEmpty || message.changeSeq == message.seq ? 0 : try transaction.endedMentionCount(of: message)
         return max(0, options.mentionNotifyCap - known - ended)
     }
 
-    /// Mentions users in a message from a seq on, and tells some of them (``toldMax(of:newIn:)``). The sender isn't mentioned by themselves.
+    /// Mentions users in a message from a seq on, and notifies some of them (``toldMax(of:newIn:)``). Senders don't mention themselves.
     mutating func mention(_ users: [UserID], in message: Message, at seq: Seq) throws {
         let toldMax = try toldMax(of: users, newIn: message)
         var toldCount = 0
@@ -94,9 +94,9 @@ extension Context {
         }
     }
 
-    /// Ends mentions of users in a message that was edited or deleted. Those for whom it was the newest are told the newest one now.
+    /// Ends mentions of users in a message that was edited or deleted. Users for whom it was the newest are sent their newest one now.
     ///
-    /// - Parameter actor: Who did it; nil where nobody is to know.
+    /// - Parameter actor: The user who did it; nil if nobody is to know.
     mutating func endMentions(of users: [UserID], in message: Message, by actor: UserID?) throws {
         for user in users where user != message.sender {
             try transaction.deleteMention(of: user, in: message)
@@ -111,7 +111,7 @@ extension Context {
 
     /// Ends the caller's mentions in messages that the caller has deleted for themselves.
     ///
-    /// - Returns: The membership to tell, if the newest mention was among them.
+    /// - Returns: The membership to send, if the newest mention was among them.
     func endOwnMentions(in messages: [Message], _ access: inout ChannelAccess, at userSeq: Seq) throws -> Membership? {
         let user = caller.user
         for message in messages where message.mentionees?.mentionedUsers.contains(user) ?? false {
@@ -125,13 +125,13 @@ extension Context {
         return access.membership
     }
 
-    /// Sets a membership's newest mention to that of all messages that its user can see: what was mentioned before they left and joined again may
-    /// be unread again.
+    /// Sets a membership's newest mention to that of all messages that its user can see: mentions from before they left and
+    /// rejoined may be unread again.
     func renewMention(of row: inout Membership) throws {
         try row.setMention(transaction.newestMention(of: caller.user, in: row.channelId, above: row.historyFloor))
     }
 
-    /// Tells a user their newest mention. Who may not read the channel isn't told whose doing it was, as on the channel's stream.
+    /// Sends a user their newest mention. Users who may not read the channel don't learn the actor, as on the channel's stream.
     private mutating func tellMention(
         _ kind: Event.Kind, _ user: UserID, _ theirs: inout ChannelAccess, by actor: UserID?
     ) throws {
@@ -143,7 +143,7 @@ extension Context {
         tell(kind, user: user, seq: own.row.userSeq, actor: mayRead ? actor : nil, Rows(theirs.membership.map { [$0] }))
     }
 
-    /// Writes that a message mentions its channel, or doesn't any more.
+    /// Records that a message mentions its channel, or no longer does.
     func noteChannelMention(_ mention: ChannelMention, in access: ChannelAccess) throws -> ChannelMention {
         let channel = access.channelId
         if !access.rowKinds.mayContain(ChannelMention.self) { try noteRows(of: ChannelMention.self, in: channel) }
@@ -160,16 +160,16 @@ extension Context {
                 ON CONFLICT (channel_id, seq) DO UPDATE SET change_seq = excluded.change_seq, mention_seq = excluded.mention_seq,
                     other_mention_seq = excluded.other_mention_seq
                 """)
-            // One that ends may have been the newest.
+            // An ended one may have been the newest.
             let newest = mention.mentionSeq.map { WrittenChannelMention(sender: mention.sender, seq: $0, otherSeq: other ?? 0) }
             memory?.keep(newest, of: channel)
         }
         return mention
     }
 
-    /// Writes whether a message that changed mentions its channel.
+    /// Records whether a changed message mentions its channel.
     ///
-    /// - Returns: The row for the channel's event, with the newest that are left if the message mentions it no more; nil if that is as it was.
+    /// - Returns: The row for the channel's event, with the newest remaining ones if the message no longer mentions it; nil if that hasn't changed.
     func changedChannelMention(from before: Message, to after: Message, in access: ChannelAccess) throws -> [ChannelMention]? {
         let isOfChannel = after.mentionees?.mentionsChannel ?? false
         guard isOfChannel != (before.mentionees?.mentionsChannel ?? false) else { return nil }
@@ -178,20 +178,20 @@ extension Context {
         return [changed] + (try transaction.besideBatchMemory { try transaction.newestChannelMentions(in: access.channelId) })
     }
 
-    /// Writes which users a message that changed mentions by name, and tells those who came and went.
+    /// Records which users a changed message mentions by name, and notifies those added or removed.
     mutating func moveMentions(from before: Message, to after: Message) throws {
         let (old, new) = (before.mentionees?.mentionedUsers ?? [], after.mentionees?.mentionedUsers ?? [])
         guard old != new else { return }
         let ended = old.filter { !new.contains($0) }
         try endMentions(of: ended, in: before, by: caller.actor)
-        // A deleted message that can't be brought back mentions nobody again.
+        // A deleted message that can't be undeleted won't mention anyone again.
         if after.deletedAt == nil || options.undeletionSeconds > 0 {
             try transaction.countEndedMentions(ended.count { $0 != before.sender }, of: before)
         }
         try mention(new.filter { !old.contains($0) }, in: after, at: after.changeSeq)
     }
 
-    /// Returns whether an unread message mentions the caller (``Unread/hasMention(in:_:as:)``). No message does that they may not read.
+    /// Returns whether an unread message mentions the caller (``Unread/hasMention(in:_:as:)``). Messages that they may not read don't count.
     func hasMention(in access: ChannelAccess) throws -> Bool {
         guard let own = access.own, refusal(of: .historyRead, in: access) == nil else { return false }
         let mentions =
@@ -204,7 +204,7 @@ extension Context {
 }
 
 extension [Mentionee]? {
-    /// As they are stored: nil for nobody.
+    /// The stored form: nil for no mentions.
     fileprivate static func mentioning(_ users: [UserID], channel: Bool) -> [Mentionee]? {
         let stored = (users.isEmpty ? [] : [Mentionee.users(users)]) + (channel ? [.channel] : [])
         return stored.isEmpty ? nil : stored
@@ -228,7 +228,7 @@ extension Transaction {
             """)
     }
 
-    /// Counts mentions by name that a message has taken back, in a row of `mentions` that is nobody's: its position is the count.
+    /// Counts mentions by name that a message has taken back, in a row of `mentions` that belongs to no user: its position is the count.
     fileprivate func countEndedMentions(_ count: Int, of message: Message) throws {
         guard count > 0 else { return }
         try besideBatchMemory {
@@ -241,7 +241,7 @@ extension Transaction {
         }
     }
 
-    /// Returns how many mentions by name a message has taken back, by edits and deletions. Who is mentioned again counts again.
+    /// Returns how many mentions by name a message has taken back, by edits and deletions. A user mentioned again counts again.
     fileprivate func endedMentionCount(of message: Message) throws -> Int {
         let sql: SQL = """
             SELECT mention_seq FROM mentions
@@ -250,14 +250,14 @@ extension Transaction {
         return try besideBatchMemory { try first(sql) { $0.int() } } ?? 0
     }
 
-    /// Forgets that count, of a message that is deleted for good.
+    /// Deletes that count, for a message that is deleted for good.
     func forgetEndedMentions(of message: Message) throws { try deleteMention(of: nobody, in: message) }
 
-    /// Whose row has that count: an id that no user can have.
+    /// The owner of the row with that count: an id that no user can have.
     private var nobody: UserID { "" }
 
-    /// Returns whom a message mentions since a position, by sending or by an edit: those by name, in the order of the message, and the whole channel, each
-    /// with the position of the mention.
+    /// Returns the mentions that a message has made since a position, by sending or by an edit: those by name, in the order of
+    /// the message, and that of the whole channel, each with its position.
     func mentioned(in message: Message, since seq: Seq) throws -> (users: [(user: UserID, seq: Seq)], channel: Seq?) {
         guard let mentionees = message.mentionees else { return ([], nil) }
         var found: [UserID: Seq] = [:]
@@ -280,7 +280,7 @@ extension Transaction {
 
     /// Returns whether a channel has messages after a position.
     ///
-    /// - Parameter withMentionsOnly: Whether only messages that mention somebody matter. It looks at all after the position.
+    /// - Parameter withMentionsOnly: Whether only messages with mentions count. The query scans all messages after the position.
     func hasMessages(after seq: Seq, withMentionsOnly: Bool, in channel: ChannelID) throws -> Bool {
         let mentioning: SQL = withMentionsOnly ? " AND mentionees IS NOT NULL" : ""
         let sql: SQL = "SELECT 1 FROM messages WHERE channel_id = \(channel) AND seq > \(seq)\(mentioning) ORDER BY seq LIMIT 1"

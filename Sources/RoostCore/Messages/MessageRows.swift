@@ -37,7 +37,7 @@ extension Message: BoundRow {
         message_id, seq, change_seq, sender_id, client_id, \(MessageContent.columns), created_at, edited_at, deleted_at
         """
 
-    /// The same columns, with constants in place of the content that concealing a message doesn't need: that can be half a megabyte.
+    /// The same columns, with constants for the content that concealing a message doesn't need, which can be half a megabyte.
     static let columnsToConceal: SQL = """
         message_id, seq, change_seq, sender_id, client_id, '', kind, NULL, NULL, NULL, NULL, parent_id, mentionees, NULL, 'default', NULL,
         is_silent, created_at, edited_at, deleted_at
@@ -72,7 +72,7 @@ extension Transaction {
         }
     }
 
-    /// Returns the message that was sent at a seq; nil if something else happened there, or the message was deleted for good.
+    /// Returns the message sent at a seq; nil if the seq is another change's, or the message was deleted for good.
     func message(at seq: Seq, in channel: ChannelID) throws -> Message? {
         try first("SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq = \(seq)") {
             try Message(reading: &$0, channelId: channel)
@@ -95,7 +95,7 @@ extension Transaction {
         return try first(sql) { try Message(reading: &$0, channelId: channel) }
     }
 
-    /// Returns for each of some positions of a channel the newest message up to it, unless a floor hides that.
+    /// Returns the newest message up to each of some positions of a channel, unless a floor hides it.
     func newestMessages(upTo positions: Set<Seq>, in channel: ChannelID, above floor: Seq) throws -> [Seq: MessageID] {
         var newest: [Seq: MessageID] = [:]
         for position in positions where position > floor {
@@ -108,9 +108,9 @@ extension Transaction {
         return newest
     }
 
-    /// Returns messages before a position, in the order of their seq, and whether there are older ones.
+    /// Returns messages before a position, in the order of their seqs, and whether there are older ones.
     ///
-    /// - Parameter condition: A further one: ` AND …`.
+    /// - Parameter condition: An additional condition: ` AND …`.
     func messages(
         before seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes,
         _ condition: SQL = ""
@@ -124,7 +124,7 @@ extension Transaction {
         return (messages, hasMore)
     }
 
-    /// Returns messages after a position and up to another, in the order of their seq, and whether there are newer ones among these.
+    /// Returns messages after a position and up to another, in the order of their seqs, and whether there are newer ones in that range.
     func messages(
         after seq: Seq, upTo last: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int, _ condition: SQL
     ) throws -> (messages: [Message], hasMore: Bool) {
@@ -135,7 +135,7 @@ extension Transaction {
         return try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
-    /// Returns messages after a position, in the order of their seq, and whether there are newer ones.
+    /// Returns messages after a position, in the order of their seqs, and whether there are newer ones.
     func messages(
         after seq: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
@@ -181,7 +181,7 @@ extension Transaction {
         return try first(sql) { _ in true } ?? false
     }
 
-    /// Returns whether more than `count` messages that were sent up to a position were changed after it, or as many deleted for good.
+    /// Returns whether more than `count` messages sent up to a position were changed after it, or as many deleted for good.
     func hasMoreChanges(than count: Int, after seq: Seq, in channel: ChannelID) throws -> Bool {
         let changed: SQL = """
             SELECT 1 FROM messages
@@ -200,7 +200,7 @@ extension Transaction {
     ) throws -> (messages: [Message], hasMore: Bool) {
         var messages: [Message] = []
         var sizeBytes = 0
-        // Most pages are far too small for their texts to be looked at.
+        // Most pages are far too small for their texts to need measuring.
         var isMeasured = false
         var hasMore = false
         messages.reserveCapacity(min(limit, 128))
@@ -226,10 +226,10 @@ extension Transaction {
 }
 
 extension Message: StoredRow {
-    /// Returns messages sent after the position, and older ones changed after it: the two together are one page.
+    /// Returns messages sent after the position, and older ones changed after it: together they are one page.
     ///
-    /// A new message shares its seq with no other row, unless it mentions the channel. If each position of the stretch is such a message's, nothing
-    /// else changed, which is what a client finds that missed only messages. Then no other rows are looked for.
+    /// A new message shares its seq with no other row, unless it mentions the channel. If every position of the stretch is such
+    /// a message's, nothing else changed, as for a client that missed only messages. Then no other rows are looked up.
     package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Message> {
         let (transaction, after, sizeBytesMax) = (stretch.transaction, stretch.after, stretch.sizeBytesMax / 2)
         let born = try transaction.messages(
@@ -258,13 +258,13 @@ extension Message: StoredRow {
 }
 
 extension Message: ContentSized, NamesUsers {
-    // Without a list for each of the many messages that mention nobody.
+    // Avoids a list for each of the many messages without mentions.
     var firstNamedUser: UserID? { sender }
     var otherNamedUsers: [UserID] { content.mentionees?.mentionedUsers ?? [] }
 }
 
 extension Array {
-    /// As `reverse()`, which copies and releases all that an element holds; this only moves elements.
+    /// Like `reverse()`, which copies and releases everything that an element holds; this only moves elements.
     fileprivate mutating func reverseInPlace() {
         withUnsafeMutableBufferPointer { buffer in
             guard buffer.count > 1, var low = buffer.baseAddress else { return }

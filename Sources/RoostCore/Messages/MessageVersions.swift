@@ -1,6 +1,7 @@
 public import RoostAPI
 
-/// What messages said before they were edited or deleted: kept for a time if the app says so, in a table of its own, which an effect empties.
+/// The contents of messages before they were edited or deleted: kept for a time if the app says so, in a separate table, from
+/// which an effect deletes.
 extension MessageVersion: BoundRow {
     // derived: columns
     static let columns: SQL = "change_seq, \(MessageContent.columns), edited_at, replaced_at, replaced_by, is_deletion"
@@ -28,8 +29,8 @@ extension ListMessageVersions: Handled {
         guard context.options.versionSeconds > 0 || context.options.undeletionSeconds > 0 else {
             throw RoostError(.featureDisabled, "The app keeps no earlier versions of messages.")
         }
-        // What the caller has deleted for themselves is shown to them nowhere, and nothing of a deleted message that can't be brought back: something may
-        // still be kept of it if the option was turned off since.
+        // Neither a message that the caller has deleted for themselves nor a deleted one that can't be undeleted shows its
+        // versions. Some may still be kept of the latter if the option was turned off since.
         guard !message.isDeletedForMe, message.deletedAt == nil || context.options.undeletionSeconds > 0 else {
             return MessageVersions(versions: [])
         }
@@ -39,7 +40,7 @@ extension ListMessageVersions: Handled {
             sizeBytes += version.content.sizeBytes
             return sizeBytes <= Limits.pageContentBytes
         }
-        // The newest of them is there, however large it is.
+        // The newest version is included, however large it is.
         let hasMore = max(fitting.count, 1) < versions.count
         versions.removeLast(versions.count - min(versions.count, max(fitting.count, 1)))
         return MessageVersions(versions: versions, hasMore: hasMore)
@@ -47,11 +48,11 @@ extension ListMessageVersions: Handled {
 }
 
 extension UndeleteMessage: Handled {
-    /// Whoever it mentions is found in what is kept of it.
+    /// The mentioned users are found in the kept version.
     public func scope(for caller: Caller) -> Scope { .channel(channel).findingUsers }
 
     public func handle(in context: inout Context) throws -> Message {
-        // It says something in the channel again, which a member who is muted can't, nor anybody during a freeze.
+        // An undeletion speaks in the channel again, which muted members can't do, nor anyone during a freeze.
         var (access, before) = try context.requireChange(
             of: message, in: channel, own: .messageEditOwn, any: .messageDeleteAny)
         guard before.deletedAt != nil else { return try context.shown(before, in: access) }
@@ -86,7 +87,7 @@ extension UndeleteMessage: Handled {
 extension Context {
     /// The earlier versions of a message that are still kept, the newest first.
     ///
-    /// - Parameter changeSeq: That of a version: only those before it.
+    /// - Parameter changeSeq: The seq of a version: only those before it.
     fileprivate func versions(
         of message: Message, before changeSeq: Seq? = nil, limit: Int = Limits.versionsPerMessage + 1
     ) throws -> [MessageVersion] {
@@ -98,7 +99,7 @@ extension Context {
         return try transaction.rows(sql) { try MessageVersion(reading: &$0) }
     }
 
-    /// Throws if somebody else deleted a message that those can bring back who may delete anybody's, of whom the caller is none.
+    /// Throws if another user deleted the message and only users who may delete anyone's can undelete it, and the caller isn't one of them.
     func requireDeleter(of message: Message, in access: ChannelAccess) throws {
         guard message.deletedAt != nil, options.undeletionSeconds > 0, let refusal = refusal(of: .messageDeleteAny, in: access),
             let deletion = try versions(of: message, limit: 1).first, deletion.isDeletion, deletion.replacedBy != caller.user
@@ -106,7 +107,7 @@ extension Context {
         throw RoostError(.notMessageOwner, "Someone else deleted the message.", rule: refusal.rule)
     }
 
-    /// Makes the caller the one who has deleted a message, if it was the author, who could bring it back.
+    /// Makes the caller the deleter of a message if its author had deleted it, and could undelete it.
     func takeOverDeletion(of message: Message) throws {
         guard caller.user != message.sender else { return }
         try transaction.perform(
@@ -117,12 +118,12 @@ extension Context {
             """)
     }
 
-    /// Keeps what a message says until now, as long as the app's options say.
+    /// Keeps the content that a message had until now, for as long as the app's options say.
     mutating func keepVersion(of message: Message, deleting isDeletion: Bool) throws {
         let seconds = isDeletion ? options.undeletionSeconds : options.versionSeconds
         let keptUntil = Timestamp(milliseconds: now.milliseconds + Int64(seconds) * 1000)
         let these: SQL = "channel_id = \(message.channelId) AND seq = \(message.seq)"
-        // Nothing is left of a deleted message for longer than it can be undeleted.
+        // Nothing of a deleted message is kept for longer than it can be undeleted.
         if isDeletion, seconds == 0 { return try forgetVersions(of: message) }
         guard seconds > 0 else { return }
         if isDeletion {
@@ -147,15 +148,16 @@ extension Context {
         try soonest(.forgetVersions, key: forgettingKey, at: keptUntil)
     }
 
-    /// The key of the effect that forgets versions in time. Any of them forgets those of all channels. Where several nodes write, the row of an effect is locked by
-    /// whoever asks for it, until their transaction ends: so each lane has one of its own. With one for all, or for some channels, an edit would wait for
-    /// edits of other channels, and two transactions with several edits each for one another.
+    /// The key of the effect that deletes expired versions. Any such effect deletes those of all channels. Where several nodes
+    /// write, scheduling an effect locks its row until the transaction ends, so each lane has its own. With one for all, or for
+    /// some channels, an edit would wait for edits of other channels, and two transactions with several edits each would wait
+    /// for each other.
     private var forgettingKey: String { transaction.dialect.rowLock == nil ? Self.commonKey : "\(ids.numberValue)" }
 
-    /// The key under which all go on once they have run, so that those of former sessions, whose numbers nobody has any more, die out.
+    /// The key under which all of them are rescheduled after a run, so those of former sessions, whose numbers are no longer in use, disappear.
     private static let commonKey = ""
 
-    /// Gives the versions of a message that isn't deleted any more the time that they had.
+    /// Restores the retention of the versions of a message that is no longer deleted.
     fileprivate func restoreVersions(of message: Message) throws {
         guard options.versionSeconds > 0 else { return }
         let kept = Int64(options.versionSeconds) * 1000
@@ -166,20 +168,20 @@ extension Context {
             """)
     }
 
-    /// Deletes what is kept of a message.
+    /// Deletes the kept versions of a message.
     func forgetVersions(of message: Message) throws {
         try transaction.perform("DELETE FROM message_versions WHERE channel_id = \(message.channelId) AND seq = \(message.seq)")
     }
 }
 
-// MARK: Forgetting
+// MARK: Expiry
 
 extension EffectKind.Name {
     static let forgetVersions = Self(rawValue: "messageVersions.forget")
 }
 
 extension EffectKind {
-    /// Deletes earlier versions whose time is over, and runs again when the next one's is.
+    /// Deletes earlier versions that have expired, and runs again when the next one does.
     static let forgetVersions = EffectKind(.forgetVersions) { effect, _, context in
         try context.forgetOldVersions(effect)
     }
@@ -188,7 +190,7 @@ extension EffectKind {
 extension Context {
     /// The most versions that one transaction deletes.
     private static let versionsAtOnce: Int64 = 1000
-    /// The pause between two runs, so that many edits don't make as many runs. What is over is shown to nobody meanwhile.
+    /// The pause between two runs, which keeps many edits from causing as many runs. Expired versions aren't shown in the meantime.
     private static let pauseMilliseconds: Int64 = 1000
 
     fileprivate mutating func forgetOldVersions(_ effect: Effect) throws {
@@ -201,7 +203,8 @@ extension Context {
         let next = try transaction.first("SELECT MIN(kept_until) FROM message_versions") { $0.optionalInt64() } ?? nil
         guard let next else { return }
         let pause = Int64(count) == Self.versionsAtOnce ? 0 : Self.pauseMilliseconds
-        // A version that isn't committed yet isn't seen here. Its writer has asked with the key of their lane, and whoever runs that one waits for them.
+        // A version that isn't committed yet isn't visible here. Its writer has scheduled an effect with their lane's key, and
+        // the run of that effect waits for the commit.
         try soonest(effect.kind, key: Self.commonKey, at: Timestamp(milliseconds: max(next, now.milliseconds + pause)))
     }
 }

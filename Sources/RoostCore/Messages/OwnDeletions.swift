@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// Messages that users have deleted for themselves. The message stays as it is; each answer conceals it from the user whom it is for
+/// Messages that users have deleted for themselves. The stored message is unchanged; each answer conceals it from its user
 /// (``Context/shown(_:in:)``).
 
 extension DeleteMessagesForMe: Handled {
@@ -38,7 +38,7 @@ extension Context {
 
     /// Returns messages of a channel as the caller sees them: without the content of those that the caller has deleted for themselves.
     ///
-    /// A channel in which nobody ever did that takes no look-up.
+    /// In a channel without such deletions it takes no look-up.
     func shown(_ messages: [Message], in access: ChannelAccess, to user: UserID? = nil) throws -> [Message] {
         guard access.rowKinds.mayContain(OwnDeletion.self) else { return messages }
         let deletions = try transaction.ownDeletions(of: user ?? caller.user, in: access.channelId, among: messages.map(\.seq))
@@ -65,10 +65,10 @@ extension Context {
 }
 
 extension Transaction {
-    /// The messages among some of a channel that a user has deleted for themselves, with the time.
+    /// Returns which of some messages of a channel a user has deleted for themselves, with the times.
     fileprivate func ownDeletions(of user: UserID, in channel: ChannelID, among seqs: [Seq]) throws -> [Seq: Timestamp] {
         guard let lowest = seqs.min(), let highest = seqs.max() else { return [:] }
-        // Neighbours are a stretch. Between messages that are far from one another there can be any number of deletions.
+        // Neighbours are read as a range. Between messages far apart there can be any number of deletions.
         let isStretch = highest - lowest < Seq(seqs.count * 4)
         var deletions: [Seq: Timestamp] = [:]
         for part in isStretch ? [[]] : seqs.chunked(by: 512) {
@@ -85,15 +85,16 @@ extension Transaction {
 }
 
 extension ChannelAccess {
-    /// Whether users may have deleted messages of it for themselves, each of which moved the user's own stream alone.
+    /// Whether users may have deleted messages of it for themselves. Each deletion moved only the user's own stream.
     var mayHaveOwnDeletions: Bool { rowKinds.mayContain(OwnDeletion.self) }
 
-    /// Whether its first rows are the same for all who see as far back: nobody has deleted a message for themselves, and no mention depends on who sees it.
+    /// Whether its first rows are the same for all users who see as far back: no user has deleted a message for themselves, and
+    /// no mention depends on the viewer.
     var showsAllTheSame: Bool { !rowKinds.mayContain(OwnDeletion.self) && !rowKinds.mayContain(ChannelMention.self) }
 }
 
 extension Transaction {
-    /// The users who have deleted messages of a stretch of a channel for themselves, by message.
+    /// The users who have deleted messages in a range of a channel for themselves, by message.
     func ownDeletions(in access: ChannelAccess, _ seqs: ClosedRange<Seq>) throws -> [Seq: Set<UserID>] {
         guard access.rowKinds.mayContain(OwnDeletion.self) else { return [:] }
         let sql: SQL = """
@@ -122,7 +123,7 @@ extension OwnDeletion: BoundRow {
 }
 
 extension OwnDeletion {
-    /// The condition on a row about a message that a user hasn't deleted it for themselves.
+    /// The condition that a user hasn't deleted a row's message for themselves.
     static func excluding(seq: SQL, of user: UserID, in channel: ChannelID) -> SQL {
         """
         NOT EXISTS (SELECT 1 FROM own_deletions d WHERE d.user_id = \(user) AND d.channel_id = \(channel) AND d.seq = \(seq))
@@ -133,7 +134,7 @@ extension OwnDeletion {
 extension OwnDeletion: StoredRow {
     package static var headBit: Int64? { 1 << 2 }
 
-    /// The deletions of one call have one seq: a page never ends between rows of the same seq.
+    /// The deletions of one call share a seq: a page never ends between rows of the same seq.
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<OwnDeletion> {

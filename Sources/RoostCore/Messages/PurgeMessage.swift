@@ -9,7 +9,7 @@ extension Context {
         let seq = access.counters.advance(at: now)
         access.counters.messageCount -= 1
         let place = try transaction.purge(message, at: seq, now)
-        // Times don't fall within a channel: only the newest message can have this one.
+        // Times never decrease within a channel: only the newest message can have this one.
         if access.counters.lastMessageAt == message.createdAt {
             access.counters.lastMessageAt = try transaction.lastMessageAt(in: access.channelId)
         }
@@ -18,8 +18,8 @@ extension Context {
         try movePurges(of: access.channelId, to: message.seq)
         try moveStream(of: access.channelId, to: access.counters)
         if access.counters.lastMessageAt == nil { try list(access.channelId, at: self.channel(access.channelId).createdAt) }
-        // No event of it has an actor: that may be the message's sender, and receivers may not be allowed to know who that was.
-        // Memberships are told as of the new seq: their read counts are without the message already.
+        // None of its events has an actor: that may be the message's sender, whose identity receivers may not be allowed to
+        // know. Memberships are sent as of the new seq: their read counts already exclude the message.
         try endMentions(of: message.mentionees?.mentionedUsers ?? [], in: message, by: nil)
         if message.changeSeq != message.seq { try transaction.forgetEndedMentions(of: message) }
         try tellSender(of: message, access)
@@ -31,8 +31,8 @@ extension Context {
         tell(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
     }
 
-    /// The sender's clients count the message as their own, or as purged, and can't tell that it is both. They get the right count before
-    /// the channel's event.
+    /// The sender's clients count the message as their own or as purged, and can't tell that it is both. They are sent the
+    /// right count ahead of the channel's event.
     private mutating func tellSender(of message: Message, _ access: ChannelAccess) throws {
         guard var theirs = try transaction.access(to: access.channelId, of: message.sender), theirs.isMember, var own = theirs.own,
             own.row.readSeq < message.seq
@@ -61,12 +61,12 @@ extension Transaction {
         return place
     }
 
-    /// Returns when the newest message of a channel was sent; nil if there is none.
+    /// Returns the time of a channel's newest message; nil if there is none.
     fileprivate func lastMessageAt(in channel: ChannelID) throws -> Timestamp? {
         try first("SELECT created_at FROM messages WHERE channel_id = \(channel) ORDER BY seq DESC LIMIT 1") { $0.timestamp() }
     }
 
-    /// Counts a message as deleted for good among its sender's, and among all.
+    /// Counts a message as deleted for good, for its sender and for all.
     private func countPurge(of message: Message) throws {
         for sender in [message.sender.rawValue, ""] {
             try perform(
@@ -92,8 +92,8 @@ extension Transaction {
         return try besideBatchMemory { try purgedMessage(clientId: clientId, of: sender, in: channel) } != nil
     }
 
-    /// Reads which of the messages that senders are about to send were deleted for good, in one round trip: one statement for each sender, however much of
-    /// theirs was deleted.
+    /// Reads which of the messages about to be sent were deleted for good, in one round trip: one statement per sender, however
+    /// much of theirs was deleted.
     func readPurged(_ messages: [ChannelCaller: Set<ClientID>], into memory: BatchMemory) throws {
         let asked = messages.filter { !$0.value.isEmpty }.map { (sender: $0.key, ids: $0.value) }
         guard !asked.isEmpty else { return }
@@ -110,7 +110,7 @@ extension Transaction {
         }
     }
 
-    /// Returns what is left of a sender's purged message, as a message without content.
+    /// Returns the remains of a sender's purged message, as a message without content.
     func purgedMessage(clientId: ClientID, of sender: UserID, in channel: ChannelID) throws -> Message? {
         let sql: SQL = """
             SELECT seq, message_id, change_seq, created_at, purged_at, counts FROM purged_messages
@@ -119,7 +119,7 @@ extension Transaction {
         return try first(sql) { row in
             let (seq, id, changeSeq) = (row.int64(), MessageID(rawValue: row.int64()), row.int64())
             let (createdAt, purgedAt, counts) = (row.timestamp(), row.timestamp(), row.bool())
-            // Its kind isn't kept. The server's own messages once had the id as their client id that was made just before their own.
+            // Its kind isn't kept. The server's own messages once used the id generated directly before their own as their client id.
             let isOfServer = !counts && MessageID(written: clientId.rawValue).map { IDGenerator.made(id, rightAfter: $0) } == true
             return Message(
                 messageId: id, channelId: channel, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId, text: "",
@@ -150,6 +150,6 @@ extension PurgedMessage: StoredRow {
         return ChangedRows(found, upTo: found.count > stretch.limit ? found[stretch.limit - 1].stamp : nil)
     }
 
-    // The place is what stays.
+    // The place stays.
     package static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws {}
 }

@@ -12,8 +12,8 @@ extension SendMessage: Handled {
             if let parentId = content.parentId { try context.requireParent(parentId, in: access) }
             if let sent = try context.add(content, clientId, mentioning: mentions, in: &access) { return sent }
         } catch let refusal as RoostError {
-            // A client whose reply was lost sends again, maybe after the sender left: the stored message was acknowledged, whatever has
-            // happened since.
+            // A client whose reply was lost sends again, maybe after the sender left: the stored message was acknowledged,
+            // whatever has happened since.
             guard let stored = try context.stored(clientId, in: channel) else { throw refusal }
             return try context.acknowledged(stored, sentAs: content)
         }
@@ -29,7 +29,7 @@ extension SendAdminMessage: Handled {
         channels.reduce(into: Scope()) { $0.formUnion(content.scope(in: $1)) }.findingUsers
     }
 
-    /// Asks all channels before it writes in the first one.
+    /// Checks all channels before it writes in the first one.
     public func handle(in context: inout Context) throws -> MessageResults {
         var content = content
         content.kind = .admin
@@ -38,11 +38,11 @@ extension SendAdminMessage: Handled {
             do {
                 targets.append(try context.target(channel, for: content))
             } catch var refusal as RoostError {
-                // As in `message.send`: what is stored was acknowledged, whatever has happened to the channel or the parent since.
+                // As in `message.send`: a stored message was acknowledged, whatever has happened to the channel or the parent since.
                 if let stored = try context.stored(clientId, in: channel) {
                     targets.append(.done(stored))
                 } else {
-                    // What is refused for its content, such as a parent that isn't there, keeps the name of that.
+                    // A refusal about the content, such as a missing parent, keeps its field name.
                     if refusal.field == nil || refusal.field == "channel" { refusal.field = "channels[\(index)]" }
                     throw refusal
                 }
@@ -57,9 +57,9 @@ extension SendAdminMessage: Handled {
 
 /// A channel of an admin message.
 private enum AdminTarget {
-    /// One that lets it in, with whom the message mentions there.
+    /// One that accepts it, with the mentions of the message there.
     case open(ChannelAccess, Mentions)
-    /// One that doesn't any more, and has the message from an earlier call.
+    /// One that no longer accepts it, but has the message from an earlier call.
     case done(Message)
 
     var channel: ChannelID {
@@ -71,7 +71,7 @@ private enum AdminTarget {
 }
 
 extension Context {
-    /// Returns a channel that lets an admin message in. Throws why it doesn't.
+    /// Returns a channel that accepts an admin message. Throws the refusal otherwise.
     fileprivate mutating func target(_ channel: ChannelID, for content: MessageContent) throws -> AdminTarget {
         let access = try require(.messageSendAdmin, in: channel)
         if let parentId = content.parentId { try requireParent(parentId, in: access) }

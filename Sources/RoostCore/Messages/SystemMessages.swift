@@ -1,23 +1,23 @@
 import RoostAPI
 
-/// The messages that the server itself sends about a channel, as far as its policy says so (R19).
+/// The messages that the server itself sends about a channel, as its policy prescribes (R19).
 extension Context {
-    /// Sends one about what the caller has just changed.
+    /// Sends one about a change that the caller has just made.
     ///
-    /// - Parameter access: The channel as it is after the change, and then after the message.
+    /// - Parameter access: The channel after the change, and afterwards with the message.
     mutating func announce(_ event: SystemEvent, in access: inout ChannelAccess) throws {
         guard access.policy.announces(event.kind),
             access.policy.announcesInLargeChannels || access.counters.memberCount <= Limits.largeChannelMembers
         else { return }
         let content = MessageContent(event, text: try text(of: event))
-        // An id that no client can send: whoever did would be answered with the server's message, and theirs be stored nowhere.
+        // An id that no client can send: a client that did would be answered with the server's message, and its own wouldn't be stored.
         let clientId = ClientID("system/\(ids.next(at: now))")
         guard try add(content, clientId, mentioning: Mentions(), in: &access) != nil else {
             throw ImpossibleState("The server has a message with the new id \(clientId) already.")
         }
     }
 
-    /// Says what happened, with the names as they are now.
+    /// Describes the event, with the current names.
     private func text(of event: SystemEvent) throws -> String {
         let shown = event.users.prefix(3)
         var names: [UserID: String] = [:]
