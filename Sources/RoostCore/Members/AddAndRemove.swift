@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension AddMembers: Handled {
-    /// Added users may hold an invitation, whose sender learns that it is accepted.
+    /// Added users may hold an invitation, whose sender is notified of the acceptance.
     public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users)).findingUsers }
 
     public func handle(in context: inout Context) throws -> MemberResults {
@@ -43,7 +43,7 @@ extension RemoveMembers: Handled {
                 results.append(MemberResult(userId: user, outcome: .notMember))
                 continue
             }
-            // Removing oneself is leaving, which takes no rank.
+            // Removing oneself is leaving, which requires no rank.
             if user == context.caller.user {
                 results.append(.refused(user, .invalidArgument("users", "can't hold yourself: leave the channel instead")))
             } else if let refusal = context.refusal(of: .memberRemove, in: access, towards: own.definition.rank) {
@@ -59,7 +59,7 @@ extension RemoveMembers: Handled {
 }
 
 extension Context {
-    /// Returns why a non-member can't become a member now; nil if they can.
+    /// Returns the refusal if a non-member can't become a member now; nil if they can.
     func refusal(ofEntering candidate: Candidate, in access: ChannelAccess, room: Int) throws -> RoostError? {
         if candidate.isBanned(at: now) {
             return RoostError(

@@ -2,15 +2,15 @@ import RoostAPI
 
 /// Makes users members of a channel: by joining, by being added or by accepting an invitation.
 ///
-/// Several at once are one change of the channel, with one seq. The newcomers' devices learn of it on the newcomers' own streams, and
-/// senders of invitations learn that they are accepted. A distinct channel with other members than it was made for is no longer distinct
-/// (SB-05).
+/// Several at once are one change of the channel, with one seq. The newcomers' devices learn of it on the newcomers' own
+/// streams, and senders of invitations are notified of the acceptance. A distinct channel whose members are no longer the set
+/// that it was made for stops being distinct (SB-05).
 
 /// A user about to become a member.
 struct Newcomer {
     var user: UserID
     var role = ChannelRole.member
-    /// The invitation that this accepts.
+    /// The invitation that joining accepts.
     var invitation: AcceptedInvitation?
     /// Hides the history whatever the app's option says (D-11).
     var hidesHistory = false
@@ -39,14 +39,14 @@ struct Candidate {
     var isMember: Bool { own?.row.state == .member }
     func isBanned(at now: Timestamp) -> Bool { own?.row.bannedUntil.map { $0 > now } ?? false }
 
-    /// The user as a newcomer who is added without being asked, which accepts a pending invitation.
+    /// The user as a newcomer who is added without their consent, which accepts a pending invitation.
     var newcomer: Newcomer {
         Newcomer(user: user, role: invitation?.role ?? .member, invitation: (invitation?.row).map(AcceptedInvitation.pending))
     }
 }
 
 extension Transaction {
-    /// Returns a user's relation to a channel; nil for a user who doesn't exist. Takes one look-up for each.
+    /// Returns a user's relation to a channel; nil for an unknown user. Takes one look-up per user.
     func candidate(_ user: UserID, for access: ChannelAccess) throws -> Candidate? {
         let sql: SQL = """
             SELECT u.auto_accept, \(ChannelAccess.StoredMember.columns) FROM users u
@@ -69,7 +69,7 @@ extension Transaction {
         return candidate
     }
 
-    /// Returns the row of a member of a channel; nil for anybody else.
+    /// Returns the row of a member of a channel; nil for non-members.
     func member(_ user: UserID, of access: ChannelAccess) throws -> ChannelAccess.OwnMember? {
         let sql: SQL = """
             SELECT \(ChannelAccess.StoredMember.columns) FROM members m

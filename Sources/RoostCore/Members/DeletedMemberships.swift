@@ -1,15 +1,16 @@
 import RoostAPI
 
-/// The memberships of deleted channels. A deletion ends them all at once, with no write to any of them: there may be a million. Their rows stay, since
-/// former members find the channel by them (`includeDeleted`) and learn of the deletion after an absence. But each of a user's lists, totals and
-/// connections would pass them, for ever. So they are marked one part after another, and passed by.
+/// The memberships of deleted channels. A deletion ends them all at once, without writing any of them: there may be a million.
+/// Their rows stay, since former members find the channel by them (`includeDeleted`) and learn of the deletion after an
+/// absence. But each of a user's lists, totals and connections would have to pass them from then on. So they are marked in
+/// batches, and then skipped.
 
 extension EffectKind.Name {
     static let passMemberships = Self(rawValue: "memberships.pass")
 }
 
 extension EffectKind {
-    /// Marks the memberships of a deleted channel, those of some users at a time. It is never given up: nothing else would mark the rest.
+    /// Marks the memberships of a deleted channel, a batch of users at a time. It is never given up: nothing else would mark the rest.
     static let passMemberships = EffectKind(
         .passMemberships, attemptsMax: .max,
         scope: { effect in .channel(ChannelID(effect.key)) },
@@ -17,15 +18,15 @@ extension EffectKind {
 }
 
 extension Context {
-    /// The most rows that one transaction goes through.
+    /// The maximum number of rows per transaction.
     private static let rowsAtOnce: Int64 = 1000
 
-    /// Has a deleted channel's memberships marked after this transaction.
+    /// Schedules the marking of a deleted channel's memberships after this transaction.
     mutating func passMemberships(of channel: ChannelID) throws {
         try later(.passMemberships, key: channel.rawValue, at: now)
     }
 
-    /// - Parameter user: The last user of the part before; empty for the first.
+    /// - Parameter user: The last user of the previous batch; empty for the first.
     fileprivate mutating func passMemberships(of channel: ChannelID, after user: String) throws {
         let next: SQL = """
             SELECT MAX(user_id), COUNT(*) FROM (

@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// A member whom an operation changes or removes, with the row as it was before.
+/// A member that an operation changes or removes, with the earlier row.
 struct AffectedMember {
     var user: UserID
     var own: ChannelAccess.OwnMember
@@ -16,8 +16,7 @@ extension Context {
 
     /// Ends memberships in one change of the channel.
     ///
-    /// - Parameter kind: The event for the leavers: that they left, or that they were removed. The others learn that they left (EM-28,
-    ///   EM-29).
+    /// - Parameter kind: The event for the leavers: left or removed. The others are sent that they left (EM-28, EM-29).
     mutating func endMemberships(of leavers: [AffectedMember], in access: inout ChannelAccess, _ kind: Event.Kind) throws {
         guard !leavers.isEmpty else { return }
         let channel = access.channelId
@@ -28,7 +27,7 @@ extension Context {
         var members: [Member] = []
         var memberships: [(user: UserID, membership: Membership?)] = []
         for leaver in leavers {
-            // Leaving resets the role: returning members are ordinary members.
+            // Leaving resets the role: rejoining makes an ordinary member.
             var after = leaver.own
             after.row.role = .member
             after.row.state = .none
@@ -50,7 +49,7 @@ extension Context {
         let drafts = try removeDrafts(
             in: channel, memberships.compactMap { user, membership in membership.map { (user, $0.userSeq) } })
 
-        // Leavers learn of it on their own streams, and get nothing more of the channel's.
+        // Leavers are notified on their own streams, and receive nothing more of the channel's.
         for leaver in leavers { tell(.left(leaver.user, channel, at: seq)) }
         try tell(
             .memberLeft, in: access, seq: seq,

@@ -37,7 +37,7 @@ extension Transaction {
         return try first(sql) { try Invitation(reading: &$0) }
     }
 
-    /// The invitations into a channel that wait for an answer, by user.
+    /// The pending invitations to a channel, ordered by user.
     func pendingInvitations(to channel: ChannelID) throws -> [Invitation] {
         let sql: SQL = """
             SELECT \(Invitation.columns) FROM invitations i WHERE i.channel_id = \(channel) AND i.state = \(InvitationState.pending)
@@ -56,7 +56,7 @@ extension Transaction {
         return try first(sql) { _ in true } ?? false
     }
 
-    /// The members of a channel and the users with a pending invitation; a user may be in it twice.
+    /// The members of a channel and the users with a pending invitation. A user may be listed twice.
     func membersAndInvited(of channel: ChannelID) throws -> [UserID] {
         let sql: SQL = """
             SELECT user_id FROM members WHERE channel_id = \(channel) AND state = \(MembershipState.member)
@@ -67,7 +67,7 @@ extension Transaction {
     }
 }
 
-/// The seqs of an invitation's newest change in the streams that carry it. 0 in the channel's if its members don't get invitations.
+/// The seqs of an invitation's newest change in the streams that carry it; 0 in the channel's if its members don't get invitations.
 struct InvitationStamps {
     var channel: Seq
     var user: Seq
@@ -87,11 +87,11 @@ extension InvitationStamps: BoundRow {
 }
 
 extension Context {
-    /// Writes an invitation, and the first one that a channel's members get into the channel's head.
+    /// Writes an invitation. The first one that a channel's members get is recorded in the channel's head.
     ///
     /// - Parameters:
-    ///   - role: The role that accepting gives. It stays as it was when the invitation began.
-    ///   - place: The place in the channel's list (`invited_seq`), above those of all before. Only an invitation that begins takes one.
+    ///   - role: The role that accepting gives. It is the one from when the invitation was sent.
+    ///   - place: The place in the channel's list (`invited_seq`), above all earlier ones. Only a new invitation takes one.
     func write(
         _ invitation: Invitation, in access: ChannelAccess, role: ChannelRole = .member, place: Int64 = 0, stamps: InvitationStamps
     ) throws {
@@ -166,7 +166,7 @@ extension ImpossibleState {
 
 extension Invitation: StoredRow {
     package static var permission: Permission? { .invitationList }
-    /// As the step `0013 kinds of rows` has it.
+    /// As in the step `0013 kinds of rows`.
     package static let headBit: Int64? = 1
 
     /// Returns the changed invitations that the channel's members get.
@@ -180,7 +180,7 @@ extension Invitation: StoredRow {
         guard stamped.count > stretch.limit, let last = stamped.prefix(stretch.limit).last?.stamp else {
             return ChangedRows(stamped)
         }
-        // The invitations of one call have one seq: a page never ends between rows of the same seq.
+        // The invitations of one call share a seq: a page never ends between rows of the same seq.
         let whole: SQL = """
             SELECT i.channel_seq, \(Invitation.columns) FROM invitations i
             WHERE i.channel_id = \(channel) AND i.channel_seq > \(after) AND i.channel_seq <= \(last) ORDER BY i.channel_seq
@@ -189,8 +189,8 @@ extension Invitation: StoredRow {
             try transaction.rows(whole) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }, upTo: last)
     }
 
-    /// Returns the changed invitations to and by the user. With its text one may be of several thousand bytes, so that a page also ends with its bytes; what a
-    /// node fetches for events that it missed is asked for without an end, and has all of it.
+    /// Returns the changed invitations to and by the user. With its text an invitation can take several thousand bytes, so a
+    /// page also has a limit in bytes. A node that fetches them for missed events asks without a limit, and gets all of them.
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<Invitation> {
@@ -205,13 +205,12 @@ extension Invitation: StoredRow {
         var (stamped, upTo): ([(stamp: Seq, row: Invitation)], Seq?) = ([], nil)
         for (sql, rowsMax) in [(received, limit + 1), (sent, limit + invitationsPerStamp)] {
             let part = try transaction.rows(sql) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
-            // The stamp of a full part's last row may be incomplete. All stamps before it are complete, since one call writes no more than
-            // that.
+            // The stamp of a full part's last row may be incomplete. All earlier stamps are complete, since one call writes no more than that.
             if part.count == rowsMax, let last = part.last?.stamp { upTo = min(upTo ?? .max, last - 1) }
             stamped += part
         }
         stamped.sort { $0.stamp < $1.stamp }
-        // All rows of a stamp come together, and a page has those of one stamp at least.
+        // All rows of a stamp are sent together, and a page has those of at least one stamp.
         let sizeBytesMax = limit > Limits.changesPage.max ? Int.max : Limits.pageContentBytes
         var sizeBytes = 0
         for (stamp, row) in stamped {
@@ -223,7 +222,7 @@ extension Invitation: StoredRow {
         return ChangedRows(stamped, upTo: upTo)
     }
 
-    /// The most invitations that one call sends, all with one seq of the inviter: a channel is created with users and operators.
+    /// The maximum number of invitations that one call sends, all with one seq of the inviter: a channel is created with users and operators.
     private static var invitationsPerStamp: Int { 2 * Limits.membersPerCall }
 
     /// Adds the summary of the channel to an invitation for the user.

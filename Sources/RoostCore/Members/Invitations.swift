@@ -1,9 +1,10 @@
 public import RoostAPI
 
-/// Invitations: a row of their own until they are answered (ledger §8.3).
+/// Invitations: separate rows until they are answered (ledger §8.3).
 ///
-/// Changes of an invitation go to inviter and invited, each on their own stream; if the type lets members see invitations, also to the
-/// channel's. Two users and a channel have one row; of all rows of a user in a channel at most one is pending.
+/// Changes of an invitation are sent to inviter and invited user, each on their own stream; if the type lets members see
+/// invitations, also on the channel's. Two users and a channel have one row; of all rows of a user in a channel at most one is
+/// pending.
 
 extension InviteMembers: Handled {
     public func scope(for caller: Caller) -> Scope { .channel(channel, users: Set(users).union([caller.user])).findingUsers }
@@ -93,7 +94,7 @@ extension WithdrawInvitations: Handled {
 }
 
 extension Context {
-    /// Returns why another invitation can't be pending; nil if it can.
+    /// Returns the refusal if another invitation can't be pending; nil if it can.
     fileprivate func refusal(ofWaiting user: UserID, waiting: Int) throws -> RoostError? {
         guard waiting < Limits.pendingInvitationsPerChannel else {
             return .limitExceeded("users", limit: Limits.pendingInvitationsPerChannel, unit: "pending invitations in a channel")
@@ -104,7 +105,7 @@ extension Context {
         return nil
     }
 
-    /// Invites users who have no pending invitation. They don't become members yet.
+    /// Invites users without a pending invitation. They don't become members yet.
     mutating func invite(
         _ users: [(user: UserID, role: ChannelRole)], welcome: String?, to access: inout ChannelAccess
     ) throws {
@@ -118,7 +119,7 @@ extension Context {
             let invitation = Invitation(
                 channelId: access.channelId, userId: user, inviter: caller.user, welcome: welcome, state: .pending, invitedAt: now,
                 revision: before + 1)
-            // Ids grow with each invitation. The channel's seq moves with those alone that its members are told of.
+            // Ids grow with each invitation. The channel's seq only moves with those sent to its members.
             let place = ids.next(at: now).rawValue
             try write(
                 invitation, in: access, role: role, place: place,
@@ -134,7 +135,7 @@ extension Context {
         }
     }
 
-    /// Ends pending invitations, and tells all users concerned.
+    /// Ends pending invitations, and notifies all users concerned.
     mutating func end(
         _ invitations: [Invitation], as state: InvitationState, in access: inout ChannelAccess
     ) throws -> [Invitation] {
@@ -161,12 +162,12 @@ extension Context {
         return ended.map(\.invitation)
     }
 
-    /// Marks an invitation as accepted, as part of the change that makes its user a member. One that the user accepts automatically is
-    /// first written here.
+    /// Marks an invitation as accepted, as part of the change that makes its user a member. One that the user accepts
+    /// automatically is first written here.
     ///
     /// - Parameters:
     ///   - seq: The seq of that change in the channel's stream.
-    ///   - userSeq: The one in the user's own.
+    ///   - userSeq: The one in the user's own stream.
     func accept(
         _ invitation: AcceptedInvitation, of user: UserID, in access: ChannelAccess, seq: Seq, userSeq: Seq
     ) throws -> Invitation {
@@ -191,20 +192,20 @@ extension Context {
         return accepted
     }
 
-    /// Tells the inviter how the invitation ended (EM-25).
+    /// Notifies the inviter of the invitation's outcome (EM-25).
     mutating func tellInviter(of invitation: Invitation, _ kind: Event.Kind) throws {
         let seq = try transaction.inviterSeq(of: invitation)
         tell(kind, user: invitation.inviter, seq: seq, Rows([invitation]))
     }
 
-    /// Whether a channel's stream has its invitations: its type says so, and nobody follows it who may not list them. Non-members who watch do,
-    /// where everyone may read.
+    /// Whether a channel's stream carries its invitations: its type must say so, and every follower must be allowed to list
+    /// them. Watching non-members follow it too, where everyone may read.
     func tellsMembersOfInvitations(in access: ChannelAccess) throws -> Bool {
         guard access.policy.invitationAudience == .members else { return false }
         return try transaction.readers(of: access.policy).others > .user
     }
 
-    /// How a change of invitations moved the channel's stream.
+    /// The effect of a change of invitations on the channel's stream.
     private struct ChannelMove {
         let seq: Seq
         let tellsMembers: Bool
@@ -214,8 +215,8 @@ extension Context {
         var stamp: Seq { tellsMembers ? seq : 0 }
     }
 
-    /// Advances the channel's stream for a change of invitations, and ends the channel's distinctness. Does nothing and returns nil if
-    /// members don't get invitations and the channel isn't distinct.
+    /// Advances the channel's stream for a change of invitations, and ends the channel's distinctness. Does nothing and returns
+    /// nil if members don't get invitations and the channel isn't distinct.
     private func moveChannel(forInvitationsInto access: inout ChannelAccess) throws -> ChannelMove? {
         let tellsMembers = try tellsMembersOfInvitations(in: access)
         guard tellsMembers || access.isDistinct else { return nil }

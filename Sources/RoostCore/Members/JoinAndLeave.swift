@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension JoinChannel: Handled {
-    /// Joining accepts an invitation, whose sender learns of it.
+    /// Joining accepts an invitation, whose sender is notified.
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user).findingUsers }
 
     public func handle(in context: inout Context) throws -> ChannelView {

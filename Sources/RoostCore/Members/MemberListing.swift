@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// The common part of lists of members: which of a channel's rows match, in which order, and what is shown of each.
+/// The common part of lists of members: the matching rows of a channel, their order, and the data shown of each.
 struct MemberListing {
     let channel: ChannelID
     let states: Set<MemberFilter>
@@ -10,7 +10,7 @@ struct MemberListing {
     let now: Timestamp
     /// A deleted channel has no members, as its `memberCount` says; only bans outlive it.
     let isDeleted: Bool
-    /// Whether the caller may know who is muted and who is banned (D-28).
+    /// Whether the caller may know which members are muted and which users are banned (D-28).
     let showsMuted: Bool
     let showsBanned: Bool
     /// Further conditions on a row, which is named `m`.
@@ -31,7 +31,7 @@ struct MemberListing {
         return (["(\(ways.joined(by: " OR ")))"] + ofRoles + further).allOf
     }
 
-    /// Returns the page of the list that a query asks for.
+    /// Returns the page of the list for a query.
     func page(for query: some PagedQuery, through sources: [Walk.Source<UserID>], _ context: Context) throws -> Page<MemberEntry> {
         let walk = try Walk(query, shape: shape, limits: Limits.memberPage, isDescending: isDescending)
         return try walk.page(through: sources) {
@@ -39,10 +39,10 @@ struct MemberListing {
         }
     }
 
-    /// Returns the sources that read the rows in the order of the list, along the indexes that hold the fewest other rows.
+    /// Returns the sources that read the rows in the order of the list, along the indexes with the fewest other rows.
     func sources(in transaction: any Transaction) -> [Walk.Source<UserID>] {
         if isDeleted, !states.contains(.banned) { return [] }
-        // Rows of members with other roles are few in most channels, and have indexes of their own.
+        // Members with other roles are few in most channels, and have separate indexes.
         if let roles, !roles.contains(.member) {
             return Set(roles).sorted().map { role in
                 source("m.role = \(role) AND m.role <> 'member'", in: transaction)
@@ -60,7 +60,7 @@ struct MemberListing {
         return sources
     }
 
-    /// - Parameter part: The condition of the index that the rows are read along.
+    /// - Parameter part: The condition of the index used.
     private func source(_ part: SQL?, in transaction: any Transaction) -> Walk.Source<UserID> {
         let (columns, conditions) = (columns, conditions)
         let names: [SQL] = sort == .userId ? ["w.user_id"] : ["w.joined_seq", "w.user_id"]
@@ -82,7 +82,7 @@ struct MemberListing {
         }
     }
 
-    /// Returns a source of those of some users whose rows match, in the order of the list.
+    /// Returns a source of the given users whose rows match, in the order of the list.
     func source(among users: Set<String>, in transaction: any Transaction) throws -> Walk.Source<UserID> {
         var places: [[SortKey]] = []
         for part in users.sorted().chunked(by: 512) {

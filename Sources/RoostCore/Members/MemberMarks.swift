@@ -1,17 +1,17 @@
 import RoostAPI
 
-/// What other features keep about a member, in the member's row.
+/// The data of other features in a member's row.
 extension Transaction {
-    /// Writes the position in the user's own stream at which a membership was told again.
+    /// Writes the position in the user's own stream at which a membership was sent again.
     func stampMember(_ user: UserID, in channel: ChannelID, _ userSeq: Seq) throws {
         try write(
             "UPDATE members SET user_seq = \(userSeq) WHERE channel_id = \(channel) AND user_id = \(user)", toMember: user,
             of: channel)
     }
 
-    /// Writes how far a member has read.
+    /// Writes a member's read position.
     ///
-    /// - Parameter count: The column `read_count`, which isn't the count in the row where messages were deleted for good.
+    /// - Parameter count: The value for the column `read_count`, which differs from the row's count if messages were deleted for good.
     func writeReading(_ row: Membership, count: Int, of user: UserID, in channel: ChannelID) throws {
         try write(
             """
@@ -21,9 +21,9 @@ extension Transaction {
             """, toMember: user, of: channel)
     }
 
-    /// Writes how far messages have reached a member's devices.
+    /// Writes the position up to which messages have reached a member's devices.
     ///
-    /// - Returns: How far they had read for others before they marked something as unread; nil if the position is where it was, or further.
+    /// - Returns: The read position that others saw before the member marked something as unread; nil if the position hasn't moved forward.
     func noteDelivery(upTo seq: Seq, at time: Timestamp, of user: UserID, in channel: ChannelID) throws -> Seq? {
         try besideBatchMemory {
             let sql: SQL = """
@@ -35,7 +35,7 @@ extension Transaction {
         }
     }
 
-    /// Keeps how far a member has read for others, before they mark something as unread again.
+    /// Stores the read position that others see, before the member marks something as unread again.
     func keepReceipt(of user: UserID, in channel: ChannelID) throws {
         try write(
             """
@@ -44,7 +44,7 @@ extension Transaction {
             """, toMember: user, of: channel)
     }
 
-    /// Returns up to where messages were hidden from a member when they joined; nil if that was before it was kept.
+    /// Returns the seq up to which messages were hidden from a member when they joined; nil if that was before it was stored.
     func joinedFloor(of user: UserID, in channel: ChannelID) throws -> Seq? {
         try besideBatchMemory {
             try first("SELECT joined_floor FROM members WHERE channel_id = \(channel) AND user_id = \(user)") { $0.optionalInt64() }
@@ -52,7 +52,7 @@ extension Transaction {
         }
     }
 
-    /// Writes whether a member has hidden the channel or muted it, up to where its history is, and what mentions them after that.
+    /// Writes whether a member has hidden the channel or muted it, the start of their history, and their newest mention after it.
     func writeHiding(_ row: Membership, readCount: Int, of user: UserID, in channel: ChannelID, userSeq: Seq) throws {
         try write(
             """
@@ -68,7 +68,7 @@ extension Transaction {
 }
 
 extension SQL {
-    /// Writes that a member has sent messages, which are never unread for them, nor in what others see of them.
+    /// Records messages that a member has sent. They are never unread for the member, nor in the read position that others see.
     ///
     /// - Parameter count: How many of them count.
     static func sent(upTo seq: Seq, count: Int, by user: UserID, in channel: ChannelID) -> SQL {

@@ -48,13 +48,13 @@ extension Membership {
         columns(of: table, readCount: Unread.readCount(of: table, purgedSeq: purgedSeq))
     }
 
-    /// The columns that ``init(reading:)`` reads, in its order. A former member learns nothing of how the channel goes on, not even how far.
+    /// The columns that ``init(reading:)`` reads, in its order. A former member learns nothing of the channel's progress, not even its length.
     static let columns: SQL = """
         m.channel_id, CASE WHEN m.state = \(MembershipState.member) THEN h.seq ELSE m.change_seq END, h.is_deleted,
         \(columns(of: "m", purgedSeq: "h.purged_seq"))
         """
 
-    /// A deleted channel has no members, without a write to any of their rows.
+    /// A deleted channel has no members, although none of their rows is written.
     init(reading row: inout RowReader) throws {
         let (channel, seq, isDeleted) = (row.identifier(ChannelID.self), row.int64(), row.bool())
         guard let membership = try Membership(of: channel, at: seq, readingIfThere: &row) else {
@@ -84,7 +84,7 @@ extension Member: StoredRow {
         guard members.count > stretch.limit, let last = members.prefix(stretch.limit).last?.changeSeq else {
             return ChangedRows(members.map { ($0.changeSeq, $0) })
         }
-        // The first members of a channel have one seq: a page never ends between rows of the same seq.
+        // The first members of a channel share a seq: a page never ends between rows of the same seq.
         let whole: SQL = """
             SELECT \(Member.columns) FROM members m
             WHERE m.channel_id = \(channel) AND m.change_seq > \(after) AND m.change_seq <= \(last) ORDER BY m.change_seq
@@ -92,7 +92,7 @@ extension Member: StoredRow {
         return ChangedRows(try transaction.rows(whole) { try Member(reading: &$0) }.map { ($0.changeSeq, $0) }, upTo: last)
     }
 
-    /// Their roles in the channel decide what they may read.
+    /// The members' roles in the channel decide what they may read.
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] {
@@ -117,15 +117,15 @@ extension Membership: StoredRow {
         return ChangedRows(stamped, upTo: stamped.count > limit ? stamped[limit - 1].stamp : nil)
     }
 
-    /// Adds the channel of a membership that began after this position with its first rows, and the user's capabilities in it for every
-    /// membership.
+    /// Adds, to a membership that began after this position, its channel with its first rows. Every membership gets the user's
+    /// capabilities in its channel.
     package static func accompany(
         _ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context
     ) throws -> [Notice] {
         guard case .user = stream, let membership = rows[Membership.self]?.first else { return [] }
         let (user, channel) = (context.caller.user, membership.channelId)
         var notices: [Notice] = []
-        // Sent for ended memberships too, since a node may be behind in the channel.
+        // Sent for ended memberships too, since a node may lag behind in the channel.
         if membership.historyFloor > 0 { notices.append(.floor(user, channel, membership.historyFloor)) }
         guard membership.state == .member else { return notices }
         // Followers of the user's stream already know older memberships.
@@ -155,7 +155,7 @@ extension Transaction {
     }
 }
 
-/// The columns of a member's row that a membership begins with, whether it is the user's first in the channel or a later one.
+/// The columns of a member's row that a new membership sets, whether it is the user's first in the channel or a later one.
 private struct MembershipStart {
     var role: ChannelRole
     var state: MembershipState
@@ -201,7 +201,7 @@ extension Context {
             changeSeq: counters.seq, userSeq: userSeq, readSeq: counters.seq, readCount: counters.ordinal)
         let floor: SQL =
             "CASE WHEN excluded.history_floor > members.history_floor THEN excluded.history_floor ELSE members.history_floor END"
-        // While the user was away, the message that mentioned them may have been changed, deleted or hidden from them.
+        // The message that mentioned them may have been changed, deleted or hidden from them while they were away.
         let newestMention: SQL = """
             FROM mentions
             WHERE user_id = \(user) AND channel_id = \(channel) AND mention_seq > (\(floor)) AND seq > (\(floor))
@@ -228,7 +228,7 @@ extension Context {
 }
 
 extension Transaction {
-    /// Returns whether a user may become a member of one more channel.
+    /// Returns whether a user may join one more channel.
     ///
     /// Deleted channels don't count. They are only checked if there are enough rows for it to matter.
     func hasRoomForChannel(_ user: UserID, max: Int) throws -> Bool {
@@ -246,17 +246,17 @@ extension Transaction {
 }
 
 extension RoostError {
-    /// The user is a member of as many channels as one may be.
+    /// The user is a member of the maximum number of channels.
     ///
-    /// - Parameter field: Where the request names the user; nil if it doesn't.
+    /// - Parameter field: The request field that names the user; nil if there is none.
     static func channelLimit(of user: UserID, _ max: Int, field: String? = nil) -> RoostError {
         RoostError(
             .channelLimit, "The user \(user) is a member of \(max) channels, which is the limit.", field: field, limit: Int64(max))
     }
 
-    /// The channel has as many members as it may have.
+    /// The channel has the maximum number of members.
     ///
-    /// - Parameter field: Where the request names those who are too many; nil if it doesn't.
+    /// - Parameter field: The request field that names the excess users; nil if there is none.
     static func memberLimit(_ max: Int, field: String? = nil) -> RoostError {
         RoostError(.memberLimit, "The channel has room for \(max) members.", field: field, limit: Int64(max))
     }

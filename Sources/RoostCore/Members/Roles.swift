@@ -55,7 +55,7 @@ extension Transaction {
         try definedRole(role) ?? RoleDefinition(role: role, rank: 0, permissions: [])
     }
 
-    /// Returns the definition of a role that exists; nil otherwise.
+    /// Returns the definition of an existing role; nil otherwise.
     func definedRole(_ role: ChannelRole) throws -> RoleDefinition? {
         if let builtIn = RoleDefinition.builtIn(role) { return builtIn }
         let stored: RoleDefinition?? = try first("SELECT definition FROM roles WHERE role = \(role.rawValue)") {

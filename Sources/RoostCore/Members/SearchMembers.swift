@@ -19,7 +19,7 @@ extension SearchMembers: Handled, PagedQuery {
         return try listing.page(for: self, through: sources, context)
     }
 
-    /// The most users that a text may match for each of them to be checked.
+    /// The maximum number of users that a text may match for each to be checked.
     private static let candidatesMax = 2000
 
     private func condition(_ search: NameSearch?) -> SQL {
@@ -31,10 +31,10 @@ extension SearchMembers: Handled, PagedQuery {
             """
     }
 
-    /// A bound above all ids that begin with the text: no id continues with the last of all characters.
+    /// A bound above all ids that start with the text: no id continues with the highest of all characters.
     private var endOfIDs: String { text + "\u{10FFFF}" }
 
-    /// Returns the users that the text may match; nil if they are too many to check each.
+    /// Returns the users that the text may match; nil if there are too many to check each.
     private func candidates(
         _ search: NameSearch?, in access: ChannelAccess, _ transaction: any Transaction
     ) throws -> Set<String>? {

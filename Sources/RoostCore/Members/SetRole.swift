@@ -23,7 +23,7 @@ extension SetMemberRole: Handled {
                 continue
             }
             let rank = own.definition.rank
-            // Giving up one's own role takes no rank: it only lowers it.
+            // Giving up one's own role requires no rank: it only lowers it.
             let isOwn = user == context.caller.user && definition.rank < rank
             if !isOwn, let refusal = context.refusal(of: .memberSetRole, in: access, towards: rank) {
                 results.append(.refused(user, refusal))
@@ -52,7 +52,7 @@ extension Transaction {
 }
 
 extension Context {
-    /// Gives members roles in one change of the channel, and sends each their capabilities.
+    /// Gives members roles in one change of the channel, and sends each member their capabilities.
     fileprivate mutating func setRoles(
         _ changes: [(member: AffectedMember, role: RoleDefinition)], in access: inout ChannelAccess
     ) throws {

@@ -12,7 +12,7 @@ public enum AccessChange: Hashable, Sendable {
     /// Tokens issued before ``validFrom`` are revoked.
     case user(UserID, isDeactivated: Bool, validFrom: Timestamp?)
     case revoked(token: String, until: Timestamp)
-    /// The sign-ins of a device up to one have ended.
+    /// A device's sign-ins up to and including this one have ended.
     case signedOut(UserID, device: DeviceID, upTo: Int64)
 
     public var subject: AccessSubject {
@@ -23,7 +23,7 @@ public enum AccessChange: Hashable, Sendable {
         }
     }
 
-    /// Returns why it shuts a caller out; nil if it doesn't.
+    /// Returns the refusal if it shuts a caller out; nil if it doesn't.
     public func refusal(of caller: Caller) -> RoostError? {
         switch self {
         case .user(let user, let isDeactivated, let validFrom):
@@ -58,7 +58,7 @@ extension Caller {
 }
 
 extension Transaction {
-    /// Returns a subject's access; nil if it never changed.
+    /// Returns a subject's access; nil if it has never changed.
     public func access(of subject: AccessSubject) throws -> AccessChange? {
         switch subject {
         case .user(let user):
@@ -75,7 +75,7 @@ extension Transaction {
         }
     }
 
-    /// Returns why a caller is shut out; nil if they aren't.
+    /// Returns the refusal for a caller who is shut out; nil if they aren't.
     public func accessRefusal(of caller: Caller) throws -> RoostError? {
         for subject in caller.accessSubjects {
             if let refusal = try access(of: subject)?.refusal(of: caller) { return refusal }
@@ -83,7 +83,7 @@ extension Transaction {
         return nil
     }
 
-    /// Returns the number of the newest change of anybody's access, and the epoch, by one statement.
+    /// Returns the number of the newest change of any subject's access, and the epoch, in one statement.
     public func accessRevisionAndEpoch() throws -> (revision: Int64, epoch: String?) {
         let sql: SQL = "SELECT (SELECT revision FROM access_revisions WHERE id = 1), (\(SQL.epochSelection))"
         return try first(sql) { ($0.optionalInt64() ?? 0, $0.optionalString()) } ?? (0, nil)
@@ -118,8 +118,8 @@ extension Transaction {
 }
 
 extension Caller {
-    /// The scope of an operation that changes somebody's access: nothing for a caller whom the rule refuses, since all others wait for such an
-    /// operation, and what it might have changed is remembered.
+    /// The scope of an operation that changes a subject's access. It is empty if the rule refuses the caller, since all others
+    /// wait for such an operation, and the changes it might have made are recorded.
     fileprivate func scope(toChange subject: AccessSubject) -> Scope {
         Permissions.refusal(of: .userManage, for: role) == nil ? .access(subject) : Scope()
     }
@@ -143,7 +143,7 @@ extension RevokeUserTokens: Handled {
     public func handle(in context: inout Context) throws -> TokenRevocation {
         try context.require(.userManage)
         let before = before ?? context.now
-        // A token whose issuer's clock is ahead by the leeway is accepted, and must be revocable too.
+        // A token whose issuer's clock is ahead by the leeway is accepted, so it must be revocable too.
         guard before <= context.now.after(seconds: TokenLeeway.seconds) else {
             throw RoostError.invalidArgument("before", "must not be later than \(TokenLeeway.seconds) seconds from now")
         }
@@ -168,10 +168,10 @@ extension RevokeToken: Handled {
 
     public func handle(in context: inout Context) throws -> RevokedToken {
         try context.require(.userManage)
-        // A token accepted now ends within the longest lifetime; its issuer's clock may be ahead by the leeway.
+        // A token accepted now expires within the longest lifetime; its issuer's clock may be ahead by the leeway.
         let longest = context.now.after(seconds: context.options.tokenLifetimeSecondsMax + TokenLeeway.seconds)
         let end = expiresAt ?? longest
-        // The clock of a node that still takes the token may be behind.
+        // The clock of a node that still accepts the token may be behind.
         guard end > context.now.minusClockSkew else {
             throw RoostError.invalidArgument("expiresAt", "must not be more than 60 seconds ago")
         }
@@ -186,7 +186,7 @@ extension RevokeToken: Handled {
     }
 }
 
-/// How far the clock of a token's issuer may be ahead of the server's.
+/// The maximum lead of a token issuer's clock over the server's.
 public enum TokenLeeway {
     public static let seconds = 60
 }
@@ -200,21 +200,22 @@ extension Scope {
 }
 
 extension Timestamp {
-    /// What ended before this moment has ended for every node: a clock may be a minute behind, and its node takes a token for valid as long. A start
-    /// warns of a difference of half a minute.
+    /// A token that expired before this moment has expired for every node: a clock may be a minute behind, and its node accepts
+    /// a token that much longer. A start warns of a difference of half a minute.
     public var minusClockSkew: Timestamp { Timestamp(milliseconds: milliseconds - 60_000) }
 }
 
 extension Context {
-    /// Throws if the caller is shut out. Checked in the operation's transaction, so that no change of access comes between.
+    /// Throws if the caller is shut out. Checked in the operation's transaction, so no change of access can intervene.
     public func requireAccess() throws {
         if let refusal = try transaction.besideBatchMemory({ try transaction.accessRefusal(of: caller) }) { throw refusal }
     }
 
-    /// Revokes a single token, unless others fill the list.
+    /// Revokes a single token, unless the list is full.
     ///
-    /// - Parameter countMax: How many may be revoked at one time.
-    /// - Returns: Until when it is revoked, and the change to be told: none if it was revoked already, for as long. Nil if there is no room.
+    /// - Parameter countMax: The maximum number of revoked tokens at a time.
+    /// - Returns: The end of the revocation, and the change to broadcast, which is nil if the token was already revoked for at
+    ///   least as long. Nil if there is no room.
     func revoke(
         token: String, until end: Timestamp, countMax: Int = Limits.revokedTokens
     ) throws -> (until: Timestamp, change: AccessChange?)? {

@@ -26,14 +26,14 @@ extension ListUserPresence: Handled {
 }
 
 extension Transaction {
-    /// Records that users were online at a time. An earlier time than the known one changes nothing: several nodes record.
+    /// Records that users were online at a time. A time before the stored one changes nothing: several nodes record.
     ///
-    /// No stream moves by it, since nobody is told.
+    /// It moves no stream, since it isn't sent to clients.
     public func recordActivity(_ activity: [UserID: Timestamp]) throws {
-        // In one order, or two nodes could wait for one another.
+        // In one order, or two nodes could wait for each other.
         var rest = activity.sorted { $0.key < $1.key }.map { user, time -> SQL in "(\(user), \(time))" }[...]
         while !rest.isEmpty {
-            // Of each number of rows, the statement is another one to prepare.
+            // Each number of rows is another statement to prepare.
             let values = Array(rest.prefix(rest.count < 100 ? 1 : 100))
             rest = rest.dropFirst(values.count)
             try perform(

@@ -1,8 +1,8 @@
 import RoostAPI
 
-/// A row of a list that names users by their ids alone. What is shown of them accompanies its page.
+/// A row of a list that names users only by id. Their summaries accompany its page.
 protocol NamesUsers {
-    /// The users, some of them repeatedly.
+    /// The users, possibly with repetitions.
     var namedUsers: [UserID] { get }
     /// The first of them; nil for none.
     var firstNamedUser: UserID? { get }
@@ -16,18 +16,18 @@ extension NamesUsers {
 }
 
 extension Context {
-    /// Returns what lists show of users, each once, in the order of their ids: nil for none. Unknown ids are left out.
+    /// Returns the summaries of users, each once, in the order of their ids; nil for none. Unknown ids are left out.
     ///
-    /// A page costs one statement more, however many users it names.
+    /// A page costs one more statement, however many users it names.
     func summaries(of ids: Set<UserID>) throws -> [UserSummary]? {
         var found: [UserSummary] = []
         if Permissions.refusal(of: .userRead, for: caller.role) == nil { found = try transaction.summaries(of: ids) }
         return found.isEmpty ? nil : found
     }
 
-    /// Returns what lists show of the users whom rows name: as many as may accompany them, each row's first user before those whom it mentions.
+    /// Returns the summaries of the users whom rows name, up to the limit per page: each row's first user ahead of those it mentions.
     func summaries(for rows: some Collection<some NamesUsers>) throws -> [UserSummary]? {
-        // A user often names the next row as well, and looking into a set takes longer.
+        // Consecutive rows often name the same user, and looking into a set takes longer.
         var ids: Set<UserID> = []
         var others: [UserID] = []
         var last: UserID?
@@ -37,7 +37,7 @@ extension Context {
             last = first
             others += rest
         }
-        // A loop over the rows themselves would copy each, and so would a function that is given one.
+        // A loop over the rows themselves would copy each, and so would a function that takes one.
         let areNoted: Void? = rows.withContiguousStorageIfAvailable { rows in
             for index in rows.indices { note(rows[index].firstNamedUser, rows[index].otherNamedUsers) }
         }
@@ -46,8 +46,7 @@ extension Context {
         return try summaries(of: ids)
     }
 
-    /// Returns what lists show of the users whom the rows of streams name: as many as may accompany them, those of each stream's newest message
-    /// first.
+    /// Returns the summaries of the users whom the rows of streams name, up to the limit: the sender of each stream's newest message first.
     func summaries(for streams: [Rows]) throws -> [UserSummary]? {
         var ids: Set<UserID> = []
         let newest = streams.lazy.compactMap { $0.messages?.max { $0.seq < $1.seq }?.sender }

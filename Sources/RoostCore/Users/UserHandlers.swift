@@ -45,7 +45,7 @@ extension GetUsers: Handled {
             user.deactivatedAt = row.optionalTimestamp().flatMap { showsDeactivated ? $0 : nil }
             if omitMetadata == true { user.metadata = nil }
             sizeBytes += user.contentSizeBytes
-            // There is no next page here, and a user left out would look like one who doesn't exist.
+            // There is no next page here, and a user left out would look nonexistent.
             guard sizeBytes <= Limits.pageContentBytes else {
                 throw RoostError.limitExceeded("users", limit: Limits.pageContentBytes, unit: "bytes of profiles in one answer")
             }
@@ -74,8 +74,8 @@ extension GetMe: Handled {
 
     public func handle(in context: inout Context) throws -> User {
         try context.require(.userRead)
-        // Both transports register a caller before the first operation. The rule doesn't rely on it: a caller whom nobody registered is
-        // an unknown user, and no fault of the server.
+        // Both transports register a caller before the first operation. The rule doesn't rely on it: an unregistered caller is
+        // an unknown user, not a server fault.
         guard let found = try context.transaction.user(context.caller.user) else { throw RoostError.notFound("user") }
         return found
     }
@@ -122,7 +122,7 @@ extension Context {
         return found
     }
 
-    /// Only users who can shut others out see who is.
+    /// Only users who can shut others out see which users are.
     fileprivate var showsDeactivated: Bool { Permissions.refusal(of: .userManage, for: caller.role) == nil }
 
     /// Creates a user, or replaces the given fields. Writing the current values changes nothing.
@@ -151,12 +151,12 @@ extension Context {
         try transaction.indexName(
             .user, id: id.rawValue, before: before?.profile.displayName, after: after.profile.displayName)
         tell(.userUpdated, user: id, seq: seq, Rows([after]))
-        // Nobody shows a new user yet, and of the metadata nothing.
+        // No list shows a new user yet, and metadata is in none.
         if let before, before.isShown(otherThan: after) { tell(.profileChanged(id)) }
         return after
     }
 
-    /// Makes sure that the caller exists: a user exists from the first use of a token that names them.
+    /// Creates the caller if necessary: a user exists from the first use of a token that names them.
     ///
     /// - Parameters:
     ///   - displayName: The display name of a new user.
@@ -168,13 +168,13 @@ extension Context {
         do {
             _ = try write(UserProfile(displayName: displayName), of: caller.user)
         } catch let error as RoostError where error.code == .alreadyExists {
-            // A taken name is no reason to lock anybody out; nothing has been written yet.
+            // A taken name is no reason to lock a user out; nothing has been written yet.
             if error.field == "displayName" { return try registerCaller(displayName: nil, field: field) }
             throw RoostError.invalidArgument(field, "looks like the name or id of another user")
         }
     }
 
-    /// Connects the caller: from this point in the order, the connection gets every event of the caller's streams.
+    /// Connects the caller: from this point in the order, the connection receives every event of the caller's streams.
     public mutating func connect(_ connection: ConnectionID) throws {
         var streams = try transaction.streams(of: caller.user)
         streams.appRole = caller.role
@@ -183,19 +183,19 @@ extension Context {
 }
 
 extension User {
-    /// Whether lists show something else of one version of a user than of another.
+    /// Whether lists show this version of a user differently from another.
     fileprivate func isShown(otherThan other: User) -> Bool {
         summary.shown != other.summary.shown
     }
 }
 
 extension UserSummary {
-    /// The bytes of its texts.
+    /// The size of its texts in bytes.
     fileprivate var sizeBytes: Int {
         [displayName, avatarFileId, status].reduce(userId.rawValue.utf8.count) { $0 + ($1?.utf8.count ?? 0) }
     }
 
-    /// The same, whatever its version.
+    /// The same without the version.
     fileprivate var shown: UserSummary {
         var summary = self
         summary.version = 0

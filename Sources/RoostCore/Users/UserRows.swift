@@ -56,7 +56,7 @@ extension User: BoundRow {
 }
 
 extension User {
-    /// Reads the columns of ``columns``, which are null if there is no such user.
+    /// Reads ``columns``; nil if they are NULL because there is no such user.
     init?(readingIfThere row: inout RowReader) throws {
         if row.isNull { return nil }
         try self.init(reading: &row)
@@ -64,7 +64,7 @@ extension User {
 }
 
 extension SQL {
-    /// Whether others may know how far a member `m` has read, as a column; null for a user who isn't there.
+    /// Whether others may know the read position of a member `m`, as a column; NULL for an unknown user.
     static let memberSharesReading: SQL = "(SELECT shares_reading FROM users WHERE user_id = m.user_id)"
 }
 
@@ -78,7 +78,7 @@ extension Transaction {
         return try first(sql) { try Preferences(reading: &$0) } ?? Preferences()
     }
 
-    /// Returns whether others may know how far a user has read.
+    /// Returns whether others may know a user's read positions.
     func sharesReading(_ user: UserID) throws -> Bool {
         try besideBatchMemory { try first("SELECT shares_reading FROM users WHERE user_id = \(user)") { $0.bool() } } ?? true
     }
@@ -94,7 +94,7 @@ extension Transaction {
         try first("SELECT shares_presence FROM users WHERE user_id = \(user)") { $0.bool() } ?? true
     }
 
-    /// Returns whether invitations make a user a member at once (SB-18); nil for a user who doesn't exist.
+    /// Returns whether invitations make a user a member at once (SB-18); nil for an unknown user.
     func acceptsInvitationsAutomatically(_ user: UserID) throws -> Bool? {
         try first("SELECT auto_accept FROM users WHERE user_id = \(user)") { $0.bool() }
     }
