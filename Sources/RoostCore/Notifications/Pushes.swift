@@ -1,22 +1,22 @@
 package import RoostAPI
 
-/// What one effect hands off.
+/// The pushes that one effect hands off.
 package struct Pushes: Sendable {
     package var notifications: [PushNotification] = []
-    /// The channel's seq up to which they have everything.
+    /// The channel's seq up to which they are complete.
     package var upTo: Seq = 0
 
-    /// The most messages of one effect. Those after them are handed off by the next one.
+    /// The maximum number of messages per effect. The next effect hands off the following ones.
     static let messagesMax = 100
-    /// How long a push of a message that isn't stored is worth something: an hour.
+    /// The lifetime of a push for a message that isn't stored: an hour.
     static let unstoredMilliseconds: Int64 = 3_600_000
 }
 
 extension Message {
-    /// Whether members are pushed the message: what counts as unread for nobody is pushed to nobody.
+    /// Whether members are pushed the message: a message that never counts as unread isn't pushed.
     fileprivate var isPushed: Bool { deletedAt == nil && content.pushOption != .suppress && Unread.counts(self) }
 
-    /// Whether others are pushed it than those whom it mentions by name (D-20).
+    /// Whether it is pushed to others than the users it mentions by name (D-20).
     fileprivate func isPushedToAll(at level: AppOptions.PushLevel, mentioningChannel: Bool) -> Bool {
         switch level {
         case .all: true
@@ -26,9 +26,9 @@ extension Message {
     }
 }
 
-// MARK: Asking for it
+// MARK: Requesting pushes
 
-/// What an effect is to hand off: a channel's messages after a position, or one message, which mentions somebody since a position or isn't stored.
+/// An effect's work: a channel's messages after a position, or one message, which has new mentions since a position or isn't stored.
 private struct PushRequest: Codable {
     var channel: ChannelID
     var after: Seq
@@ -41,14 +41,14 @@ private struct PushRequest: Codable {
 
     init(of effect: Effect) throws { self = try StoredJSON.decode(Self.self, from: effect.payload) }
 
-    /// What it is about: of one thing one effect waits.
+    /// The effect's subject: one effect is queued per subject.
     var subject: String {
         [channel.rawValue, edited.map { "\($0)" }, unstored.map { "\($0.seq)" }].compactMap(\.self).joined(separator: "\n")
     }
 }
 
 extension Context {
-    /// Asks for the pushes of a new message. Messages that come before it is handed off go with it: one row waits for each channel.
+    /// Requests the pushes of a new message. Messages that follow before the hand-off are handed off with it: one row is queued per channel.
     mutating func requestPush(of message: Message, in access: ChannelAccess) throws {
         guard handsOffPushes else { return }
         let names = message.content.mentionees?.mentionedUsers ?? []
@@ -64,7 +64,7 @@ extension Context {
         try push(request)
     }
 
-    /// Asks for the pushes of a message that was changed, if it mentions more than before.
+    /// Requests the pushes of a changed message, if it mentions more than before.
     mutating func requestPush(ofChanged before: Message, to after: Message, in access: ChannelAccess) throws {
         guard handsOffPushes, let new = after.content.mentionees else { return }
         let old = before.content.mentionees
@@ -75,7 +75,7 @@ extension Context {
         try push(PushRequest(access.channelId, after: after.changeSeq - 1, edited: after.messageId))
     }
 
-    /// Whether a message is pushed to anybody. In a channel of very many members only those are whom it mentions by name.
+    /// Whether a message is pushed at all. In a very large channel only users mentioned by name are pushed.
     private func isPushed(_ message: Message, mentioning names: [UserID]?, in access: ChannelAccess) -> Bool {
         let isForAll = message.isPushedToAll(
             at: options.pushLevel, mentioningChannel: message.content.mentionees?.mentionsChannel ?? false)
@@ -90,7 +90,7 @@ extension Context {
             .push, key: Fingerprint.of(request.subject), payload: try StoredJSON.encode(request) ?? "", at: now)
     }
 
-    /// Asks for what came while a request was handed off, which found its row waiting.
+    /// Requests the pushes of what arrived during a hand-off: those requests found the row queued.
     fileprivate mutating func pushRest(of request: PushRequest, after done: Seq) throws {
         guard request.unstored == nil, options.pushLevel != .none,
             let access = try transaction.access(to: request.channel, of: caller.user),
@@ -113,9 +113,9 @@ extension EffectKind.Name {
 }
 
 extension EffectKind {
-    /// Hands pushes off. Its outcome is the position up to which that is done: what came meanwhile is the next effect's.
+    /// Hands pushes off. Its outcome is the position up to which that is done: whatever arrived in the meantime is left to the next effect.
     ///
-    /// It is never given up: a row stands for all messages that wait behind it.
+    /// It is never given up: one row stands for all messages queued behind it.
     static let push = EffectKind(
         .push, attemptsMax: .max,
         scope: { effect in (try? PushRequest(of: effect)).map { .channel($0.channel) } ?? Scope() },
@@ -124,11 +124,11 @@ extension EffectKind {
         })
 }
 
-// MARK: Handing it off
+// MARK: Handing off pushes
 
 extension Context {
-    /// Returns what an effect of the kind ``EffectKind/push`` is to hand off, and to whom: members who may read the message, haven't read it and haven't muted
-    /// the channel.
+    /// Returns the pushes that an effect of the kind ``EffectKind/push`` hands off, with their recipients: members who may read
+    /// the message, haven't read it and haven't muted the channel.
     package func pushes(for effect: Effect) throws -> Pushes {
         let request = try PushRequest(of: effect)
         guard options.pushLevel != .none, let access = try transaction.access(to: request.channel, of: caller.user),
@@ -175,12 +175,12 @@ extension Context {
     }
 }
 
-/// What a channel says of who is pushed its messages.
+/// The channel's part in choosing the recipients of its pushes.
 private struct PushedRoom {
     let isLarge: Bool
     let level: AppOptions.PushLevel
     let readers: Readers
-    /// Who has deleted which messages for themselves.
+    /// The users who have deleted messages for themselves, by message.
     let deletions: [Seq: Set<UserID>]
 
     func isPushed(_ pushed: PushedMessage, to member: PushedMember) -> Bool {
@@ -194,16 +194,17 @@ private struct PushedRoom {
     }
 }
 
-/// A message to be pushed, with those whom it newly mentions.
+/// A message to be pushed, with its new mentions.
 private struct PushedMessage {
     let message: Message
-    /// Those mentioned by name, as many of them as are told.
+    /// The users mentioned by name, as many as are notified.
     var names: [UserID]
     /// Whether it newly mentions the whole channel.
     var mentionsChannel: Bool
-    /// Whether everybody is pushed, and not only those whom it mentions.
+    /// Whether it is pushed to everyone, and not only to the users it mentions.
     var isForAll: Bool
-    /// From which position on it is unread for those who are pushed: of an edited one, that of the channel's mention, and those of the users mentioned by name.
+    /// The position from which it is unread for the recipients. For an edited message: that of the channel's mention, and those
+    /// of the users mentioned by name.
     private let seq: Seq
     private var seqs: [UserID: Seq] = [:]
 
@@ -217,7 +218,7 @@ private struct PushedMessage {
     }
 
     /// - Parameters:
-    ///   - names: Those mentioned by name, each with the position of the edit that did.
+    ///   - names: The users mentioned by name, each with the position of the edit that mentioned them.
     ///   - channel: The position of the edit that mentioned the whole channel.
     init(edited message: Message, mentioning names: ArraySlice<(user: UserID, seq: Seq)>, channel: Seq?) {
         self.message = message
@@ -233,7 +234,7 @@ private struct PushedMessage {
     func mentions(_ user: UserID) -> Bool { mentionsChannel || names.contains(user) }
 }
 
-/// A member who may be pushed.
+/// A possible recipient.
 private struct PushedMember {
     let user: UserID
     let role: ChannelRole
@@ -247,7 +248,7 @@ private struct PushedMember {
 extension Transaction {
     /// Returns the members of a channel who are neither banned nor deactivated.
     ///
-    /// - Parameter users: Those in question; nil for all.
+    /// - Parameter users: The users to consider; nil for all.
     fileprivate func pushedMembers(
         of access: ChannelAccess, among users: [UserID]?, at now: Timestamp
     ) throws -> [PushedMember] {

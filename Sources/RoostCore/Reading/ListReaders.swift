@@ -8,10 +8,10 @@ extension ListReaders: Handled, PagedQuery {
         }
         try context.requireReceipts(in: access, "who has read")
         let about = try message.map { try context.message($0, in: access) }
-        // The caller has read as far as they have marked; of others it is what they were told.
+        // For the caller it is the marked position; for others the position that was shared.
         let readSeq: SQL =
             "(CASE WHEN m.user_id = \(context.caller.user) THEN m.read_seq ELSE \(Unread.receiptSeq(of: "m")) END)"
-        // Who joined after a message counts it as read from the start, seen or not.
+        // For members who joined after a message it counts as read from the start, seen or not.
         let further: SQL =
             access.deletedAt != nil
             ? " AND 1 = 0"
@@ -22,7 +22,7 @@ extension ListReaders: Handled, PagedQuery {
         let isShown: SQL =
             "(m.user_id = \(context.caller.user) OR \(try transaction.readers(of: access.policy).containing(role: "m.role")))"
         let tellsDelivery = access.policy.deliveryEvents
-        // As many rows as the channel has members are passed at most.
+        // Passes at most as many rows as the channel has members.
         var page = try walk.page(through: [
             { stretch in
                 let sql: SQL = """
@@ -49,7 +49,7 @@ extension ListReaders: Handled, PagedQuery {
 }
 
 extension ReadPosition {
-    /// The same with how far messages have arrived, if that is further.
+    /// The same with the delivered position, if that is further.
     fileprivate func delivered(upTo seq: Seq, at time: Timestamp?, isTold: Bool) -> ReadPosition {
         guard isTold else { return self }
         var position = self

@@ -8,18 +8,18 @@ extension MarkRead: Handled {
         return try context.unreadCount(in: access)
     }
 
-    /// Moves the position, if it is behind.
+    /// Moves the position forward, unless it is there already.
     ///
     /// - Returns: The channel with it.
     func movePosition(in context: inout Context) throws -> ChannelAccess {
         let access = try context.require(.readingMark, in: channel)
         let own = try access.requireOwn()
-        // An ephemeral channel keeps nothing that could be counted: reading it means reading all of it.
+        // An ephemeral channel keeps nothing to count: reading it means reading all of it.
         let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
         guard target > own.row.readSeq else { return access }
 
         let (moved, receiptSeq) = try context.moveReading(to: target, at: context.now, .readingMarked, in: access)
-        // What was read, and marked as unread since, is nothing new to the others.
+        // Messages that were read, and have been marked as unread since, are nothing new to others.
         if target > receiptSeq { try context.tellReading(upTo: target, in: access) }
         return moved
     }
@@ -35,12 +35,12 @@ extension MarkUnread: Handled {
             throw RoostError(
                 .featureDisabled, "Messages of this channel aren't stored: none can be unread again.", field: "channel")
         }
-        // What is hidden from the caller stays read.
+        // Messages hidden from the caller stay read.
         let target = max(seq - 1, access.historyFloor, 0)
         let isMoved = target < own.row.readSeq
         let after =
             isMoved ? try context.moveReading(to: target, at: own.row.lastReadAt, .readingUnmarked, in: access).moved : access
-        // It ends reading also where nothing moves: what a device has received a moment ago is still to be marked.
+        // Reading ends even if nothing moves: what a device has just received is still to be marked.
         let userSeq = try after.requireOwn().row.userSeq
         context.tell(.markedUnread(context.caller.user, access.channelId, at: userSeq))
         return try context.unreadCount(in: after)
@@ -53,7 +53,7 @@ extension MarkDelivered: Handled {
     public func handle(in context: inout Context) throws -> Done {
         let access = try context.require(.readingMark, in: channel)
         let own = try access.requireOwn()
-        // Nothing arrives at whoever may not read.
+        // Nothing is delivered to members who may not read.
         try context.require(.historyRead, in: access)
         for (rule, isOn) in [
             (PolicyName.readEvents, access.policy.readEvents), (.deliveryEvents, access.policy.deliveryEvents),
@@ -66,7 +66,7 @@ extension MarkDelivered: Handled {
             throw RoostError.invalidArgument("seq", "must not be beyond the channel's newest, \(access.counters.seq)")
         }
         let user = context.caller.user
-        // What is read has arrived.
+        // Read messages have been delivered.
         guard seq > own.row.readSeq,
             let receiptSeq = try context.transaction.noteDelivery(upTo: seq, at: context.now, of: user, in: access.channelId)
         else { return Done() }
@@ -81,8 +81,9 @@ extension MarkDelivered: Handled {
 }
 
 extension Context {
-    /// Tells the others that the caller has read up to a seq just now, if the channel and the caller share that. Whoever may not read ends what is unread for
-    /// them by it, and has read nothing. In a channel where nobody can ask for that either, nobody is told.
+    /// Notifies others that the caller has just read up to a seq, if the channel and the caller share that. A caller who may
+    /// not read clears what is unread this way, but has read nothing. In a channel where others can't query read positions
+    /// either, nobody is notified.
     mutating func tellReading(upTo seq: Seq, in access: ChannelAccess) throws {
         guard access.policy.readEvents, access.counters.memberCount <= Limits.largeChannelMembers,
             refusal(of: .historyRead, in: access) == nil,
@@ -91,7 +92,7 @@ extension Context {
         tell(.read(ReadPosition(userId: caller.user, readSeq: seq, lastReadAt: now), access.channelId))
     }
 
-    /// Throws in a channel of so many members that nobody is told of each of them.
+    /// Throws in a channel with too many members to report each of them.
     func requireReceipts(in access: ChannelAccess, _ what: String) throws {
         guard access.counters.memberCount <= Limits.largeChannelMembers else {
             throw RoostError(
@@ -118,7 +119,7 @@ extension GetTotalUnread: Handled {
             WHERE m.user_id = \(context.caller.user) AND m.state = 'member' AND m.is_channel_deleted = 0 AND h.is_deleted = 0
                   AND m.notifications_muted_until IS NULL
             """
-        // Where no message of these channels was deleted for good, `Unread.count` is the difference of two columns.
+        // If no message of these channels was deleted for good, `Unread.count` is the difference of two columns.
         let difference: SQL = """
             SELECT COALESCE(SUM(h.ordinal - m.read_count), 0), COUNT(CASE WHEN h.ordinal > m.read_count THEN 1 END),
                    COUNT(CASE WHEN h.purged_seq > 0 THEN 1 END) \(ofUser)
@@ -148,9 +149,9 @@ extension TotalUnread {
 }
 
 extension Context {
-    /// Moves the caller's read position, and tells the caller's connections.
+    /// Moves the caller's read position, and notifies the caller's connections.
     ///
-    /// - Returns: The channel with it, and how far the caller had read for others before they marked something as unread.
+    /// - Returns: The channel with it, and the read position that others saw before the caller marked something as unread.
     fileprivate mutating func moveReading(
         to target: Seq, at time: Timestamp?, _ kind: Event.Kind, in before: ChannelAccess
     ) throws -> (moved: ChannelAccess, receiptSeq: Seq) {
@@ -168,7 +169,7 @@ extension Context {
             try renewMention(of: &own.row)
             try transaction.writeMention(own, of: caller.user, in: access.channelId)
         }
-        // What they had read before moves no time that others see.
+        // Messages that they had read before don't change the time that others see.
         if target > own.receiptSeq { own.row.lastReadAt = time }
         try transaction.writeReading(own.row, count: counts.stored, of: caller.user, in: access.channelId)
         access.own = own
@@ -176,7 +177,7 @@ extension Context {
         return (access, own.receiptSeq)
     }
 
-    /// Returns what the caller, a member, hasn't read.
+    /// Returns the unread count of the caller, a member.
     func unreadCount(in access: ChannelAccess) throws -> UnreadCount {
         let own = try access.requireOwn()
         return UnreadCount(
@@ -186,20 +187,20 @@ extension Context {
 }
 
 extension Transaction {
-    /// Seqs whose messages are looked through for those of one sender.
+    /// The number of seqs searched for one sender's messages.
     private static var walkedSeqsMax: Seq { 1000 }
 
-    /// Returns the counting messages that aren't unread for a user who has read up to a seq: those up to it, and the user's own after it.
-    /// That number is stored; the current one also has others' messages deleted for good after it.
+    /// Returns the number of counting messages that aren't unread for a user who has read up to a seq: those up to it, and the
+    /// user's own after it. That number is stored; the current one also includes others' messages deleted for good after it.
     ///
-    /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is. Only a place
-    /// before an own message, or before the user joined, makes it count the own messages after it.
+    /// Reading everything, or more than the user's own newest message, takes one or two look-ups however long the channel is.
+    /// Only a place before an own message, or before the user joined, requires counting the own messages after it.
     func readCounts(upTo seq: Seq, of user: UserID, in access: ChannelAccess) throws -> (stored: Int, now: Int) {
         if seq >= access.counters.seq { return (access.counters.ordinal, access.counters.ordinal) }
         var stored = try ordinal(upTo: seq, in: access)
-        // What was sent before joining isn't noted in the membership.
+        // Messages sent before joining aren't recorded in the membership.
         if let own = access.own, max(own.lastSentSeq, own.row.joinedSeq) > seq {
-            // Far back, the user's own messages are found by their sender: however many others sent, none of those is looked at.
+            // Far back, the user's own messages are found by their sender, skipping any number of others' messages.
             let place: SQL = access.counters.seq - seq > Self.walkedSeqsMax ? "+seq" : "seq"
             let after: SQL = """
                 SELECT COUNT(*) FROM messages

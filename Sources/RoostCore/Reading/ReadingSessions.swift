@@ -6,7 +6,7 @@ extension StartReading: Handled {
     public func handle(in context: inout Context) throws -> UnreadCount {
         let connection = try context.requireConnection("Reading")
         let access = try context.require(.readingMark, in: channel)
-        // What the connection doesn't receive can't count as read.
+        // Messages that the connection doesn't receive can't count as read.
         try context.require(.historyRead, in: access)
         let moved = try MarkRead(channel: channel).movePosition(in: &context)
         let own = try moved.requireOwn().row
@@ -16,14 +16,14 @@ extension StartReading: Handled {
 }
 
 extension MarkRead {
-    /// Moves the position of a user who reads, by what a device of theirs has confirmed (AM-45).
+    /// Moves the position of a reading user to what one of their devices has confirmed (AM-45).
     ///
-    /// - Throws: What `reading.mark` throws; `not_permitted` if the user has marked messages as unread since. That ended reading, and the news of it may not
-    ///   have reached this node.
+    /// - Throws: The errors of `reading.mark`; `not_permitted` if the user has marked messages as unread since. That ended
+    ///   reading, which this node may not have learned yet.
     package func handleWhileReading(in context: inout Context) throws {
         let access = try context.require(.readingMark, in: channel)
         let own = try access.requireOwn()
-        // Whoever begins to read has read everything: only a mark as unread leaves the position below where it was.
+        // Starting to read marks everything as read: only a mark as unread leaves the position below its earlier value.
         guard own.receiptSeq <= own.row.readSeq else {
             throw RoostError(
                 .notPermitted, "Messages of this channel were marked as unread: nobody reads it any more.", field: "channel")
@@ -33,7 +33,7 @@ extension MarkRead {
 }
 
 extension StopReading: Handled {
-    /// It moves nothing, and takes its turn among commits all the same: what came before it is read.
+    /// It moves nothing, but takes its turn among commits: whatever came before it is read.
     public func scope(for caller: Caller) -> Scope { .channel(channel) }
 
     public func handle(in context: inout Context) throws -> Done {

@@ -1,10 +1,10 @@
 import RoostAPI
 
-/// Read counts in statements. A member's stored count doesn't include messages deleted for good after the read position: they are added
-/// when it is read, so that deleting one writes nothing per member. A test keeps the two in step.
+/// Read counts in statements. A member's stored count doesn't include messages deleted for good after the read position: they
+/// are added when it is read, so deleting one writes nothing per member. A test keeps the two in step.
 extension Unread {
-    /// Returns a membership's read count, from a row of `members` that the statement reads anyway. Only for members: a former member's
-    /// count stays as it was.
+    /// Returns a membership's read count, from a row of `members` that the statement reads anyway. Only for members: a former
+    /// member's count stays as it was.
     ///
     /// - Parameters:
     ///   - members: The table's name in the statement.
@@ -16,12 +16,12 @@ extension Unread {
         """
     }
 
-    /// How far a member has read for all others, who aren't told that something was marked as unread again.
+    /// The read position that others see. They don't learn of a later mark as unread.
     static func receiptSeq(of members: SQL) -> SQL {
         "CASE WHEN \(members).receipt_seq > \(members).read_seq THEN \(members).receipt_seq ELSE \(members).read_seq END"
     }
 
-    /// The read count that goes with ``receiptSeq(of:)``, as ``readCount(of:purgedSeq:)``.
+    /// The read count that goes with ``receiptSeq(of:)``, like ``readCount(of:purgedSeq:)``.
     static func receiptCount(of members: SQL, purgedSeq: SQL) -> SQL {
         """
         CASE WHEN \(members).receipt_seq <= \(members).read_seq THEN \(readCount(of: members, purgedSeq: purgedSeq))
@@ -29,8 +29,8 @@ extension Unread {
         """
     }
 
-    /// A member's unread count in a channel, along an index of `members` (`m`) without read positions: the row itself is only looked up if
-    /// the channel (`h`) has messages that were deleted for good.
+    /// A member's unread count in a channel, from an index of `members` (`m`) without read positions: the row itself is only
+    /// looked up if messages of the channel (`h`) were deleted for good.
     static let count: SQL = "(h.ordinal - m.read_count - CASE WHEN h.purged_seq = 0 THEN 0 ELSE \(purgedAfterOwnPosition) END)"
 
     private static let purgedAfterOwnPosition: SQL = """
@@ -43,10 +43,10 @@ extension Unread {
         return "(\(purged(after: seq, in: channel)) - \(purged(after: seq, in: channel, by: "\(members).user_id")))"
     }
 
-    /// Returns the number of counting messages deleted for good after a place: those of its stretch one by one, and those of later
-    /// stretches by their counts.
+    /// Returns the number of counting messages deleted for good after a place: those of its stretch one by one, and those of
+    /// later stretches by their counts.
     ///
-    /// - Parameter sender: Whose; nil for everybody's.
+    /// - Parameter sender: The sender whose messages count; nil for all.
     static func purged(after seq: SQL, in channel: SQL, by sender: SQL? = nil) -> SQL {
         let isSenders: SQL = if let sender { "AND p.sender_id = \(sender)" } else { "" }
         let everybody: SQL = "''"
@@ -59,6 +59,6 @@ extension Unread {
             """
     }
 
-    /// The seqs whose messages deleted for good are counted together.
+    /// The number of seqs per stretch, whose messages deleted for good are counted together.
     static let stretchLength: SQL = "1024"
 }

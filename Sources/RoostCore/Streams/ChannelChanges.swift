@@ -17,11 +17,10 @@ extension GetChannelChanges: Handled {
 }
 
 extension Context {
-    /// Returns the rows of a channel that changed after a position: at most about `limit` of each kind, up to a position that all kinds
-    /// reach.
+    /// Returns the rows of a channel that changed after a position: at most about `limit` of each kind, up to a position that all kinds reach.
     ///
-    /// A page ends where the shortest of its lists was cut, so that nothing between is left out; rows that changed again later come with
-    /// their newest content, which an upsert by `changeSeq` handles.
+    /// A page ends where the shortest of its lists was cut, so nothing in between is left out. Rows that changed again later
+    /// have their newest content, which an upsert by `changeSeq` handles.
     ///
     /// - Parameter floor: The seq up to which rows about messages are left out.
     func changes(in access: ChannelAccess, above floor: Seq, after: Seq, limit: Int) throws -> Changes {
@@ -37,7 +36,7 @@ extension Context {
         let stretch = ChannelStretch(
             transaction: transaction, channel: channel, after: after, head: access.counters.seq, floor: floor, limit: limit,
             sizeBytesMax: Limits.pageContentBytes, hasPurges: access.purgedSeq > 0, kinds: access.rowKinds)
-        // The server's own view has all kinds: who gets which of them is decided where an event is delivered.
+        // The server's own view has all kinds: the delivery of an event decides which receivers get which of them.
         let changed = try changedRows(in: stretch, for: caller.isServer ? nil : access)
         let upTo = min(changed.upTo ?? .max, access.counters.seq)
         let attributesChanged = access.changeSeq > after
@@ -45,7 +44,7 @@ extension Context {
         rows.counters = access.counters
         if attributesChanged { rows.channel = try self.channel(channel) }
         rows[Membership.self] = access.membership.map { [$0] }
-        // The caller's capabilities can change with the channel, also those of a non-member who watches it, and with the caller's own row.
+        // The capabilities of the caller, or of a watching non-member, can change with the channel and with the caller's own row.
         let ownChanged = access.own.map { $0.changeSeq > after && $0.changeSeq <= upTo } ?? false
         if !caller.isServer, attributesChanged || ownChanged {
             rows.ownCapabilities = [channel.rawValue: capabilities(in: access)]
@@ -55,10 +54,10 @@ extension Context {
             isIncomplete: access.isEphemeral ? true : nil)
     }
 
-    /// Returns a channel for a fresh client: the channel's whole row, the caller's membership, and each kind's first rows, such as the
-    /// newest messages.
+    /// Returns a channel for a fresh client: the channel's whole row, the caller's membership, and each kind's first rows, such
+    /// as the newest messages.
     ///
-    /// - Parameter cache: The capabilities of channels of the same answer.
+    /// - Parameter cache: The capabilities of channels in the same answer.
     func freshChanges(
         in access: ChannelAccess, _ channel: Channel, _ cache: inout Permissions.CapabilityCache
     ) throws -> Changes {
@@ -73,12 +72,12 @@ extension Context {
 }
 
 extension Context {
-    /// Returns what a member sees of a channel as soon as it becomes theirs while they are connected: the newest message, which their list of
-    /// channels shows, and the rows that belong to no message on the client. Older messages come with pages of history.
+    /// Returns a member's view of a channel that they get while connected: the newest message, which their list of channels
+    /// shows, and the rows that belong to no message on the client. Older messages are fetched as pages of history.
     ///
     /// - Parameter capabilities: The member's.
     func arrivingRows(in access: ChannelAccess, for user: UserID, _ capabilities: [Permission]) throws -> Rows {
-        // What an ephemeral channel brought before is nobody's any more.
+        // Earlier content of an ephemeral channel isn't available to anyone.
         guard !access.isEphemeral, access.counters.messageCount > 0, capabilities.contains(.historyRead) else { return Rows() }
         return try freshRows(in: access, for: user, above: access.historyFloor, messages: 1)
     }

@@ -2,8 +2,8 @@ public import RoostAPI
 
 /// A node's replacement for events that didn't reach it, made from the rows: there is no log of events.
 ///
-/// The notices have the effect of the original ones: audiences lose and gain the same members, and the events bring every client from one
-/// position of the stream to a later one, without a hole.
+/// The notices have the effect of the original ones: audiences lose and gain the same members, and the events bring every
+/// client from one position of the stream to a later one, without a gap.
 public struct MissedEvents: Sendable {
     public var notices: [Notice]
     /// The position up to which they bring the stream.
@@ -13,24 +13,24 @@ public struct MissedEvents: Sendable {
     /// The stream's newest position when they were read.
     public var head: Seq
 
-    /// Which of the users who are gone a page of a channel tells.
+    /// Which of the departed users a page of a channel reports.
     ///
-    /// Those who left within the page are few. The others are all whose membership began after the page's beginning, since they may have had
-    /// one before: of a channel that many join, each page would read them all and tell them again.
+    /// Those who left within the page are few. The others are all whose membership began after the page's beginning, since they
+    /// may have had an earlier one: for a channel that many join, each page would read and report them all again.
     public enum Leavers: Hashable, Sendable {
         /// All of them: for a first page.
         case all
-        /// Of those who joined beyond the page, those who did so after a position: for a page that follows others, which have told the rest. It is
-        /// the ``MissedEvents/head`` of the page before.
+        /// Of the users who joined beyond the page, those who did so after a position: for a page that follows others, which
+        /// have reported the rest. It is the ``MissedEvents/head`` of the previous page.
         case joinedAfter(Seq)
-        /// One user: for a receiver who is brought up alone.
+        /// One user: for a receiver who is brought up to date alone.
         case user(UserID)
     }
 }
 
 extension Transaction {
-    /// Returns the events after a position of a stream: at most a page of rows for a channel's, all for a user's, since nobody has more
-    /// than some thousand memberships.
+    /// Returns the events after a position of a stream: at most a page of rows for a channel's, all for a user's, since no user
+    /// has more than some thousand memberships.
     public func missedEvents(
         of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, telling leavers: MissedEvents.Leavers = .all
     ) throws -> MissedEvents {
@@ -41,7 +41,7 @@ extension Transaction {
         of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, telling leavers: MissedEvents.Leavers = .all,
         rowKinds: StoredRowKinds
     ) throws -> MissedEvents {
-        // The server's own view: an event for a whole channel contains nobody's own membership.
+        // The server's own view: an event for a whole channel doesn't contain any user's own membership.
         func context(_ caller: Caller) -> Context {
             Context(transaction: self, caller: caller, now: now, ids: IDGenerator(), rowKinds: rowKinds)
         }
@@ -51,7 +51,7 @@ extension Transaction {
         }
     }
 
-    /// Returns one event with all changed rows: the single changes of a row that changed repeatedly are no longer known.
+    /// Returns one event with all changed rows: the individual changes of a row that changed repeatedly are no longer known.
     private func missedEvents(
         in channel: ChannelID, after: Seq, limit: Int, telling leavers: MissedEvents.Leavers, _ context: Context
     ) throws -> MissedEvents {
@@ -61,7 +61,7 @@ extension Transaction {
         let changes = try context.changes(in: access, above: 0, after: after, limit: limit)
         var changed = changes.rows
         let meant = try context.accompany(&changed, of: .channel(channel), after: after)
-        // A deletion is the last change of a stream: nobody would get what is on the pages behind one that tells it.
+        // A deletion is the last change of a stream: clients wouldn't get the pages that follow one containing it.
         if changes.hasMore, changed.channel?.deletedAt != nil { changed.channel = nil }
         if changed.channel != nil { changed.capabilities = try context.capabilitiesByRole(in: access) }
         let event = Event(kind: .changes, stream: .channel(channel), seq: changes.seq, after: after, actor: nil, rows: changed)
@@ -72,16 +72,16 @@ extension Transaction {
             notices: gone + meant + [notice] + end, seq: changes.seq, hasMore: changes.hasMore, head: access.counters.seq)
     }
 
-    /// Returns who gets no events of a channel from a page on: those who left within it, and those whose current membership began after its
-    /// beginning. The latter had left before that, or weren't members: their own stream adds them again, from where they joined, which may be beyond
-    /// the page.
+    /// Returns the users who get no events of a channel from a page on: those who left within it, and those whose current
+    /// membership began after its beginning. The latter had left before that, or weren't members: their own stream adds them
+    /// again, from where they joined, which may be beyond the page.
     private func gone(
         from channel: ChannelID, after: Seq, upTo end: Seq, _ leavers: MissedEvents.Leavers
     ) throws -> [Notice] {
         let members: SQL = "SELECT user_id, state, joined_seq, change_seq FROM members WHERE channel_id = \(channel)"
         let isGone: SQL = "(joined_seq > \(after) OR (state <> \(MembershipState.member) AND change_seq <= \(end)))"
-        // Each goes along an index. The second passes those who joined since alone, whatever became of them: by their changes (`+` keeps SQLite from that index) it
-        // would pass everybody who left, with each page.
+        // Each uses an index. The second passes only users who have joined since, whatever became of them. By their changes
+        // (`+` keeps SQLite from that index) it would pass everyone who left, with each page.
         let statements: [SQL]
         switch leavers {
         case .user(let user): statements = ["\(members) AND user_id = \(user) AND change_seq > \(after) AND \(isGone)"]
@@ -105,7 +105,7 @@ extension Transaction {
         return gone
     }
 
-    /// Returns an event for each row: every row of a user's stream has a stamp of its own.
+    /// Returns an event for each row: every row of a user's stream has its own stamp.
     private func missedEvents(for user: UserID, after: Seq, _ context: Context) throws -> MissedEvents {
         var notices: [Notice] = []
         var position = after
@@ -117,7 +117,7 @@ extension Transaction {
             notices.append(.event(event, .user(user)))
             position = stamp
         }
-        // The newest change may have no row any more: what a user has deleted for themselves goes with a message that is deleted for good.
+        // The newest change may no longer have a row: a user's own deletion goes with a message that is deleted for good.
         if head > position {
             let event = Event(kind: .changes, stream: .user(user), seq: head, after: position, actor: nil, rows: Rows())
             notices.append(.event(event, .user(user)))

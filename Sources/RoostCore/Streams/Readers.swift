@@ -2,9 +2,10 @@ public import RoostAPI
 
 /// The users who may read a channel, and so get its events with their messages, and the members who may watch it. Part of an event's audience.
 ///
-/// Every event carries its own, from its commit. So the end of a right to read needs no event, whether the channel's policy, its type's or
-/// a role ends it: the delivery of the next event compares its readers with those of the last one, and checks each receiver again only if
-/// they differ. That also applies to what a node reads from the database in place of missed events.
+/// Every event carries its own, from its commit. So the end of a right to read needs no event, whether the channel's policy,
+/// its type's or a role ends it: the delivery of the next event compares its readers with those of the last one, and checks
+/// each receiver again only if they differ. That also applies to the rows that a node reads from the database in place of
+/// missed events.
 public struct Readers: Hashable, Sendable {
     /// The lowest role in the app that is required.
     public enum Level: UInt8, Comparable, Sendable {
@@ -17,14 +18,14 @@ public struct Readers: Hashable, Sendable {
     public var members: Level = .user
     /// The level for non-members, who watch.
     public var others: Level = .moderator
-    /// The channel roles with which members may read, whatever their role in the app. In the order of their names.
+    /// The channel roles with which members may read, whatever their role in the app, in the order of their names.
     public var roles: [ChannelRole] = []
-    /// The channel roles with which members may watch, in the order of their names. A role of the app's own can grant one of the two rights alone.
+    /// The channel roles with which members may watch, in the order of their names. An app's own role can grant just one of the two rights.
     public var watchRoles: [ChannelRole] = []
 
     /// The default is that of most channels: members may read, and the app's moderators.
     ///
-    /// - Parameter watchRoles: Nil for those with which members may read.
+    /// - Parameter watchRoles: Nil for the roles with which members may read.
     public init(
         members: Level = .user, others: Level = .moderator, roles: [ChannelRole] = [], watchRoles: [ChannelRole]? = nil
     ) {
@@ -45,7 +46,7 @@ public struct Readers: Hashable, Sendable {
         return (appRole.level >= members && members != .nobody) || roles.contains(role)
     }
 
-    /// Returns whether a user may watch. Only a member's role can grant that without reading, or the other way round.
+    /// Returns whether a user may watch. Only a member's role can grant that without reading, or the reverse.
     ///
     /// - Parameter role: A member's role in the channel; nil for non-members.
     public func letWatch(_ appRole: AppRole, as role: ChannelRole?) -> Bool {
@@ -53,7 +54,8 @@ public struct Readers: Hashable, Sendable {
         return (appRole.level >= members && members != .nobody) || watchRoles.contains(role)
     }
 
-    /// The condition on a member's role in a channel that the member is a reader as an ordinary user of the app: what an operation knows of others.
+    /// The condition on a member's role in a channel that the member is a reader as an ordinary user of the app, which is all
+    /// that an operation knows of others.
     func containing(role: SQL) -> SQL {
         if areAllMembers { return "1 = 1" }
         return roles.isEmpty ? "1 = 0" : "\(role) IN (\(list: roles.map(\.rawValue)))"
@@ -71,8 +73,8 @@ extension AppRole {
 }
 
 extension Transaction {
-    /// Returns the readers of a channel with a policy: those to whom ``Permissions`` grants `history.read`, and with which roles it grants
-    /// `channel.watch`. A test keeps the two in step.
+    /// Returns the readers of a channel with a policy: the users to whom ``Permissions`` grants `history.read`, and the roles
+    /// with which it grants `channel.watch`. A test keeps the two in step.
     func readers(of policy: ChannelPolicy) throws -> Readers {
         let isHidden = policy.discovery == .membersOnly
         switch policy.read {
@@ -96,7 +98,7 @@ extension Transaction {
 }
 
 extension Context {
-    /// Tells who reads a channel by now, for its receivers to be checked again (``Notice/rulesChanged``).
+    /// Sends a channel's current readers, for its receivers to be checked again (``Notice/rulesChanged``).
     package mutating func tellReaders(of channel: ChannelID) throws {
         guard let access = try transaction.access(to: channel, of: caller.user), access.deletedAt == nil else { return }
         tell(.readers(channel, try transaction.readers(of: access.policy)))

@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension Resume: Handled {
-    /// Returns the caller's stream first, then each channel with changes, the most recently active first; as much as one answer holds.
+    /// Returns the caller's stream first, then each channel with changes, the most recently active first, as far as one answer has room.
     public func handle(in context: inout Context) throws -> Resumption {
         try context.require(.streamRead)
         let user = try context.myChanges(after: after, limit: Limits.changesPage.standard)
@@ -17,7 +17,7 @@ extension Resume: Handled {
                 break
             }
             guard let changes = try changes(of: channel, in: context, &capabilityCache) else { continue }
-            // The caller's own membership counts as one with its channel: it comes with nearly every one of them.
+            // The caller's own membership counts as one with its channel: it is sent with nearly every one of them.
             rowCount += 1 + changes.rows.count - (changes.rows.memberships?.count ?? 0)
             sizeBytes += Self.sizeBytes(of: changes, in: channel)
             guard channels.isEmpty || sizeBytes <= Limits.pageContentBytes else {
@@ -32,7 +32,7 @@ extension Resume: Handled {
             users: try context.summaries(for: channels.map(\.rows) + [user.rows]))
     }
 
-    /// About the bytes of a channel's part of the answer. Its id is in the stream's name, and beside the caller's capabilities.
+    /// The approximate size of a channel's part of the answer in bytes. Its id is in the stream's name, and next to the caller's capabilities.
     private static func sizeBytes(of changes: Changes, in channel: ChannelID) -> Int {
         let rows = changes.rows
         var bytes = rows.contentSizeBytes + (rows.channel?.contentSizeBytes ?? 0) + 100
@@ -42,12 +42,12 @@ extension Resume: Handled {
         return bytes
     }
 
-    /// Returns whether so many messages were missed that the newest are a better start.
+    /// Returns whether so many messages were missed that starting from the newest is better.
     private func hasMissedTooMuch(after held: Seq, in access: ChannelAccess, _ transaction: any Transaction) throws -> Bool {
         let (limit, counters) = (Limits.resumeMessagesPerChannel, access.counters)
-        // Every message has a seq of its own.
+        // Every message has its own seq.
         guard counters.seq - held > limit else { return false }
-        // Old messages that were changed or deleted come one by one as well.
+        // Old messages that were changed or deleted are sent one by one as well.
         if try transaction.hasMoreChanges(than: limit, after: held, in: access.channelId) { return true }
         // One look-up gives the number of missed counting messages, including those deleted for good. Messages are only counted if that can
         // differ.
@@ -57,7 +57,7 @@ extension Resume: Handled {
         return try transaction.hasMoreMessages(than: limit, after: held, in: access.channelId)
     }
 
-    /// Returns the caller's channels whose newest change the client doesn't have, the most recently active first, among those that it asks for.
+    /// Returns the requested ones of the caller's channels whose newest change the client doesn't have, the most recently active first.
     private func movedOn(in transaction: any Transaction, of user: UserID) throws -> some Sequence<ChannelID> {
         func heads(_ sql: SQL) throws -> [(id: String, seq: Seq, lastActivity: Int64)] {
             try transaction.rows(sql) { (id: $0.string(), seq: $0.int64(), lastActivity: $0.int64()) }
@@ -68,18 +68,18 @@ extension Resume: Handled {
             """
         var own = try heads(living)
         var heldCount = 0
-        // Each page of a resume sorts all that are left: numbers are moved in a fraction of the time that names take.
+        // Each page of a resume sorts all the remaining ones: numbers are moved in a fraction of the time that names take.
         var order: [(Int64, Int)] = []
         for (index, head) in own.enumerated() where covers(head.id) {
             let held = channels[head.id]
             if held != nil { heldCount += 1 }
             if held != head.seq { order.append((head.lastActivity, index)) }
         }
-        // Of deleted channels those matter that the client has: of the others there may be any number.
+        // Deleted channels only matter if the client has them: there may be any number of others.
         if heldCount < channels.count {
             let known = Set(own.lazy.map(\.id))
             for part in channels.keys.filter({ !known.contains($0) }).sorted().chunked(by: 512) {
-                // `CROSS JOIN` makes SQLite begin with the channels that are named: it would go along all of the user's.
+                // `CROSS JOIN` makes SQLite start with the named channels: otherwise it would scan all of the user's.
                 let deleted: SQL = """
                     SELECT h.channel_id, h.seq, h.last_activity FROM channel_heads h CROSS JOIN members m
                     WHERE h.channel_id IN (\(list: part)) AND h.is_deleted = 1
@@ -106,11 +106,11 @@ extension Resume: Handled {
             return try context.freshChanges(in: access, whole, &cache)
         }
         guard let access = try transaction.access(to: channel, of: caller) else { return nil }
-        // A position beyond the end is one from before a backup was restored.
+        // A position beyond the end dates from before a backup was restored.
         let isFresh =
             try held > access.counters.seq || (!access.isEphemeral && hasMissedTooMuch(after: held, in: access, transaction))
         guard !isFresh else { return try context.freshChanges(in: access, context.channel(channel), &cache) }
-        // Missed messages of an ephemeral channel can't be counted or sent: it comes with what is left.
+        // Missed messages of an ephemeral channel can't be counted or sent: the remaining rows are sent.
         return try context.changes(
             in: access, above: context.readingFloor(in: access), after: held, limit: Limits.changesPage.standard)
     }

@@ -2,17 +2,18 @@ package import RoostAPI
 
 /// A kind of row in the database, which finds its rows that changed after a position of a stream.
 ///
-/// A kind's conformance is in its feature's folder. Changes, resuming and a node's replacement of missed events ask every kind, each with
-/// an index of its own: a channel without rows of a kind costs one empty look-up, or none if the kind has a bit in the channel's head.
+/// A kind's conformance is in its feature's folder. Changes, resuming and a node's replacement of missed events query every
+/// kind, each with its own index: a channel without rows of a kind costs one empty look-up, or none if the kind has a bit in
+/// the channel's head.
 package protocol StoredRow: StreamRow {
-    /// The permission that callers need to be given rows of this kind with a channel's changes. By default it takes none beside that for the
-    /// changes.
+    /// The permission that callers need to get rows of this kind with a channel's changes. By default none beyond that for the changes.
     static var permission: Permission? { get }
 
-    /// The kind's bit in `row_kinds` of a channel's head, which ``Context/noteRows(of:in:)`` sets with the channel's first row of the kind: a channel
-    /// without it isn't asked for rows. Nil, the default, for a kind that nearly every channel has, or that only users' streams carry.
+    /// The kind's bit in `row_kinds` of a channel's head, which ``Context/noteRows(of:in:)`` sets with the channel's first row
+    /// of the kind: a channel without it isn't searched for rows. Nil, the default, for a kind that nearly every channel has,
+    /// or that only users' streams carry.
     ///
-    /// Bits are stored: a kind keeps its own for ever, and no other one gets it.
+    /// Bits are stored: a kind keeps its own permanently, and it is never reused.
     static var headBit: Int64? { get }
 
     /// Returns the rows of a channel's stream that changed after a position. Empty by default.
@@ -21,12 +22,12 @@ package protocol StoredRow: StreamRow {
     /// Returns the rows of a user's own stream that changed after a position. Empty by default.
     static func changed(for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction) throws -> ChangedRows<Self>
 
-    /// Returns the rows for a new follower of a channel, beside those of the kinds before this one. Empty by default.
+    /// Returns the rows for a new follower of a channel, in addition to those of the preceding kinds. Empty by default.
     ///
     /// - Parameters:
     ///   - user: The follower.
-    ///   - messages: The most messages that the follower gets.
-    ///   - rows: The rows of the kinds before this one; their oldest message is the oldest that the follower gets.
+    ///   - messages: The maximum number of messages that the follower gets.
+    ///   - rows: The rows of the preceding kinds; their oldest message is the oldest that the follower gets.
     static func fresh(
         in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction
     ) throws -> [Self]
@@ -37,8 +38,8 @@ package protocol StoredRow: StreamRow {
     /// - Returns: The rows' changes of a channel's audience, to be delivered before them. None by default.
     static func accompany(_ rows: inout Rows, of stream: StreamID, after seq: Seq, in context: Context) throws -> [Notice]
 
-    /// Deletes the rows about a message that is deleted for good. Every kind says how, or that it has none: there is no default, with which a
-    /// kind that forgot it would keep them.
+    /// Deletes the rows about a message that is deleted for good. There is no default: every kind must say how, or that it has
+    /// none, or a forgetful kind would keep its rows.
     static func purge(about message: Seq, in channel: ChannelID, _ transaction: any Transaction) throws
 }
 
@@ -67,13 +68,13 @@ package struct ChannelStretch {
     package let head: Seq
     /// The seq up to which rows about messages are left out.
     package let floor: Seq
-    /// The most rows of a kind, besides more with the stamp of the last one.
+    /// The maximum number of rows of a kind, plus further ones with the stamp of the last.
     package let limit: Int
-    /// The most bytes of content of a kind.
+    /// The maximum bytes of content of a kind.
     package let sizeBytesMax: Int
     /// Whether messages of the channel were deleted for good.
     package let hasPurges: Bool
-    /// The kinds that the channel has rows of.
+    /// The kinds of rows in the channel.
     let kinds: ChannelRowKinds
 }
 
@@ -81,20 +82,20 @@ package struct ChannelStretch {
 struct ChannelRowKinds {
     let bits: Int64
 
-    /// Returns whether the channel can have rows of a kind: one without a bit may always be there.
+    /// Returns whether the channel can have rows of a kind: kinds without a bit always may.
     func mayContain(_ kind: any StoredRow.Type) -> Bool { kind.headBit.map { bits & $0 != 0 } ?? true }
 }
 
 /// Rows of one kind, each with the position of the stream at which it changed.
 ///
-/// Rows and positions are in lists of their own: most changes are one page, whose rows are passed on as they are, without code that has to
-/// handle rows of any kind one by one.
+/// Rows and positions are in separate lists: most changes are one page, whose rows are passed on as they are, without code that
+/// has to handle rows of any kind one by one.
 package struct ChangedRows<Row: StoredRow> {
     fileprivate let rows: [Row]
     fileprivate let stamps: [Seq]
-    /// Where the list was cut: it has all rows up to here. Nil for a complete one.
+    /// The position at which the list was cut: it has all rows up to there. Nil for a complete one.
     package let upTo: Seq?
-    /// Whether nothing else changed in the stretch: each of its positions stands for one of these rows, and for no row of another kind.
+    /// Whether nothing else changed in the stretch: each of its positions belongs to one of these rows, and to no row of another kind.
     let isEverything: Bool
 
     package init(_ stamped: [(stamp: Seq, row: Row)] = [], upTo: Seq? = nil) {
@@ -128,7 +129,7 @@ package struct StoredRowKinds: Sendable {
 struct ChangedRowsByKind {
     private var kinds: [any ChangedRowsOfKind] = []
 
-    /// The position up to which all kinds are complete; nil if each is entirely.
+    /// The position up to which all kinds are complete; nil if there is no limit.
     private(set) var upTo: Seq?
 
     mutating func add<Row: StoredRow>(_ changed: ChangedRows<Row>) {
@@ -142,7 +143,7 @@ struct ChangedRowsByKind {
         return rows
     }
 
-    /// Returns the rows by their stamps, in order. Rows of one change have one stamp, and come together.
+    /// Returns the rows by their stamps, in order. Rows of one change share a stamp, and stay together.
     func byStamp() -> [(stamp: Seq, rows: Rows)] {
         var rows: [Seq: Rows] = [:]
         for changed in kinds { changed.add(to: &rows) }
@@ -166,7 +167,7 @@ extension ChangedRows: ChangedRowsOfKind {
 extension Context {
     /// Returns the rows of all kinds that changed in a part of a channel's stream.
     ///
-    /// - Parameter access: The caller's, who gets the kinds that the caller may see; nil for all kinds.
+    /// - Parameter access: The caller's, to select the kinds that the caller may see; nil for all kinds.
     func changedRows(in stretch: ChannelStretch, for access: ChannelAccess? = nil) throws -> ChangedRowsByKind {
         var changed = ChangedRowsByKind()
         func add<Row: StoredRow>(_ kind: Row.Type) throws -> Bool {

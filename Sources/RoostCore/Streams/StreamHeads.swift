@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension SQL {
-    /// The position of the own stream of a member `m`, as a column; null before its first change.
+    /// The position of a member `m`'s own stream, as a column; NULL before its first change.
     static let memberStreamHead: SQL = "(SELECT seq FROM user_heads WHERE user_id = m.user_id)"
 }
 
@@ -53,7 +53,8 @@ extension Transaction {
             if role != .member { streams.roles[channel] = role }
             if floor > 0 { streams.floors[channel] = floor }
         }
-        // A user can leave any number of channels. What a node has missed tells it of floors too: this is for the moment between two nodes' commits.
+        // A user can leave any number of channels. Replacements for missed events also carry floors: this covers the moment
+        // between two nodes' commits.
         let former: SQL = """
             SELECT m.channel_id, m.history_floor FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
@@ -74,10 +75,10 @@ public struct UserStreams: Hashable, Sendable {
     public var channels: [ChannelID: Seq] = [:]
     /// The seq up to which a channel's messages are hidden from the user (SB-14, SB-26); channels without a floor aren't listed.
     ///
-    /// Channels that the user has left lately are listed, up to a thousand: a node that is behind may still have to deliver events of a membership that
-    /// has ended.
+    /// Channels that the user has left recently are listed, up to a thousand: a lagging node may still have to deliver events
+    /// of a membership that has ended.
     public var floors: [ChannelID: Seq] = [:]
-    /// How many of the channels that the user has left are listed.
+    /// The number of recently left channels listed.
     static let formerFloorsMax = 1000
     /// The user's role in a channel; channels in which it is `member` aren't listed.
     public var roles: [ChannelID: ChannelRole] = [:]

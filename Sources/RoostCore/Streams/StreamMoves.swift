@@ -1,14 +1,14 @@
 package import RoostAPI
 
-/// Moving streams: nothing else writes their heads. Each change of a channel's head is noted, for what is kept between reads.
+/// Moving streams: nothing else writes their heads. Each change of a channel's head is recorded, for the values kept between reads.
 ///
-/// An operation moves the streams that its scope names, which were locked before it ran; those of users that it finds, if its scope allows
-/// that; and those of channels that it creates itself. Anything else would race with another writer, and is a fault in the operation: it
-/// ends as an internal failure before the head is written.
+/// An operation moves the streams that its scope names, which were locked before it ran; those of users that it finds, if its
+/// scope allows that; and those of channels that it creates itself. Moving any other would race with another writer, and is a
+/// fault in the operation: it ends as an internal error before the head is written.
 extension Context {
-    /// Takes the next seq of a user's own stream. From here on the head is locked.
+    /// Takes the next seq of a user's own stream, whose head is locked from here on.
     ///
-    /// - Throws: ``StreamMadeMeanwhile`` if the scope names the user, and another writer has made the head since the scope's heads were locked.
+    /// - Throws: ``StreamMadeMeanwhile`` if the scope names the user, and another writer has created the head since the scope's heads were locked.
     package func advanceStream(of user: UserID) throws -> Seq {
         guard scope.findsUsers || scope.users.contains(user) else { throw OutsideScope(stream: .user(user)) }
         return try transaction.besideBatchMemory {
@@ -23,7 +23,7 @@ extension Context {
             }
             let seq = try transaction.advanceAmongWriters(of: user)
             if let held = transaction.heldStreams, !held.contains(.user(user)) {
-                // The first seq is that of a head which this transaction makes.
+                // The first seq means that this transaction creates the head.
                 if seq > 1, scope.users.contains(user) { throw StreamMadeMeanwhile(stream: .user(user)) }
                 held.insert(.user(user))
             }
@@ -32,7 +32,7 @@ extension Context {
         }
     }
 
-    /// Begins the stream of a channel that the operation creates. Nobody else knows of it before the commit.
+    /// Begins the stream of a channel that the operation creates. No other transaction knows of it before the commit.
     mutating func beginStream(
         of channel: ChannelID, at counters: ChannelCounters, discovery: ChannelPolicy.Audience
     ) throws {
@@ -52,7 +52,7 @@ extension Context {
         try transaction.perform(.movingStream(of: channel, to: counters))
     }
 
-    /// Moves a channel's stream by a new message of the caller. Written at the end of the batch, or before anything reads it.
+    /// Moves a channel's stream for a new message of the caller. Written at the end of the batch, or before anything reads it.
     ///
     /// - Parameter access: The channel with the message.
     func moveStream(to access: ChannelAccess, byMessageThatCounts counts: Bool) throws {
@@ -60,9 +60,9 @@ extension Context {
         try transaction.addMessage(of: caller.user, count: counts ? 1 : 0, in: access)
     }
 
-    /// Moves a channel's stream by a change of a message. Written at the end of the batch, or before anything reads it.
+    /// Moves a channel's stream for a changed message. Written at the end of the batch, or before anything reads it.
     ///
-    /// - Parameter access: The channel after it.
+    /// - Parameter access: The channel after the change.
     func moveStream(byChangeIn access: ChannelAccess) throws {
         try beginChange(of: access.channelId)
         try transaction.addChange(in: access)
@@ -77,7 +77,7 @@ extension Context {
 
     /// Records that a channel's stream has rows of a kind with a bit, from its first one on.
     ///
-    /// Whatever writes such a row calls this in the same transaction: the changes of a channel without the bit leave the kind out.
+    /// Every writer of such a row calls this in the same transaction: the changes of a channel without the bit leave the kind out.
     package func noteRows(of kind: any StoredRow.Type, in channel: ChannelID) throws {
         guard let bit = kind.headBit else { return }
         try beginChange(of: channel)
@@ -85,7 +85,7 @@ extension Context {
             "UPDATE channel_heads SET row_kinds = row_kinds | \(bit) WHERE channel_id = \(channel) AND (row_kinds & \(bit)) = 0")
     }
 
-    /// Has lists sort a channel that has no messages any more by a time.
+    /// Has lists sort a channel without any remaining messages by a time.
     func list(_ channel: ChannelID, at time: Timestamp) throws {
         try beginChange(of: channel)
         try transaction.perform("UPDATE channel_heads SET list_at = \(time) WHERE channel_id = \(channel)")
@@ -103,7 +103,7 @@ extension Context {
         try transaction.perform("UPDATE channel_heads SET is_deleted = 1 WHERE channel_id = \(channel)")
     }
 
-    /// Every change of a channel's head begins here.
+    /// Every change of a channel's head starts here.
     private func beginChange(of channel: ChannelID) throws {
         guard scope.channels.contains(channel) || madeChannels.contains(channel) else {
             throw OutsideScope(stream: .channel(channel))
@@ -112,19 +112,19 @@ extension Context {
         transaction.noteChange(of: channel)
     }
 
-    /// Asks whether the head of a channel is locked, or was made by this transaction. There is nothing to ask where one writes, and in a read.
+    /// Checks that the head of a channel is locked, or was created by this transaction. Does nothing in a read, or if there is one writer.
     ///
-    /// - Throws: ``StreamMadeMeanwhile`` if another writer has made the head since the scope's heads were locked.
+    /// - Throws: ``StreamMadeMeanwhile`` if another writer has created the head since the scope's heads were locked.
     func requireHeld(_ channel: ChannelID) throws {
         guard let held = transaction.heldStreams, !held.contains(.channel(channel)) else { return }
-        // What was locked may not have been answered yet, where nothing was read since.
+        // A lock may not have been answered yet if nothing has been read since.
         _ = try transaction.besideBatchMemory { try transaction.first("SELECT 1") { _ in true } }
         guard held.contains(.channel(channel)) else { throw StreamMadeMeanwhile(stream: .channel(channel)) }
     }
 }
 
 extension Transaction {
-    /// Takes the next seq of a user's own stream, whose head is locked by that.
+    /// Takes the next seq of a user's own stream, which locks its head.
     fileprivate func advanceAmongWriters(of user: UserID) throws -> Seq {
         let sql: SQL = """
             INSERT INTO user_heads (user_id, seq) VALUES (\(user), 1)
@@ -153,9 +153,9 @@ extension SQL {
     }
 }
 
-/// An operation was about to move a stream that its scope doesn't name.
+/// An operation tried to move a stream that its scope doesn't name.
 ///
-/// Not a refusal of the client's request: the engine answers with an internal failure and logs this.
+/// This isn't a refusal of the client's request: the engine answers with an internal error and logs this.
 struct OutsideScope: Error, CustomStringConvertible {
     let stream: StreamID
 

@@ -10,7 +10,7 @@ extension GetMyChanges: Handled {
 }
 
 extension Context {
-    /// The caller's own rows that changed after a position of the caller's stream.
+    /// Returns the caller's own rows that changed after a position of the caller's stream.
     func myChanges(after: Seq, limit: Int) throws -> Changes {
         let user = caller.user
         let head = try transaction.streamHead(of: user)

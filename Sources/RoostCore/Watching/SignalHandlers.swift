@@ -9,7 +9,7 @@ extension StartTyping: Handled {
         guard access.policy.typingEvents else {
             throw RoostError(.featureDisabled, "Nobody is told who types in this channel.", rule: PolicyName.typingEvents.rawValue)
         }
-        // Whoever doesn't share it does nothing wrong.
+        // Not sharing it is no error.
         guard try context.transaction.preferences(of: context.caller.user).sharesTyping else { return Done() }
         context.tell(.typing(context.caller.user, access.channelId))
         return Done()
@@ -22,7 +22,7 @@ extension StopTyping: Handled {
 
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.streamRead)
-        // Whoever may not send any more still stops. In a channel that isn't there nobody types, and no node is told.
+        // A user who may no longer send can still stop. Nobody types in a nonexistent channel, so no node is notified.
         guard let access = try context.transaction.access(to: channel, of: context.caller.user) else { return Done() }
         context.tell(.stoppedTyping(context.caller.user, access.channelId))
         return Done()
@@ -44,10 +44,11 @@ extension SendSignal: Handled {
 }
 
 extension Context {
-    /// Tells what is shown of a user by now, in each channel of which they are a member, or were one lately and have sent something.
+    /// Sends a user's current profile to each channel that they are a member of, or have recently left after sending something.
     ///
-    /// - Parameter formerMax: In how many channels, those first in which something changed last for the user, it is looked whether they have left it and sent
-    ///   something there. One can join and leave any number.
+    /// - Parameter formerMax: The number of channels, the most recently changed for the user first, that are checked for having
+    ///   been left and sent to. A user can join and leave any number.
+    /// - Returns: The number of channels.
     /// - Returns: In how many channels.
     @discardableResult
     public mutating func tellProfile(of user: UserID, formerMax: Int = 2500) throws -> Int {
@@ -68,12 +69,13 @@ extension Context {
         return channels.count
     }
 
-    /// Sends a signal of a channel to those who may read it by now; to nobody if the channel is gone.
+    /// Sends a signal of a channel to its current readers; to nobody if the channel is gone.
     ///
-    /// Who types is told to all members, but in a large channel only to those who look at it: it would be a write to everybody's socket. Who has read is
-    /// news with each message, and told to all members of a small channel alone, as are new names: lists show those of small channels. Other signals are for those who look.
+    /// Typing is sent to all members, but in a large channel only to those watching: it would be a write to every socket. Read
+    /// positions change with each message, and are sent to all members only in a small channel. So are new names, which lists
+    /// of small channels show. Other signals are for watchers.
     public mutating func tell(_ signal: Signal) throws {
-        // Nobody's id is empty.
+        // No user's id is empty.
         guard let access = try transaction.access(to: signal.channel, of: ""), access.deletedAt == nil else { return }
         let readers = try transaction.readers(of: access.policy)
         switch signal.kind {
@@ -88,7 +90,7 @@ extension Context {
             }
         let isForAll = access.counters.memberCount <= membersMax
         var signal = signal
-        // Who doesn't share it any more is left out from then on, on every node.
+        // Users who no longer share it are left out from then on, on every node.
         if let typing = signal.typing?.users, !typing.isEmpty {
             let silent: SQL = "SELECT user_id FROM users WHERE user_id IN (\(list: typing.map(\.rawValue))) AND shares_typing = 0"
             let users: [UserID] = try transaction.rows(silent) { $0.identifier() }
@@ -103,7 +105,7 @@ extension Context {
 }
 
 extension Transaction {
-    /// Returns those of some positions that others may still know by now: of members who may read the channel and share how far they have.
+    /// Returns the positions that others may still know: those of members who may read the channel and share their positions.
     fileprivate func shown(_ positions: [ReadPosition], in access: ChannelAccess, to readers: Readers) throws -> [ReadPosition] {
         let sql: SQL = """
             SELECT m.user_id, u.shares_delivery FROM members m JOIN users u ON u.user_id = m.user_id AND u.shares_reading = 1

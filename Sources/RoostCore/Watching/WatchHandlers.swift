@@ -3,7 +3,7 @@ public import RoostAPI
 extension WatchChannel: Handled {
     public func scope(for caller: Caller) -> Scope {
         var scope = Scope.channel(channel)
-        // Which of the two it is only the transaction knows.
+        // Only the transaction knows which of the two applies.
         for creation in [creation, creationOfNamedType].compactMap(\.self) { scope.formUnion(creation.scope(for: caller)) }
         return scope
     }
@@ -11,21 +11,21 @@ extension WatchChannel: Handled {
     public var presenceQuestion: PresenceQuestion { .channel(channel) }
     public var watchCountMax: Int { 1 }
 
-    /// What makes the channel if there is none, with the whole id.
+    /// The operation that creates the channel if there is none, with the whole id.
     private var creation: CreateChannel? {
         var creation = create
         creation?.channel = channel
         return creation
     }
 
-    /// What makes it of the type that the id would name, without that prefix; nil if `create` gives the type.
+    /// The same for the type that the id names, without that prefix; nil if `create` gives the type.
     private var creationOfNamedType: CreateChannel? {
         guard var creation = create, creation.type == nil, let alias = channel.alias else { return nil }
         (creation.type, creation.channel) = (alias.type, alias.channel)
         return creation
     }
 
-    /// Returns what makes the channel: of the type that its id names, if that is one. Other ids may have a colon too.
+    /// Returns the operation that creates the channel: of the type that its id names, if there is such a type. Other ids may contain a colon too.
     private func chosenCreation(in transaction: any Transaction) throws -> CreateChannel? {
         guard let named = creationOfNamedType, let type = named.type, try transaction.policy(of: type) != nil else {
             return creation
@@ -40,9 +40,9 @@ extension WatchChannel: Handled {
         if create != nil, try context.transaction.access(to: channel, of: context.caller.user) == nil,
             let creation = try chosenCreation(in: context.transaction)
         {
-            // The call may name a channel of before, with an id that no new one gets.
+            // The call may name an older channel with an id that new ones can't get.
             try creation.channel?.validateNew(field: "channel")
-            // Of a type that has one channel for a set of members, it may be another that is there already.
+            // For a type with one channel per set of members, this may be an existing channel.
             do {
                 channel = try creation.handle(in: &context, needing: .channelWatch).channel.channelId
                 mayBeNew = true
@@ -53,13 +53,13 @@ extension WatchChannel: Handled {
         let access = try context.require(.channelWatch, in: channel)
         let caller = context.caller.user
         channel = access.channelId
-        // Who is there in a new channel isn't known of it before its first event is delivered. In one that was there already, there may be some on other nodes.
+        // The online members of a new channel aren't known before its first event is delivered. An existing channel may have some on other nodes.
         let known = context.presence.onlineMemberCount(of: channel)
         let online = try mayBeNew ? max(known, context.connectedMemberCount(of: channel)) : known
         if access.isMember, context.refusal(of: .historyRead, in: access) == nil { context.tell(.mayRead(connection, channel)) }
         context.tell(.watching(connection, caller, channel, at: access.counters.seq, online: online))
 
-        // The caller watches from this answer on, and is counted with it; whoever doesn't share it never is.
+        // The caller watches from this answer on, and counts as a watcher; a user who doesn't share presence never does.
         let isKnown = try context.presence.isWatching(caller, channel) || !context.transaction.sharesPresence(caller)
         var watched = WatchedChannel(
             config: access.policy, channel: try context.channel(channel), membership: access.membership,
@@ -90,7 +90,7 @@ extension WatchChannel: Handled {
 }
 
 extension Context {
-    /// How many members of a channel that was just made are online here: who is there is known of it once its first event is delivered.
+    /// The number of a new channel's members who are online here: they are known for the channel once its first event is delivered.
     fileprivate func connectedMemberCount(of channel: ChannelID) throws -> Int {
         let sharing: SQL = """
             SELECT m.user_id FROM members m JOIN users u ON u.user_id = m.user_id
@@ -103,13 +103,13 @@ extension Context {
 }
 
 extension QueryAndWatchChannels: Handled {
-    /// It moves nothing, and takes its turn among commits all the same: a watch begins at a seq.
+    /// It moves nothing, but takes its turn among commits: a watch begins at a seq.
     public func scope(for caller: Caller) -> Scope { Scope() }
 
     public var channelQuestion: QueryChannels? { query }
     public var watchCountMax: Int { min(max(0, query.limit ?? Limits.channelPage.standard), Limits.channelPage.max) }
 
-    /// Each watch begins at the seq of its channel in the answer. So nothing is missed between the two, and nothing comes twice.
+    /// Each watch begins at the seq of its channel in the answer. So nothing is missed in between, and nothing is sent twice.
     public func handle(in context: inout Context) throws -> Page<ChannelView> {
         let connection = try context.requireConnection("Watching")
         try context.require(.streamRead)
@@ -167,7 +167,7 @@ extension Context {
             users: try summaries(for: messages))
     }
 
-    /// Returns some members, each with how far they have read where they share that. The caller is one of them, if a member.
+    /// Returns some members, each with their read position if they share it. The caller is one of them, if a member.
     fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState?)] {
         var found = try members(of: access, where: "true")
         if found.count == Limits.watchMembers, !found.contains(where: { $0.member.userId == caller.user }),
@@ -176,7 +176,7 @@ extension Context {
             found[found.count - 1] = own
         }
         var members = Dictionary(uniqueKeysWithValues: found.map { ($0.member.userId.rawValue, $0) })
-        // Many have read up to the same message.
+        // Many share the same read position.
         let newest = try transaction.newestMessages(
             upTo: Set(members.values.compactMap(\.read?.readSeq)), in: access.channelId, above: readingFloor(in: access))
         for (user, member) in members { members[user]?.read?.lastReadMessageId = member.read.flatMap { newest[$0.readSeq] } }
@@ -186,9 +186,9 @@ extension Context {
     private func members(of access: ChannelAccess, where condition: SQL) throws -> [(member: Member, read: ReadState?)] {
         let (purgedSeq, isOwn): (SQL, SQL) = ("\(access.purgedSeq)", "m.user_id = \(caller.user)")
         let isReader = try transaction.readers(of: access.policy).containing(role: "m.role")
-        // Callers who may not read aren't told how far anybody has, as `reading.listReaders` doesn't tell them.
+        // Callers who may not read don't get others' positions, as with `reading.listReaders`.
         let mayRead = refusal(of: .historyRead, in: access) == nil
-        // In larger channels nobody may ask how far others are either.
+        // In larger channels others' positions can't be queried either.
         let isSmall = access.counters.memberCount <= Limits.largeChannelMembers
         let sql: SQL = """
             SELECT \(Member.columns), CASE WHEN \(isOwn) THEN m.read_seq ELSE \(Unread.receiptSeq(of: "m")) END, m.last_read_at,
