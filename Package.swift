@@ -11,23 +11,23 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
-/// `scripts/build-debug` has optimised what the tests spend most of their time in. A build after a change is faster without.
+/// For the code that the tests spend most of their time in: `scripts/build-debug` optimises it. A rebuild after a change is faster without.
 let optimised = settings + (Context.environment["ROOST_TEST_OPTIMISED"] == "1" ? [.unsafeFlags(["-O"])] : [])
 
-/// What only the server and the command line need: the trait `Server` has it resolved. An app that depends on `Roost` resolves none of it.
+/// A dependency of only the server and the command line, resolved with the trait `Server`. An app that depends on `Roost` resolves none of them.
 func server(_ name: String, _ package: String) -> Target.Dependency {
     .product(name: name, package: package, condition: .when(traits: ["Server"]))
 }
 
-/// WebSockets over TCP, from one end or the other.
+/// WebSockets over TCP, as client or server.
 let sockets: [Target.Dependency] = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
     .product(name: $0, package: "swift-nio")
 }
 
-/// watchOS keeps apps away from sockets; there the SDK has only URLSession's.
+/// watchOS denies apps sockets; there the SDK only has URLSession's.
 let socketPlatforms: [Platform] = [.linux, .macOS, .iOS, .tvOS, .visionOS]
 
-/// One of the walks through an app's work in the folder Examples.
+/// One of the example apps in the folder Examples.
 func walk(_ folder: String, as name: String) -> Target {
     .executableTarget(
         name: name, dependencies: ["ExampleSupport", "Roost", "RoostAPI"], path: "Examples/\(folder)", swiftSettings: settings)
@@ -183,7 +183,7 @@ let package = Package(
             ],
             path: "Tests/RoostFuzzing", exclude: ["Corpus"], swiftSettings: settings),
         .executableTarget(name: "roost-fuzz", dependencies: ["RoostFuzzing"], path: "Tests/RoostFuzz", swiftSettings: settings),
-        // It reads a megabyte and a half of sources byte by byte: half a minute without the optimiser.
+        // It reads one and a half megabytes of sources byte by byte: half a minute without the optimiser.
         .testTarget(
             name: "TidyTests", dependencies: ["RoostAPI", "RoostCore"], swiftSettings: settings + [.unsafeFlags(["-O"])]),
         .testTarget(name: "RoostAPITests", dependencies: ["RoostAPI"], swiftSettings: settings),

@@ -21,9 +21,9 @@ int roost_epoll_wait(int descriptor, uint64_t *numbers, int count, uint64_t nano
     struct epoll_event events[changes_at_once];
     int most = count < changes_at_once ? count : changes_at_once;
     struct timespec time = {(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)};
-    // Not by the name of the C library's function: libraries from before 2021 have none, and the server's program has this in it too.
+    // Not through the C library's function: libraries from before 2021 don't have it, and the server's program contains this code too.
     int result = (int)syscall(SYS_epoll_pwait2, descriptor, events, most, &time, NULL, 0);
-    // The filters of older containers take it for something that nobody may do.
+    // Older containers' system call filters report it as not permitted.
     if (result < 0 && (errno == ENOSYS || errno == EPERM)) result = epoll_wait(descriptor, events, most, (int)(nanoseconds / 1000000 + 1));
     for (int index = 0; index < result; index++) numbers[index] = events[index].data.u64;
     return result;

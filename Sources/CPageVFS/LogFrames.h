@@ -14,7 +14,7 @@ static inline uint32_t little_endian(const unsigned char *bytes) {
     return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
 }
 
-/// The checksum of a log, which goes on from frame to frame.
+/// The checksum of a log, which continues from frame to frame.
 static inline void add_to_log_checksum(uint32_t sum[2], const unsigned char *bytes, int count, int is_big_endian) {
     for (int index = 0; index < count; index += 8) {
         uint32_t first = is_big_endian ? big_endian(bytes + index) : little_endian(bytes + index);

@@ -17,7 +17,7 @@ int roost_examine_log(const char *path, roost_log_report *report) {
     if (file == NULL) return errno == ENOENT ? 0 : errno;
     unsigned char header[log_header_size];
     size_t count = fread(header, 1, sizeof header, file);
-    // A file that a failing machine has made longer, and not filled yet, reads as zeros.
+    // A file that a failing machine has extended, but not filled yet, reads as zeros.
     if (is_zero(header, count)) {
         report->state = ferror(file) ? 2 : 1;
         fclose(file);
@@ -45,7 +45,7 @@ int roost_examine_log(const char *path, roost_log_report *report) {
         add_to_log_checksum(sum, frame + frame_header_size, ROOST_PAGE_SIZE, is_big_endian);
         int matches = memcmp(frame + 8, header + 16, 8) == 0 && big_endian(frame) != 0 && sum[0] == own[0] && sum[1] == own[1];
         int ends_transaction = big_endian(frame + 4) != 0;
-        // The next frame goes on from what this one says, whether that is right or not: so those behind damage are recognized.
+        // The next frame continues from the checksum in this one, right or wrong: so frames after damage are recognized.
         sum[0] = own[0];
         sum[1] = own[1];
         if (!matches) {

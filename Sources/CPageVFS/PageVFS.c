@@ -8,7 +8,7 @@
 
 enum { kind_other, kind_database, kind_log };
 
-/// What `roost_has_checksums` asks a file, and what `roost_sync_database`, `roost_sync_in_steps` and `roost_note_reads` tell one.
+/// File controls: the query of `roost_has_checksums`, and the commands of `roost_sync_database`, `roost_sync_in_steps` and `roost_note_reads`.
 static const int control_has_checksums = 0x526f6f73;
 static const int control_sync = 0x526f6f74;
 static const int control_sync_in_steps = 0x526f6f75;
@@ -16,34 +16,33 @@ static const int control_note_reads = 0x526f6f76;
 
 static const sqlite3_int64 everything_is_committed = INT64_MAX;
 
-/// Frames that are written together, once there are so many or the last of their transaction is there. SQLite's own VFS takes less than 128 KiB at
-/// once.
+/// The number of frames joined into one write, unless their transaction ends earlier. SQLite's own VFS takes less than 128 KiB at once.
 enum { joined_frames = 31 };
 
-/// Who is told of reads.
+/// The receiver of reports about reads.
 typedef struct ReadNote {
     roost_read_note call;
     void *context;
 } ReadNote;
 
-/// An open file. The file of the VFS below stands behind it in memory.
+/// An open file. The file of the VFS below follows it in memory.
 typedef struct File {
     sqlite3_file base;
     int kind;
-    /// Database: whether its pages carry checksums, which is so if its first page says that it reserves 8 bytes for them.
+    /// Database: whether its pages carry checksums, that is, whether its first page reserves 8 bytes for them.
     int has_checksums;
-    /// Database: after how many pages what was written is synced, 0 for only where SQLite asks for it; and how many there are since.
+    /// Database: the number of pages after which written ones are synced, 0 to sync only when SQLite asks; and the number written since.
     int step_pages;
     int unsynced_pages;
-    /// Database: who is told of what this connection reads, if anybody; and the pages since the last time, with the nanoseconds that they took.
+    /// Database: the receiver of reports about this connection's reads, if any; and the pages since the last report, with the nanoseconds they took.
     ReadNote note;
     int noted_pages;
     int64_t noted_nanoseconds;
-    /// Log: whether its checksums are over big-endian words; -1 while it isn't known.
+    /// Log: whether its checksums are over big-endian words; -1 while unknown.
     int is_big_endian;
-    /// Log: where frames begin that this connection has written and not committed yet. Their checksums can still change.
+    /// Log: the start of the frames that this connection has written and not committed yet. Their checksums can still change.
     sqlite3_int64 uncommitted_from;
-    /// Log: what was written and isn't in the file below yet, and where it belongs. Room for `joined_frames`, from the first frame on.
+    /// Log: bytes not written to the file below yet, and their place in it. Room for `joined_frames`, allocated at the first frame.
     unsigned char *joined;
     int joined_count;
     sqlite3_int64 joined_offset;
@@ -55,8 +54,8 @@ static _Thread_local uint32_t last_damage_page;
 
 static sqlite3_file *below(sqlite3_file *file) { return (sqlite3_file *)((File *)file + 1); }
 
-/// Writes to the file below. The system's VFS tells a full disk from a broken one, but takes a quota that is used up for a broken one. That is a full
-/// disk too: nothing is wrong with what was written before.
+/// Writes to the file below. The system's VFS distinguishes a full disk from a broken one, but reports an exhausted quota as a
+/// broken one. That is a full disk too: everything written before is intact.
 static int write_below(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
     sqlite3_file *real = below(file);
     int result = real->pMethods->xWrite(real, buffer, count, offset);
@@ -87,8 +86,7 @@ static uint64_t mixed(uint64_t value) {
     return value ^ value >> 32;
 }
 
-/// Four lanes of words, so that the processor multiplies several at a time. Each step is a bijection of the lane, so that a word that
-/// changed can't be undone by those after it.
+/// Four lanes of words, so the processor multiplies several at a time. Each step is a bijection of the lane, so later words can't undo a changed one.
 uint64_t roost_checksum(const void *bytes, size_t count, uint64_t seed) {
     const unsigned char *next = bytes;
     uint64_t lanes[4] = {
@@ -149,7 +147,7 @@ static int reserves_bytes(const unsigned char *page) {
 static int read_page(sqlite3_file *file, void *buffer, sqlite3_int64 offset) {
     int result = below(file)->pMethods->xRead(below(file), buffer, ROOST_PAGE_SIZE, offset);
     uint32_t number = (uint32_t)(offset / ROOST_PAGE_SIZE) + 1;
-    // SQLite takes what is missing at the end of a file for zeros. Only an empty file lacks a page that SQLite asks for.
+    // SQLite takes missing bytes at the end of a file for zeros. Only an empty file lacks a page that SQLite asks for.
     if (result == SQLITE_IOERR_SHORT_READ && offset > 0) return damaged(kind_database, number);
     if (result == SQLITE_OK && !roost_page_is_intact(buffer, number)) return damaged(kind_database, number);
     return result;
@@ -158,7 +156,7 @@ static int read_page(sqlite3_file *file, void *buffer, sqlite3_int64 offset) {
 static int read_database(sqlite3_file *file, void *buffer, int count, sqlite3_int64 offset) {
     if (count == ROOST_PAGE_SIZE && offset % ROOST_PAGE_SIZE == 0) return read_page(file, buffer, offset);
     sqlite3_int64 start = offset - offset % ROOST_PAGE_SIZE;
-    // The header of the first page is looked at on its own before the page is read as a whole.
+    // The header of the first page is read by itself before the whole page is.
     if (start == 0 || count < 0 || offset + count > start + ROOST_PAGE_SIZE) {
         return below(file)->pMethods->xRead(below(file), buffer, count, offset);
     }
@@ -174,7 +172,7 @@ static int64_t monotonic_nanoseconds(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/// Reads from a database, and tells of it after every few pages.
+/// Reads from a database, and reports every few pages.
 static int read_and_note(File *own, void *buffer, int count, sqlite3_int64 offset) {
     int64_t start = monotonic_nanoseconds();
     int result = read_database(&own->base, buffer, count, offset);
@@ -187,7 +185,7 @@ static int read_and_note(File *own, void *buffer, int count, sqlite3_int64 offse
     return result;
 }
 
-/// Counts a page, and syncs the file when a step is full.
+/// Counts a page, and syncs the file when a step is complete.
 static int note_page(File *own) {
     if (own->step_pages == 0 || ++own->unsynced_pages < own->step_pages) return SQLITE_OK;
     own->unsynced_pages = 0;
@@ -198,7 +196,7 @@ static int note_page(File *own) {
 static int write_database(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
     File *own = (File *)file;
     if (count != ROOST_PAGE_SIZE || offset % ROOST_PAGE_SIZE != 0) return write_below(file, buffer, count, offset);
-    // A checkpoint writes pages by number, so that the first page of a converted file comes before all others.
+    // A checkpoint writes pages by number, so the first page of a converted file is written before all others.
     if (offset == 0) own->has_checksums = reserves_bytes(buffer);
     if (!own->has_checksums) return write_below(file, buffer, count, offset);
     unsigned char page[ROOST_PAGE_SIZE];
@@ -228,7 +226,7 @@ static int read_log(sqlite3_file *file, void *buffer, int count, sqlite3_int64 o
     }
     result = real->pMethods->xRead(real, header, frame_header_size, frame);
     if (result != SQLITE_OK) return result;
-    // The first frame goes on from the checksum of the log's header, the others from that of the frame before.
+    // The first frame continues from the checksum of the log's header, the others from that of the previous frame.
     sqlite3_int64 sum_before = frame == log_header_size ? 24 : frame - frame_size + 16;
     result = real->pMethods->xRead(real, before, 8, sum_before);
     if (result != SQLITE_OK) return result;
@@ -246,20 +244,20 @@ static void note_log_write(File *own, const unsigned char *bytes, int count, sql
     }
     if (count != frame_header_size || (offset - log_header_size) % frame_size != 0) return;
     if (offset < own->uncommitted_from) own->uncommitted_from = offset;
-    // The size of the database stands in the last frame of a transaction.
+    // A transaction's last frame contains the size of the database.
     if (big_endian(bytes + 4) != 0) own->uncommitted_from = everything_is_committed;
 }
 
 // MARK: Writing the log
 //
-// SQLite writes the header of a frame and its page by themselves: two calls for each of the dozen pages of a commit. Here they are put together and
-// written once: at the end of a transaction, before the file is read, measured, cut off or synced, and when the room is used up. Other
-// connections only look for frames of transactions that have ended.
+// SQLite writes the header of a frame and its page separately: two calls for each of the dozen pages of a commit. Here they are
+// joined and written at once: at the end of a transaction, before the file is read, measured, truncated or synced, and when the
+// buffer is full. Other connections only look for frames of finished transactions.
 
 static int write_joined(File *own) {
     if (own->joined_count == 0) return SQLITE_OK;
     int count = own->joined_count;
-    // What couldn't be written belongs to a transaction that SQLite rolls back.
+    // Bytes that couldn't be written belong to a transaction that SQLite rolls back.
     own->joined_count = 0;
     return write_below(&own->base, own->joined, count, own->joined_offset);
 }
@@ -277,7 +275,7 @@ static int write_log(File *own, const void *buffer, int count, sqlite3_int64 off
     }
     memcpy(own->joined + own->joined_count, buffer, (size_t)count);
     own->joined_count += count;
-    // The page after the header of a transaction's last frame.
+    // The page that follows the header of a transaction's last frame.
     return !is_header && own->uncommitted_from == everything_is_committed ? write_joined(own) : SQLITE_OK;
 }
 
@@ -362,7 +360,7 @@ static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
 static void file_shm_barrier(sqlite3_file *file) { below(file)->pMethods->xShmBarrier(below(file)); }
 static int file_shm_unmap(sqlite3_file *file, int deletes) { return below(file)->pMethods->xShmUnmap(below(file), deletes); }
 
-/// Memory of the file would reach SQLite past the checksums.
+/// Mapped memory would bypass the checksums.
 static int file_fetch(sqlite3_file *file, sqlite3_int64 offset, int count, void **memory) {
     (void)file, (void)offset, (void)count;
     *memory = NULL;
@@ -392,7 +390,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
     real->pMethods = NULL;
     int result = base_of(vfs)->xOpen(base_of(vfs), name, real, flags, flags_out);
     if (result != SQLITE_OK) {
-        // A file that couldn't be opened is closed all the same if it has methods.
+        // A file that couldn't be opened must still be closed if it has methods.
         if (real->pMethods != NULL) real->pMethods->xClose(real);
         return result;
     }
@@ -489,8 +487,8 @@ int roost_sync_log(sqlite3 *connection) {
 }
 
 int roost_reserve_log_index(sqlite3 *connection, int frames) {
-    // The index consists of pieces for 4,096 frames each. The first has 34 fewer, since the index's head is in it. SQLite takes room for each when the first frame
-    // comes that needs it, and the file system for those before it too.
+    // The index consists of pieces for 4,096 frames each. The first has 34 fewer, since it contains the index's head. SQLite
+    // allocates each piece when a frame first needs it, and the file system then allocates the earlier ones too.
     enum { piece_size = 32768, piece_frames = 4096, head_frames = 34 };
     sqlite3_file *file = NULL;
     int result = sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &file);
@@ -517,7 +515,7 @@ void roost_keep_log_on_close(sqlite3 *connection, int keeps) {
     sqlite3_db_config(connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps, NULL);
 }
 
-// A pragma takes no bound values: these are numbers.
+// A pragma takes no bound values. These are numbers.
 
 int roost_set_generation(sqlite3 *connection, uint32_t generation) {
     char statement[64];
@@ -527,7 +525,7 @@ int roost_set_generation(sqlite3 *connection, uint32_t generation) {
 
 int roost_set_page_cache(sqlite3 *connection, int kibibytes) {
     char statement[64];
-    // Less than 0 means KiB and not pages.
+    // A negative number means KiB instead of pages.
     sqlite3_snprintf(sizeof statement, statement, "PRAGMA cache_size = -%d", kibibytes);
     return sqlite3_exec(connection, statement, NULL, NULL, NULL);
 }

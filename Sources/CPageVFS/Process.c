@@ -27,7 +27,7 @@ void roost_name_thread(const char *name) {
 
 void roost_lower_priority(void) {
 #ifdef __linux__
-    // On Linux a thread has a priority of its own. A process that gives way to others has a low one already.
+    // On Linux each thread has its own priority. A process that yields to others has a low one already.
     id_t thread = (id_t)syscall(SYS_gettid);
     errno = 0;
     int priority = getpriority(PRIO_PROCESS, thread);
@@ -37,9 +37,9 @@ void roost_lower_priority(void) {
 
 int roost_write_behind(int descriptor) {
 #ifdef __linux__
-    // Unlike fsync, this has no other file's commit wait for this one's bytes.
+    // Unlike fsync, this doesn't make another file's commit wait for this one's bytes.
     if (sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE) == 0) return 0;
-    // Where the system lets nobody call it, nothing was done, and no error was taken away from the fsync to come.
+    // If the system doesn't permit the call, nothing was done, and no error was taken from the next fsync.
     return errno == ENOSYS || errno == EPERM ? 0 : errno;
 #else
     return fsync(descriptor) == 0 ? 0 : errno;
@@ -58,7 +58,7 @@ void roost_leave_sqlite_uncounted(void) { sqlite3_config(SQLITE_CONFIG_MEMSTATUS
 
 void roost_return_memory(void) {
 #ifdef __GLIBC__
-    // glibc raises both by itself once a large block was freed, up to 32 and 64 MB, and then keeps what the next ones might need.
+    // glibc raises both by itself once a large block has been freed, up to 32 and 64 MB, and then keeps memory for the next ones.
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     mallopt(M_TRIM_THRESHOLD, 512 << 10);
 #endif

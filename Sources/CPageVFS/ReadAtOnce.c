@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 #endif
 
-// SQLite's VFS for the system reads files by calls that can be replaced. Those here do what the system's do, unless their thread has said that it doesn't
-// wait: then what the system doesn't have in memory isn't read.
+// SQLite's VFS for the system reads files by replaceable calls. Those here behave like the system's, unless their thread has
+// declared that it doesn't wait: then pages that the system doesn't have in memory aren't read.
 
 static _Thread_local int is_at_once;
 static _Thread_local int would_wait;
@@ -40,7 +40,7 @@ static ssize_t read_from(read_call system_call, int descriptor, void *buffer, si
     ssize_t result = preadv2(descriptor, &part, 1, offset, RWF_NOWAIT);
     if (result > 0 || (result < 0 && errno == EINTR)) return result;
     would_wait = 1;
-    // Linux 5.9 and 5.10 may return 0 before the end of a file (preadv2(2)), and SQLite takes EIO for damage of the file system.
+    // Linux 5.9 and 5.10 may return 0 before the end of a file (preadv2(2)), and SQLite takes EIO for file system damage.
     errno = EAGAIN;
     return -1;
 }

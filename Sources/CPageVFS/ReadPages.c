@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/// Reads as much as there is room for, or what is left of the file. Returns its bytes, or a negative error number.
+/// Reads until the buffer is full or the file ends. Returns the number of bytes, or a negative error number.
 static ssize_t read_whole(int descriptor, unsigned char *bytes, size_t room) {
     size_t count = 0;
     while (count < room) {
@@ -24,7 +24,7 @@ int roost_read_pages(int descriptor, roost_page_report *report) {
         int64_t number = ++report->pages;
         size_t size = (size_t)(count - start < ROOST_PAGE_SIZE ? count - start : ROOST_PAGE_SIZE);
         report->checksum = roost_checksum(bytes + start, size, report->checksum);
-        // SQLite keeps its locks at this place, and never writes the page there.
+        // SQLite places its locks here, and never writes this page.
         int is_lock_page = (number - 1) == 0x40000000 / ROOST_PAGE_SIZE;
         int is_intact = size == ROOST_PAGE_SIZE && (is_lock_page || roost_page_is_intact(bytes + start, (uint32_t)number));
         if (!is_intact && report->first_damaged == 0) report->first_damaged = number;

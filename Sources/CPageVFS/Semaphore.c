@@ -12,7 +12,7 @@
 #include <time.h>
 #endif
 
-// A condition with a monotonic clock would do as well where wake-ups can't be lost: those of glibc 2.27 to 2.40 can be
+// A condition variable with a monotonic clock would do too if wake-ups couldn't be lost: those of glibc 2.27 to 2.40 can be
 // (<https://sourceware.org/bugzilla/show_bug.cgi?id=25847>).
 
 struct roost_semaphore {
@@ -48,7 +48,7 @@ void roost_semaphore_signal(roost_semaphore *semaphore) {
 #ifdef __APPLE__
     dispatch_semaphore_signal(semaphore->semaphore);
 #else
-    // It fails at two thousand million signals that nobody has waited for; one more would say nothing new.
+    // It fails at two thousand million unconsumed signals; another one would add no information.
     sem_post(&semaphore->semaphore);
 #endif
 }

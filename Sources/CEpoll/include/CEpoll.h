@@ -3,15 +3,15 @@
 
 #include <stdint.h>
 
-// Linux tells with these which of many sockets have something to read, or room to write again. Each change is told once.
+// Linux reports with these which of many sockets are readable, or writable again. Each change is reported once.
 
-/// Returns a descriptor to wait with, or -1 and `errno`.
+/// Returns a descriptor to wait on, or -1 and `errno`.
 int roost_epoll_open(void);
 
-/// Has the changes of a socket told by its number. Returns 0, or -1 and `errno`.
+/// Registers a socket, whose changes are reported by its number. Returns 0, or -1 and `errno`.
 int roost_epoll_add(int descriptor, int socket, uint64_t number);
 
-/// Waits until there is a change, but no longer than a time. Before Linux 5.11 that is rounded up to milliseconds.
+/// Waits for a change, up to a time limit. Before Linux 5.11 the limit is rounded up to milliseconds.
 ///
 /// Returns how many numbers were written, `count` at most, or -1 and `errno`.
 int roost_epoll_wait(int descriptor, uint64_t *numbers, int count, uint64_t nanoseconds);
