@@ -115,7 +115,7 @@ extension Context {
             SELECT \(Channel.columnsWithEntry) FROM channels c JOIN channel_heads h ON h.channel_id = c.channel_id WHERE c.channel_id = \(id)
             """
         guard let channel = try transaction.first(sql, { try Channel(reading: &$0, now: now) }) else {
-            throw ImpossibleState("The channel \(id) isn't there.")
+            throw ImpossibleState("The channel \(id) doesn't exist.")
         }
         return channel
     }

@@ -143,7 +143,7 @@ extension CreateChannel: Handled {
             if isDistinct == false { throw forbidden("isDistinct", "are always distinct") }
             // A service isn't one of the members.
             guard others.count > (context.caller.role == .service ? 1 : 0) else {
-                throw RoostError.invalidArgument("users", "must name somebody else: a conversation needs two people")
+                throw RoostError.invalidArgument("users", "must name another user: a conversation needs two people")
             }
         case .optional:
             guard isDistinct == true else { return nil }
@@ -165,7 +165,7 @@ extension CreateChannel: Handled {
     private func refuseTakenAlias(of id: ChannelID, in transaction: any Transaction) throws {
         if let alias = id.alias, try transaction.policy(of: alias.type) != nil {
             guard alias.type == effectiveType else {
-                throw RoostError.invalidArgument("channel", "begins with the name of another type than \(effectiveType)")
+                throw RoostError.invalidArgument("channel", "begins with the name of a type other than \(effectiveType)")
             }
             if try transaction.type(of: alias.channel) == effectiveType { throw RoostError.channelExists }
         }
@@ -246,7 +246,7 @@ extension Context {
 
     fileprivate func accessCreated(_ id: ChannelID) throws -> ChannelAccess {
         guard let access = try transaction.access(to: id, of: caller.user) else {
-            throw ImpossibleState("The channel \(id), which was created, isn't there.")
+            throw ImpossibleState("The channel \(id) was created, but doesn't exist.")
         }
         return access
     }

@@ -158,7 +158,7 @@ extension Transaction {
         }
         guard let rows = try refresh(list, of: user, at: userSeq, memory) else { return nil }
         if memory.isChecked, try ownChannels(of: user) != rows {
-            throw ImpossibleState("The kept channels of \(user) aren't those of the snapshot.")
+            throw ImpossibleState("The kept channels of \(user) differ from the snapshot's.")
         }
         return rows
     }

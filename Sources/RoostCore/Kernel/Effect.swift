@@ -88,7 +88,7 @@ extension Context {
         _ row: NewRow.Kind, _ kind: EffectKind.Name, _ key: String, _ payload: String, at time: Timestamp, isReplacing: Bool = true
     ) throws {
         guard key.count <= Effect.keyLengthMax, payload.utf8.count <= Effect.payloadBytesMax else {
-            throw RoostError(.internalError, "An effect of the kind \(kind) is larger than effects may be.")
+            throw RoostError(.internalError, "An effect of the kind \(kind) exceeds the limit of its key or payload.")
         }
         let revision = ids.next(at: now).rawValue
         let values: [SQLValue] = [

@@ -39,7 +39,7 @@ extension Context {
     fileprivate func requireCurrent(_ key: IdempotencyKey) throws {
         guard key.madeAt.milliseconds > oldestKey else {
             throw RoostError(
-                .keyExpired, "The key is older than \(Limits.idempotencyKeyHours) hours: whether it was used isn't known any more.",
+                .keyExpired, "The key is older than \(Limits.idempotencyKeyHours) hours: whether it was used is no longer known.",
                 field: key.field, limit: Int64(Limits.idempotencyKeyHours))
         }
         let ahead = Int64(Limits.idempotencyKeyAheadHours) * 3_600_000

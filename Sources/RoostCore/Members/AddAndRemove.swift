@@ -45,7 +45,7 @@ extension RemoveMembers: Handled {
             }
             // Removing oneself is leaving, which requires no rank.
             if user == context.caller.user {
-                results.append(.refused(user, .invalidArgument("users", "can't hold yourself: leave the channel instead")))
+                results.append(.refused(user, .invalidArgument("users", "can't contain yourself: leave the channel instead")))
             } else if let refusal = context.refusal(of: .memberRemove, in: access, towards: own.definition.rank) {
                 results.append(.refused(user, refusal))
             } else {

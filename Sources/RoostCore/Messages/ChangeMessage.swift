@@ -131,7 +131,7 @@ extension Context {
             throw RoostError.notFound("message")
         }
         guard message.kind != .system else {
-            throw RoostError(.notPermitted, "Nobody edits the server's own messages.", field: "message")
+            throw RoostError(.notPermitted, "The server's own messages can't be edited.", field: "message")
         }
         try requireMayChangeAdminMessage(message, in: access, "edit")
         return (access, message)

@@ -28,7 +28,7 @@ extension Context {
         }
         var mentions = Mentions(isOfChannel: named.mentionsChannel)
         if mentions.isOfChannel, !options.isMentionAllEnabled {
-            throw RoostError(.mentionAllDisabled, "This app mentions no whole channels.", field: "mentionees")
+            throw RoostError(.mentionAllDisabled, "Mentioning a whole channel is disabled in this app.", field: "mentionees")
         }
         for user in users {
             if try canBeMentioned(user, in: access.channelId, at: seq) {

@@ -58,10 +58,10 @@ extension UndeleteMessage: Handled {
         guard before.deletedAt != nil else { return try context.shown(before, in: access) }
         try context.requireMayChangeAdminMessage(before, in: access, "bring back")
         guard context.options.undeletionSeconds > 0 else {
-            throw RoostError(.featureDisabled, "The app keeps nothing of deleted messages.")
+            throw RoostError(.featureDisabled, "The app doesn't keep deleted messages.")
         }
         guard let version = try context.versions(of: before, limit: 1).first, version.isDeletion else {
-            throw RoostError(.notFound, "Nothing is kept of the message any more.", field: "message")
+            throw RoostError(.notFound, "The message's content is no longer kept.", field: "message")
         }
         try context.requireDeleter(of: before, in: access)
         var after = before

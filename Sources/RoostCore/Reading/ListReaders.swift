@@ -4,7 +4,7 @@ extension ListReaders: Handled, PagedQuery {
     public func handle(in context: inout Context) throws -> Page<ReadPosition> {
         let access = try context.require(.historyRead, in: channel)
         guard access.policy.readEvents else {
-            throw RoostError(.featureDisabled, "Nobody is told who has read in this channel.", rule: PolicyName.readEvents.rawValue)
+            throw RoostError(.featureDisabled, "This channel doesn't share who has read.", rule: PolicyName.readEvents.rawValue)
         }
         try context.requireReceipts(in: access, "who has read")
         let about = try message.map { try context.message($0, in: access) }

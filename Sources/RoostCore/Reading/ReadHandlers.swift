@@ -33,7 +33,7 @@ extension MarkUnread: Handled {
         let own = try access.requireOwn()
         guard !access.isEphemeral else {
             throw RoostError(
-                .featureDisabled, "Messages of this channel aren't stored: none can be unread again.", field: "channel")
+                .featureDisabled, "Messages of this channel aren't stored, so none can be marked as unread.", field: "channel")
         }
         // Messages hidden from the caller stay read.
         let target = max(seq - 1, access.historyFloor, 0)
@@ -59,9 +59,9 @@ extension MarkDelivered: Handled {
             (PolicyName.readEvents, access.policy.readEvents), (.deliveryEvents, access.policy.deliveryEvents),
         ] where !isOn {
             throw RoostError(
-                .featureDisabled, "Nobody is told in this channel what has arrived.", rule: rule.rawValue)
+                .featureDisabled, "This channel doesn't share what has been delivered.", rule: rule.rawValue)
         }
-        try context.requireReceipts(in: access, "what has arrived")
+        try context.requireReceipts(in: access, "what has been delivered")
         guard seq <= access.counters.seq else {
             throw RoostError.invalidArgument("seq", "must not be beyond the channel's newest, \(access.counters.seq)")
         }
@@ -96,7 +96,7 @@ extension Context {
     func requireReceipts(in access: ChannelAccess, _ what: String) throws {
         guard access.counters.memberCount <= Limits.largeChannelMembers else {
             throw RoostError(
-                .featureDisabled, "Nobody is told \(what) in a channel of more than \(Limits.largeChannelMembers) members.",
+                .featureDisabled, "A channel of more than \(Limits.largeChannelMembers) members doesn't share \(what).",
                 limit: Int64(Limits.largeChannelMembers))
         }
     }

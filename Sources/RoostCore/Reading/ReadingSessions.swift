@@ -26,7 +26,7 @@ extension MarkRead {
         // Starting to read marks everything as read: only a mark as unread leaves the position below its earlier value.
         guard own.receiptSeq <= own.row.readSeq else {
             throw RoostError(
-                .notPermitted, "Messages of this channel were marked as unread: nobody reads it any more.", field: "channel")
+                .notPermitted, "Messages of this channel were marked as unread, which ended reading it.", field: "channel")
         }
         _ = try handle(in: &context)
     }

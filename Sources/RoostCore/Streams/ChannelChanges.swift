@@ -28,7 +28,7 @@ extension Context {
         let stream = StreamID.channel(channel)
         guard after <= access.counters.seq else {
             throw RoostError(
-                .resyncRequired, "The channel's stream ends at \(access.counters.seq): forget the channel and start afresh.",
+                .resyncRequired, "The channel's stream ends at \(access.counters.seq): discard the channel and start over.",
                 field: "after", limit: access.counters.seq)
         }
         guard after < access.counters.seq else { return Changes(stream: stream, rows: Rows(), seq: after, hasMore: false) }

@@ -52,5 +52,5 @@ public final class HeldStreams {
 public struct StreamMadeMeanwhile: Error, CustomStringConvertible {
     public let stream: StreamID
 
-    public var description: String { "Another writer has made \(stream) meanwhile." }
+    public var description: String { "Another writer has created \(stream) in the meantime." }
 }

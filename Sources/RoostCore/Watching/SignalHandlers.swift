@@ -7,7 +7,7 @@ extension StartTyping: Handled {
     public func handle(in context: inout Context) throws -> Done {
         let access = try context.require(.messageSend, in: channel)
         guard access.policy.typingEvents else {
-            throw RoostError(.featureDisabled, "Nobody is told who types in this channel.", rule: PolicyName.typingEvents.rawValue)
+            throw RoostError(.featureDisabled, "This channel doesn't share who is typing.", rule: PolicyName.typingEvents.rawValue)
         }
         // Not sharing it is no error.
         guard try context.transaction.preferences(of: context.caller.user).sharesTyping else { return Done() }
