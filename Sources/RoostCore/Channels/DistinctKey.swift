@@ -17,7 +17,7 @@ extension Transaction {
 extension Context {
     /// Ends a channel's distinctness, as part of the change with this seq.
     ///
-    /// - Returns: Whether it was distinct, so that the whole channel has to be sent.
+    /// - Returns: Whether it was distinct. If so, the whole channel has to be sent.
     func endDistinctness(of access: inout ChannelAccess, seq: Seq) throws -> Bool {
         guard access.isDistinct else { return false }
         access.isDistinct = false

@@ -67,7 +67,7 @@ extension ChannelMention: StoredRow {
         return (found.sorted { $0.stamp < $1.stamp }, ends.compactMap(\.self).min())
     }
 
-    /// The newest valid mentions. If there are more, the newest that can be unread instead: behind any number of the follower's
+    /// The newest valid mentions. If there are more, the newest that can be unread instead: however many are the follower's
     /// own, an earlier one by another user matters. An older one is sent once all of these were taken back.
     package static func fresh(
         in channel: ChannelID, for user: UserID, above floor: Seq, messages: Int, beside rows: Rows, in transaction: any Transaction

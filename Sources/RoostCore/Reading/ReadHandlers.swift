@@ -8,7 +8,7 @@ extension MarkRead: Handled {
         return try context.unreadCount(in: access)
     }
 
-    /// Moves the position forward, unless it is there already.
+    /// Moves the position forward. Does nothing if it is already there or further.
     ///
     /// - Returns: The channel with it.
     func movePosition(in context: inout Context) throws -> ChannelAccess {
