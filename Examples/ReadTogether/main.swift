@@ -1,4 +1,5 @@
-// Reading, the way of Amity's SDK: what is open on a screen is read as it comes, on all of a user's devices, and what a device that is gone hasn't received stays unread.
+// Reading as in Amity's SDK: messages in an open channel are read as they arrive, on all of a user's devices, and messages that a disconnected
+// device hasn't received stay unread.
 import ExampleSupport
 import Roost
 import RoostAPI
@@ -7,7 +8,7 @@ let (ann, bob) = await Walk.begin("example-read-together")
 let phone = Walk.second(deviceOf: bob)
 try await phone.connect()
 
-// Unread counts, of a channel and of all.
+// Unread counts, per channel and in total.
 let team = try await ann.createChannel(type: .community, displayName: "Team", users: ["bob"])
 let (bobsTeam, onPhone) = (bob.channel(team.id), phone.channel(team.id))
 try await team.sendConfirmed("Good morning!")
@@ -17,14 +18,14 @@ let badge = phone.unread
 for await total in badge.updates where total.unreadCount >= 1 { break }
 Walk.expect(badge.total.unreadChannelCount >= 1, "a message is unread on each device, and counts in the total")
 
-// Opening the channel: it is read, and so is what comes while it is open.
+// Opening the channel marks it as read, and messages that arrive while it is open are read too.
 try await bobsTeam.startReading()
 for await view in onPhone.updates where view?.unreadCount == 0 { break }
-Walk.expect(bobsTeam.unreadCount == 0, "whoever reads on one device has read on the others")
+Walk.expect(bobsTeam.unreadCount == 0, "reading on one device counts on the others")
 try await bobsTeam.startReading()
 let news = try await team.sendConfirmed("The news of today …")
 for await view in bobsTeam.updates where view?.lastMessage == news { break }
-Walk.expect(bobsTeam.unreadCount == 0, "what arrives while a channel is read is never unread")
+Walk.expect(bobsTeam.unreadCount == 0, "messages that arrive in an open channel are never unread")
 for await view in onPhone.updates where view?.membership?.readSeq == news.seq { break }
 Walk.expect(onPhone.unreadCount == 0, "and the other devices follow")
 
@@ -38,11 +39,11 @@ let question = try await team.sendConfirmed("Where shall we eat?")
 for await view in bobsTeam.updates where view?.lastMessage == question { break }
 Walk.expect(bobsTeam.unreadCount == 1, "a channel that was closed has unread messages again")
 
-// A device that is gone doesn't read: the server ends it, without a word of the app.
+// A disconnected device doesn't read: the server ends its reading, without a call by the app.
 await bob.disconnect()
 try await lunch.sendConfirmed("Pizza?")
 let phonesLunch = phone.channel(lunch.id)
 for await view in phonesLunch.updates where view?.unreadCount == 1 { break }
-Walk.expect(phonesLunch.unreadCount == 1, "what comes after the end of a connection stays unread")
+Walk.expect(phonesLunch.unreadCount == 1, "messages after the end of a connection stay unread")
 await ann.disconnect()
 await phone.disconnect()

@@ -2,10 +2,10 @@ import Foundation
 public import Roost
 public import RoostAPI
 
-/// What the walks through an app's work have in common: two people who are connected, and words for what is seen.
+/// Shared by the example programs: two connected users, and checks that print what they have seen.
 @MainActor
 public enum Walk {
-    /// Connects ann and bob to the server that the program's argument names. Without a server it waits for one, and says so; what keeps it from
+    /// Connects ann and bob to the server that the program's argument names. Without a server it waits for one, and says so; an error while
     /// connecting ends the program.
     ///
     /// - Parameter name: The program's name.
@@ -15,13 +15,13 @@ public enum Walk {
             exit(64)
         }
         server = url
-        // A client asks for a token again and again. What isn't there won't come.
+        // A client would ask for a token again and again, but a missing one won't appear.
         for name in ["ann", "bob"].map({ tokenName(of: $0) }) where ProcessInfo.processInfo.environment[name] == nil {
             say("\(name) is missing: a token, made by roost token.")
             exit(64)
         }
         let (ann, bob) = (chat(as: "ann", at: url), chat(as: "bob", at: url))
-        // Connecting goes on until there is a server. Whoever waits is told which one.
+        // Connecting continues until there is a server: say which one is expected.
         let notice = Task {
             try await Task.sleep(for: .seconds(3))
             say("Waiting for a server at \(url). Is one running there?")
@@ -37,7 +37,7 @@ public enum Walk {
         return (ann, bob)
     }
 
-    /// A second device of a person, which isn't connected yet.
+    /// A user's second device, not connected yet.
     public static func second(deviceOf chat: Chat) -> Chat { Self.chat(as: chat.user, at: server) }
 
     private static var server = URL(fileURLWithPath: "/")
@@ -45,7 +45,7 @@ public enum Walk {
     /// The tokens come from the app's own backend, which here is the environment.
     private static func chat(as user: UserID, at url: URL) -> Chat {
         let name = tokenName(of: user)
-        // These programs have nothing to keep for their next run. An app leaves the storage as it is.
+        // These programs keep nothing for their next run. An app uses the default storage.
         return Chat(url: url, user: user, configuration: .init(storage: .inMemory)) {
             guard let token = ProcessInfo.processInfo.environment[name] else {
                 throw RoostError(.unauthenticated, "\(name) is missing.")
@@ -58,7 +58,7 @@ public enum Walk {
 
     private static func say(_ line: String) { FileHandle.standardError.write(Data("\(line)\n".utf8)) }
 
-    /// Ends the program with a message when something isn't as the text beside it says.
+    /// Ends the program with a message if the condition that the text describes doesn't hold.
     public static func expect(_ condition: Bool, _ what: String) {
         guard condition else {
             say("failed: \(what)")
@@ -67,7 +67,7 @@ public enum Walk {
         print("✓ \(what)")
     }
 
-    /// The code of a refusal; nil when there was none.
+    /// The code of a refusal; nil if there was none.
     public static func refusal(_ body: () async throws -> Void) async -> RoostError.Code? {
         do { try await body() } catch { return (error as? RoostError)?.code }
         return nil

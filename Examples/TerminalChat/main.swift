@@ -1,4 +1,4 @@
-// A chat in the terminal: what is there is shown at once, offline too; what is typed offline is sent later, also by the next run.
+// A chat in the terminal: stored messages are shown at once, offline too; messages typed offline are sent later, even by the next run.
 import Foundation
 import Roost
 
@@ -10,20 +10,20 @@ guard arguments.count == 4, let url = URL(string: arguments[1]), let token = Pro
 let configuration = Chat.Configuration(onStorageProblem: { print("· \($0)") })
 let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configuration) { [token] in token }  // Ask your backend.
 
-/// Prints a line. What others write must not steer the terminal: no control characters, nothing that turns the direction of text.
+/// Prints a line. Text of others must not control the terminal: no control characters, nothing that changes the direction of text.
 @Sendable func print(_ line: String) {
     let unsafe: [Unicode.GeneralCategory] = [.control, .format]
     let scalars = line.unicodeScalars.map { $0 != "\u{200D}" && unsafe.contains($0.properties.generalCategory) ? " " : $0 }
     Swift.print(String(String.UnicodeScalarView(scalars)))
 }
 
-/// What is on the screen, and what a line that was typed does.
+/// The screen's content, and the effect of typed lines.
 @MainActor final class Screen {
     private var channel: LiveChannel
     private(set) lazy var messages = channel.messages(around: .firstUnread)
     private var following: (status: ObservationToken?, messages: ObservationToken?, join: Task<Void, Never>?)
 
-    /// Joins with the first connection in which that succeeds, however late it comes. A member who is offline reads on without.
+    /// Joins on the first connection on which that succeeds, however late. A member who is offline can read without joining again.
     init(_ id: ChannelID) async {
         channel = chat.channel(id)
         try? await chat.outbox.loaded()
@@ -33,12 +33,12 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
         do { try await chat.connect(timeout: .seconds(3)) } catch { print("· \(error.localizedDescription)") }
         let isOver = if chat.connection.isOnline { await join(id) } else { false }
         if !isOver { following.join = Task { for await case .online in chat.connection.updates { if await join(id) { break } } } }
-        // It begins at the first message that wasn't read, of all that came meanwhile, and is on the screen before a line is taken.
+        // The list begins at the first unread message, and is on the screen before a line is read.
         await follow(messages)
         if chat.outbox.isForAnotherServer { print("· Some of what you typed is for another server: /send-here") }
     }
 
-    /// Returns whether it has joined, or never will: there is nothing to try with another connection.
+    /// Returns whether it has joined, or never will, so another connection needs no attempt.
     private func join(_ id: ChannelID) async -> Bool {
         do { channel = try await chat.joinChannel(id) } catch {
             print("· \(error.localizedDescription)")
@@ -47,7 +47,7 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
         return true
     }
 
-    /// Shows a list from its anchor on, in place of the one before. If it can't get there, its phase says why, and that one stays.
+    /// Shows a list from its anchor on, in place of the previous one. If the anchor can't be loaded, its phase says why, and the previous list stays.
     private func follow(_ list: MessageList) async {
         try? await list.loaded()
         if let error = list.phase.error { print("· \(error.localizedDescription)") }
@@ -140,7 +140,7 @@ let chat = Chat(url: url, user: UserID(arguments[2]), configuration: configurati
 
 let screen = await Screen(ChannelID(arguments[3]))
 let (lines, typed) = AsyncStream.makeStream(of: String.self)
-Thread.detachNewThread { [typed] in  // Reading waits for somebody who types.
+Thread.detachNewThread { [typed] in  // readLine() blocks.
     while let line = readLine() { typed.yield(line) }
     typed.finish()
 }
