@@ -59,7 +59,7 @@ struct ProtocolTableTests {
         "`limit` of `effect.listDead`": [1, Limits.effectPage.max, Limits.effectPage.standard],
         "`kind` of `effect.retry`; `key`": [Limits.effectKindLength, Limits.effectKeyLength],
         "`limit` of `stream.channelChanges`, `stream.myChanges`": [1, Limits.changesPage.max, Limits.changesPage.standard],
-        "channels that all sockets of one user get, as a member or by watching, added up, on one of a server's threads for connections":
+        "channels that all sockets of one user get, as a member or by watching, added up, on one of a server's event loops for connections":
             [
                 Limits.connectionsWithAllChannels * Limits.watchedChannels, Limits.watchedChannels, 4029,
             ],
