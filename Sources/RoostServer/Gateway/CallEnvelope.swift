@@ -2,22 +2,22 @@ import RoostAPI
 
 /// The frame around an operation, `{"call":7,"operation":"user.me","with":{…}}`, as clients usually write it.
 ///
-/// Finding its members costs a tenth of having Foundation read the whole frame. Their names and texts may have escapes. A frame that is written in
-/// another way, such as with a number that has a sign or a fraction, or that isn't a call, has none: Foundation reads it.
+/// Finding its members costs a tenth of decoding the whole frame with Foundation. Names and strings may contain escapes. A frame that is
+/// written differently, such as with a signed or fractional number, or isn't a call, has no envelope: Foundation reads it.
 struct CallEnvelope {
     private(set) var call: Int64 = 0
     private(set) var operation = ""
-    /// The text of its key; nil if it has none.
+    /// The text of its idempotency key; nil if it has none.
     private(set) var key: String?
-    /// The place of the operation's fields; nil if there are none.
+    /// The byte range of the operation's fields; nil if there are none.
     private(set) var fields: Range<Int>?
 
-    /// The deepest objects and arrays in the fields: far less than Foundation reads.
+    /// How deeply the fields may be nested: far less than Foundation accepts.
     private static let depthMax = 32
 
     /// - Parameters:
     ///   - bytes: JSON without duplicate keys, as ``JSONScan`` has checked.
-    ///   - limitsFields: Whether fields that are nested deeply are left to Foundation.
+    ///   - limitsFields: Whether deeply nested fields are left to Foundation.
     init?(_ bytes: [UInt8], limitsFields: Bool = true) {
         var reader = PlainJSON(bytes)
         var hasCall = false
@@ -43,7 +43,7 @@ struct CallEnvelope {
         guard hasCall, !operation.isEmpty, reader.take("}"), reader.isAtEnd else { return nil }
     }
 
-    /// The number of a call that stands first in its frame; nil if something else does. The rest needn't be JSON.
+    /// The call's number, if it is the first member of its frame; otherwise nil. The rest needn't be JSON.
     static func firstCall(in bytes: [UInt8]) -> Int64? {
         var reader = PlainJSON(bytes)
         guard reader.take("{"), reader.take(word: "\"call\""), reader.take(":") else { return nil }

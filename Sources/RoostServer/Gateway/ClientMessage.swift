@@ -14,7 +14,7 @@ enum ClientMessage {
     /// A message that can't be answered.
     case malformed(RoostError)
 
-    /// The most bytes of fields that are decoded apart from the frame around them.
+    /// The most bytes of fields that are decoded separately from their frame.
     private static let decodedApartMax = 4096
 
     init(_ message: ByteBuffer) {
@@ -25,7 +25,7 @@ enum ClientMessage {
                 self = try ClientMessage(plainly: bytes) ?? ClientMessage(byFoundation: bytes)
                 return
             }
-            // Foundation doesn't read what is nested deeply, nor every number.
+            // Foundation can't read deeply nested values, nor every number.
             let frame: ClientMessage?
             if problem.kind == .tooDeep {
                 frame = CallEnvelope(bytes, limitsFields: false).map { .refused($0.call, .internalFailure) }
@@ -41,7 +41,7 @@ enum ClientMessage {
         }
     }
 
-    /// The first message of a socket. Of one that isn't an authenticate frame nothing is decoded: any other is answered in the same way.
+    /// The first message of a socket. Only an authenticate frame is decoded: all others are answered in the same way.
     init(first message: ByteBuffer) {
         let bytes = Array(message.readableBytesView)
         do {
@@ -55,7 +55,7 @@ enum ClientMessage {
         }
     }
 
-    /// A call that is written plainly, as clients write it, and can be carried out; nil for everything else.
+    /// A call that is written plainly, as clients do, and can be carried out; nil for everything else.
     ///
     /// - Parameter bytes: JSON in which nothing is ambiguous.
     init?(plainly bytes: [UInt8]) {
@@ -69,20 +69,20 @@ enum ClientMessage {
             self = .call(envelope.call, operation, key: key)
             return
         }
-        // Long fields take so long to decode that the rest doesn't matter, and those that turn out to be wrong are decoded twice.
+        // Long fields take so long to decode that the rest of the frame doesn't matter, and invalid ones would be decoded twice.
         if let fields = envelope.fields, fields.count > Self.decodedApartMax { return nil }
-        // What is wrong with an operation is told by the way that all others take.
+        // Errors in an operation are reported by the general path.
         let fields = envelope.fields.map { Data(bytes[$0]) } ?? Data("{}".utf8)
         guard let operation = fields.count == 2 ? entry.withoutFields : try? entry.decode(from: fields) else { return nil }
         self = .call(envelope.call, operation, key: key)
     }
 
-    /// A message that Foundation reads as a whole, however it is written: what the server reads without it has to mean the same.
+    /// A message that Foundation reads as a whole, however it is written. What the server reads without Foundation must mean the same.
     ///
     /// - Parameter bytes: JSON in which nothing is ambiguous.
     init(byFoundation bytes: [UInt8]) throws { self = try JSONDecoder().decode(Decoded.self, from: Data(bytes)).frame }
 
-    /// Returns the refusal of a frame that can't be kept exactly: of two numbers for one call, say, it is unclear which one is meant.
+    /// Returns the refusal of a frame that can't be stored exactly: with two numbers for one call, say, it is unclear which is meant.
     private func refused(for problem: JSONScan.Problem) -> ClientMessage {
         let path = problem.path
         let error = problem.error(at: path.count > 1 && path.first == "with" ? Array(path.dropFirst()) : path)
@@ -94,7 +94,7 @@ enum ClientMessage {
         }
     }
 
-    /// The frame as JSON has it. A `Decodable` of its own, so that the operation is decoded in the same pass.
+    /// The frame in JSON. A separate `Decodable`, so the operation is decoded in the same pass.
     private struct Decoded: Decodable {
         let frame: ClientMessage
 
@@ -119,7 +119,7 @@ enum ClientMessage {
                     frame = .refused(call, .unknownOperation(name))
                     return
                 }
-                // An operation without fields may leave the empty object out.
+                // An operation without fields may omit the empty object.
                 let fields =
                     container.contains(FieldKey("with")) ? try container.superDecoder(forKey: FieldKey("with")) : nil
                 let operation = try fields.map { try entry.decode(from: $0) } ?? entry.decode(from: Data("{}".utf8))
@@ -132,7 +132,7 @@ enum ClientMessage {
 
     }
 
-    /// A frame of which only credentials are decoded.
+    /// A frame whose credentials alone are decoded.
     private struct DecodedFirst: Decodable {
         let frame: ClientMessage
 
@@ -141,7 +141,7 @@ enum ClientMessage {
             frame = Self.credentials(in: container) ?? .malformed(.invalidArgument("authenticate", "is missing"))
         }
 
-        /// An authenticate frame, whether it can be read or not; nil for another one.
+        /// An authenticate frame, whether it can be read or not; nil for any other.
         static func credentials(in container: KeyedDecodingContainer<FieldKey>) -> ClientMessage? {
             let key = FieldKey("authenticate")
             guard container.contains(key) else { return nil }
@@ -163,9 +163,9 @@ enum ClientMessage {
 }
 
 extension KeyedDecodingContainer<FieldKey> {
-    /// A misspelt `with` would be an operation without fields.
+    /// Otherwise a misspelt `with` would make an operation without fields.
     ///
-    /// - Parameter path: What leads to the members, with a full stop behind it.
+    /// - Parameter path: The path to the members, followed by a full stop.
     fileprivate func refuseUnknown(at path: String = "", known: [String]) throws {
         for key in allKeys where !known.contains(key.stringValue) {
             throw RoostError.invalidArgument(
@@ -177,7 +177,7 @@ extension KeyedDecodingContainer<FieldKey> {
 extension String {
     /// Returns the number of letters to insert, remove or change to turn one word into another: for suggestions.
     package func editDistance(to other: String) -> Int {
-        // Bytes, for a character can have any number of them.
+        // Bytes, because a character can have any number of them.
         let word = Array(other.utf8.prefix(64))
         var row = Array(0...word.count)
         for (i, letter) in utf8.prefix(64).enumerated() {

@@ -8,14 +8,14 @@ import RoostAPI
 struct ConnectionState: Equatable {
     /// Requests that began to arrive and aren't fully answered.
     private(set) var underWay = 0
-    /// Whether any request has come. A new connection's first request may be on its way: it is answered during shutdown too.
+    /// Whether any request has arrived. A new connection's first request may be on its way: it is answered even during shutdown.
     private var isUsed = false
     /// Whether the requests under way are the last.
     private(set) var isEnding: Bool
-    /// Whether the last answer was written to its end.
+    /// Whether the last answer was written completely.
     private(set) var isOver = false
 
-    /// - Parameter isEnding: Whether the connection is for one request from the beginning.
+    /// - Parameter isEnding: Whether the connection is for one request only.
     init(isEnding: Bool = false) { self.isEnding = isEnding }
 
     mutating func requestBegan() {
@@ -23,8 +23,8 @@ struct ConnectionState: Equatable {
         underWay += 1
     }
 
-    /// - Returns: Whether the answer must say that the connection ends. If more requests are under way, the last one's does: a client takes
-    ///   those behind such an answer for not carried out.
+    /// - Returns: Whether the answer must say that the connection ends. If more requests are under way, only the last answer says so: a
+    ///   client assumes that requests after such an answer weren't carried out.
     func answerBegan() -> Bool { isEnding && underWay <= 1 }
 
     /// - Returns: Whether the connection is closed once this is written.
@@ -36,17 +36,17 @@ struct ConnectionState: Equatable {
 
     /// The server is shutting down.
     ///
-    /// - Returns: Whether the connection is to be closed behind what has been written, since it waits for another request.
+    /// - Returns: Whether to close the connection after what has been written, because it waits for another request.
     mutating func drain() -> Bool {
         isEnding = true
         return isUsed && underWay == 0
     }
 }
 
-/// Ends an HTTP connection in good order during shutdown, and refuses requests that a connection at a limit may not make.
+/// Ends an HTTP connection gracefully during shutdown, and refuses requests that a connection at a limit may not make.
 ///
-/// A request that is under way is answered, with `Connection: close`. Only health checks are answered on a connection of the reserve. No
-/// socket begins during shutdown, or for an address that is at its limit of connections.
+/// A request under way is answered with `Connection: close`. A reserve connection answers only health checks. No socket begins during
+/// shutdown, or for an address that is at its connection limit.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -59,7 +59,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let origins: AllowedOrigins
     private var state: ConnectionState
     private var isRefused = false
-    /// The request that is refused, until those before it are answered.
+    /// The refused request, until those before it are answered.
     private var refused: RefusedRequest?
     private var upgrade = Upgrade.none
 
@@ -76,7 +76,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     init(ticket: ConnectionTicket, origins: AllowedOrigins = .none) {
         self.ticket = ticket
         self.origins = origins
-        // A connection that comes during shutdown is answered once.
+        // A connection accepted during shutdown is answered once.
         state = ConnectionState(isEnding: ticket.isReserve || ticket.connections.isDraining)
     }
 
@@ -116,7 +116,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Answers a refused request when its turn has come, and closes.
+    /// Answers a refused request once the earlier ones are answered, and closes.
     private func refuse(_ context: ChannelHandlerContext) {
         guard let refused, state.underWay == 1 else { return }
         self.refused = nil
@@ -131,7 +131,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
         if !refused.isHead { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
-        // Whatever has come behind this request gets no answer.
+        // Requests after this one get no answer.
         context.close(mode: .output, promise: nil)
     }
 
@@ -144,7 +144,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             let isOver = state.answerEnded()
             context.write(data, promise: promise)
-            // An answer that began before the server stopped hasn't said that it is the last.
+            // An answer that began before the shutdown hasn't said that it is the last.
             if isOver { context.close(mode: .output, promise: nil) } else { refuse(context) }
         default:
             context.write(data, promise: promise)
@@ -153,7 +153,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if event is ChannelShouldQuiesceEvent, state.drain() {
-            // The rest of an answer that its client reads slowly comes first.
+            // The rest of an answer to a slow reader is sent first.
             context.close(mode: .output, promise: nil)
         } else {
             context.fireUserInboundEventTriggered(event)

@@ -2,9 +2,9 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// The device of one connection on its way from the socket to the rules, and back with the number of its sign-in.
+/// Carries a connection's device from the socket to the rules, and back with the number of its sign-in.
 ///
-/// The engine writes it before the welcome is on its way, and the socket reads it when that has come.
+/// The engine writes it before it sends the welcome, and the socket reads it when the welcome arrives.
 final class DeviceRegistration: Sendable {
     private let description: DeviceDescription
     private let registered = Mutex<DeviceIdentity?>(nil)
@@ -14,7 +14,7 @@ final class DeviceRegistration: Sendable {
     /// The device; nil before it has signed in.
     var device: DeviceIdentity? { registered.withLock { $0 } }
 
-    /// Notes the device in the transaction that connects it. A transaction that is run again notes it again.
+    /// Registers the device in the transaction that connects it. A retried transaction registers it again.
     func register(in context: inout Context, tokenExpiresAt: Timestamp) throws {
         let device = try context.registerDevice(description, tokenExpiresAt: tokenExpiresAt)
         registered.withLock { $0 = device }
@@ -29,20 +29,20 @@ struct SocketDevice {
 
     init(description: DeviceDescription) { self.description = description }
 
-    /// Notes that the device was signed out. Whether it is this connection's sign-in is known with its welcome, which may be on its way.
+    /// Notes that the device was signed out. Whether this was the connection's own sign-in is known only with its welcome, which may be on its way.
     mutating func note(_ changes: [AccessSubject: AccessChange], of user: UserID) {
         guard case .signedOut(_, _, let last)? = changes[.device(user, description.deviceId)] else { return }
         endedSignIn = max(endedSignIn, last)
     }
 
-    /// Why the caller is shut out, whose sign-in is known now; nil if they aren't.
+    /// Why the caller, whose sign-in is now known, is shut out; nil if they aren't.
     func refusal(of caller: Caller) -> RoostError? {
         AccessChange.signedOut(caller.user, device: description.deviceId, upTo: endedSignIn).refusal(of: caller)
     }
 }
 
 extension DeviceDescription {
-    /// Why it isn't taken; nil if it is.
+    /// Why it is refused; nil if it is valid.
     var refusal: RoostError? {
         do throws(RoostError) {
             try validate()

@@ -2,7 +2,7 @@ import NIOCore
 import NIOWebSocket
 import RoostAPI
 
-/// Puts the fragments of a client's messages together, and refuses what a client must not send (RFC 6455 §5).
+/// Assembles the fragments of a client's messages, and refuses what a client must not send (RFC 6455 §5).
 ///
 /// A pure state machine without I/O, which takes one frame at a time.
 struct FrameAssembler {
@@ -12,21 +12,21 @@ struct FrameAssembler {
         case message(ByteBuffer)
         case ping(ByteBuffer)
         case pong(ByteBuffer)
-        /// The client closes, with a code or without.
+        /// The client closes, with or without a code.
         case close(WebSocketErrorCode?)
-        /// Nothing yet: a fragment.
+        /// A fragment: no message yet.
         case incomplete
         /// The frame breaks a rule; the socket is closed with this code.
         case violation(WebSocketErrorCode, String)
     }
 
-    /// Fragments of one message. Each costs work however small it is.
+    /// The most fragments of one message. Each costs work however small it is.
     static let fragmentsMax = 1024
 
     private var fragments: ByteBuffer?
     private var fragmentCount = 0
 
-    /// Bytes of the message that isn't whole yet.
+    /// Bytes of the incomplete message.
     var waitingBytes: Int { fragments?.readableBytes ?? 0 }
 
     /// - Parameter sizeBytesMax: The largest message.
@@ -60,8 +60,8 @@ struct FrameAssembler {
         }
     }
 
-    /// The codes that a close frame may have (RFC 6455 §7.4): those that are registered for it, and those of libraries and apps. 1005, 1006 and
-    /// 1015 are registered too, for connections that ended without such a frame.
+    /// The codes that a close frame may have (RFC 6455 §7.4): the registered ones, and those of libraries and apps. 1005, 1006 and 1015 are
+    /// registered too, but for connections that ended without such a frame.
     private static let closeCodes: [ClosedRange<UInt16>] = [1000...1003, 1007...1014, 3000...4999]
 
     /// A close frame is empty, or has a code and then a reason in UTF-8 (RFC 6455 §5.5.1).

@@ -13,19 +13,19 @@ struct ClientFrame: Equatable {
     var payload: ByteBuffer
 }
 
-/// Finds the frames in what a client sends (RFC 6455 §5.2), one per call: the rest waits as bytes.
+/// Finds the frames in a client's bytes (RFC 6455 §5.2), one per call; the rest stays as bytes.
 ///
 /// A pure state machine. The length of a frame is checked as soon as its head has arrived.
 struct FrameReader {
-    /// A frame that is longer than it may be.
+    /// A frame that is longer than allowed.
     struct TooLong: Error, Equatable {}
 
     /// Bytes received that aren't part of a returned frame.
     private var received = ByteBuffer()
-    /// Whether they are in a buffer of their own.
+    /// Whether they are in their own buffer.
     private var isSettled = false
 
-    /// Bytes that wait.
+    /// Bytes received but not decoded.
     var waitingBytes: Int { received.readableBytes }
 
     mutating func receive(_ bytes: ByteBuffer) {
@@ -35,14 +35,14 @@ struct FrameReader {
             isSettled = false
         } else {
             settle()
-            // A buffer that grows by doubling leaves all its former sizes with the allocator. Memory that isn't written to costs nothing.
+            // A buffer that grows by doubling leaves all its former sizes with the allocator. Untouched memory costs nothing.
             let missingBytes = announcedBytes - received.readableBytes
             if missingBytes > bytes.readableBytes { received.reserveCapacity(minimumWritableBytes: missingBytes) }
             received.writeBuffer(&bytes)
         }
     }
 
-    /// The size of the next frame with its head; 0 while the head isn't there, or if no frame may be that long.
+    /// The size of the next frame with its head; 0 while the head is incomplete, or if no frame may be that long.
     private var announcedBytes: Int {
         var head = received
         guard head.readInteger(as: UInt8.self) != nil, let second = head.readInteger(as: UInt8.self) else { return 0 }
@@ -56,7 +56,7 @@ struct FrameReader {
         return head.readerIndex - received.readerIndex + (second & 0x80 != 0 ? 4 : 0) + length
     }
 
-    /// The next frame; nil while it isn't whole.
+    /// The next frame; nil while it is incomplete.
     ///
     /// - Parameter sizeBytesMax: The largest payload.
     mutating func next(sizeBytesMax: Int) throws(TooLong) -> ClientFrame? {
@@ -87,7 +87,7 @@ struct FrameReader {
             hasReservedBits: first & 0x70 != 0, isMasked: mask != nil, payload: payload)
     }
 
-    /// Moves waiting bytes into a buffer of their own, so that the larger one that the socket was read into can be freed.
+    /// Moves undecoded bytes into their own buffer, so the larger one that the socket was read into can be freed.
     mutating func settle() {
         if received.readableBytes == 0 {
             received = ByteBuffer()

@@ -14,7 +14,7 @@ import RoostAPI
 struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
     static let socketPath = "/v1/socket"
 
-    /// Limits on a connection before it is a socket (RELIABILITY: header floods, slow requests).
+    /// Limits on a connection before it becomes a socket (RELIABILITY: header floods, slow requests).
     struct Configuration: Sendable {
         var headerCountMax = 64
         var headerFieldSizeBytesMax = 8192
@@ -23,9 +23,9 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
         var requestTimeout = TimeAmount.seconds(30)
         /// Between requests.
         var idleTimeout = TimeAmount.seconds(60)
-        /// The same for a connection of the reserve, which is for health checks: they come at once.
+        /// Both timeouts for a reserve connection: it is for health checks, which send their request at once.
         var reserveTimeout = TimeAmount.seconds(2)
-        /// Bytes that may wait for a client before it counts as not reading.
+        /// Bytes that may be queued for a client before it counts as not reading.
         var waitingBytesMax = 16 << 10
         /// How long an answer may be left unread while the server's memory budget is half used.
         var unreadTimeoutUnderPressure = TimeAmount.seconds(1)
@@ -110,7 +110,7 @@ enum BearerToken {
             return nil
         }
         let token = String(Substring(value.utf8.dropFirst(7)))
-        // Hardly any is surrounded by spaces, and looking for those of every alphabet costs more than the rest.
+        // Tokens are rarely surrounded by spaces, and checking for all of Unicode's costs more than the rest.
         let isPlain = [token.utf8.first, token.utf8.last].allSatisfy { $0.map { 0x21...0x7E ~= $0 } ?? false }
         return isPlain ? token : token.trimmingCharacters(in: .whitespaces)
     }

@@ -2,9 +2,9 @@ import NIOCore
 import RoostAPI
 import RoostCore
 
-/// What every socket learns about the server it reached.
+/// What every socket's welcome says about the server.
 struct Greeting: Sendable {
-    /// The name of the data, which it keeps when a backup is restored.
+    /// The name of the data, which is kept when a backup is restored.
     let server: String
     let epoch: String
     let version: String

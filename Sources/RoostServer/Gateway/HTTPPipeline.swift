@@ -1,10 +1,10 @@
 import NIOCore
 import NIOHTTP1
 
-/// The handlers between a connection's bytes and what serves HTTP or becomes a socket.
+/// The handlers between a connection's bytes and the HTTP server or the socket.
 enum HTTPPipeline {
-    /// Adds them, outermost first: the count of unread bytes, the deadline, NIO's encoder and decoder, the rules on heads, the connection's
-    /// limits, NIO's upgrade handler.
+    /// Adds the handlers, outermost first: unread bytes, deadlines, NIO's encoder and decoder, rules on heads, the connection's limits, NIO's
+    /// upgrade handler.
     ///
     /// - Parameter ticket: The connection's ticket; nil if connections aren't counted.
     static func install<Result: Sendable>(
@@ -37,7 +37,7 @@ enum HTTPPipeline {
         return result
     }
 
-    /// Removes the HTTP handlers once the connection is a socket. NIO has removed its own.
+    /// Removes the HTTP handlers once the connection is a socket. NIO has already removed its own.
     static func uninstall(from channel: any NIOCore.Channel) throws {
         let operations = channel.pipeline.syncOperations
         for handler in try [
@@ -46,7 +46,7 @@ enum HTTPPipeline {
         ] {
             operations.removeHandler(handler, promise: nil)
         }
-        // A connection on its own, as in tests, has none of these.
+        // A standalone connection, as in tests, has neither of these.
         if let handler = try? operations.handler(type: ConnectionHandler.self) { operations.removeHandler(handler, promise: nil) }
         if let handler = try? operations.handler(type: UnreadAnswerHandler.self) { operations.removeHandler(handler, promise: nil) }
     }

@@ -1,10 +1,10 @@
 import NIOCore
 
-/// The events that reach a connection before its welcome, which comes first.
+/// The events that reach a connection before its welcome and are sent after it.
 ///
-/// On one node there are none: the welcome comes in its place in the order of commits. In a cluster it waits for the slowest of the
-/// streams. If too many events come meanwhile, all are dropped: after its welcome a client resumes from its positions, and gets everything
-/// committed before. So no stream has a hole, and no socket is closed because a channel is busy.
+/// On a single node there are none: the welcome has its place in the order of commits. In a cluster it waits for the slowest stream. If too
+/// many events arrive meanwhile, all are dropped: after its welcome a client resumes from its positions and gets everything committed before.
+/// So no stream has a gap, and no socket is closed because a channel is busy.
 struct HeldEvents {
     static let sizeBytesMax = 1 << 20
 

@@ -1,14 +1,14 @@
-/// A number as JSON writes it, and whether its stored form is exact.
+/// A JSON number, and whether its stored form is exact.
 ///
-/// A whole number is kept as 64 bits, any other as the double nearest to it. A fraction must not have more than 17 digits, so none are
-/// lost; a whole number must not lose anything.
+/// A whole number is stored as 64 bits, any other as the nearest double. A fraction must have at most 17 digits, so none are lost; a whole
+/// number must not lose anything.
 struct JSONNumber {
-    /// The place behind the number.
+    /// The index after the number.
     let end: Int
     private let text: String
     private let isWhole: Bool
 
-    /// Reads the longest number that begins at a place; nil when none does.
+    /// Reads the longest number that begins at an index; nil if none does.
     init?(_ bytes: [UInt8], from start: Int) {
         var index = start
         func digits() -> Int {
@@ -44,7 +44,7 @@ struct JSONNumber {
     var isExact: Bool {
         if isWhole { return text.utf8.count <= 18 || Int64(text) != nil }
         let written = Self.significand(text)
-        // So few digits are kept exactly, in the range of doubles.
+        // Up to 15 digits are stored exactly, in the range of doubles.
         guard let value = Double(text), value.isFinite, value != 0 || written.isEmpty else { return false }
         if written.count <= 15 { return true }
         return written == Self.significand("\(value)") || written.count <= 17 && value.magnitude < 9_007_199_254_740_992

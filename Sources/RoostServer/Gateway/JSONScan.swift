@@ -1,15 +1,16 @@
 import Foundation
 import RoostAPI
 
-/// Checks a client's JSON before it is decoded: whether it is strictly JSON (RFC 8259), whether decoding it costs too much, whether an
-/// object has a key twice, and whether each number can be kept as it is written.
+/// Checks a client's JSON before it is decoded: whether it is strictly JSON (RFC 8259), whether decoding it costs too much, whether an object
+/// has a duplicate key, and whether each number can be stored exactly.
 ///
-/// Foundation reads about a value a microsecond, and free JSON several times slower, since each value is tried as one type after another. A
-/// megabyte of `[[],[],…` would hold an event loop for seconds. It accepts commas before brackets, byte-order marks and other encodings.
-/// And it silently drops one value of a duplicate key, and the last digits of a long number, while nothing here is accepted and then
-/// dropped. That the text is UTF-8 is checked elsewhere. Text whose comparison costs too much (``CombiningMarks``) is refused before it is compared.
+/// Foundation reads about one value per microsecond, and free-form JSON several times slower, since it tries each value as one type after
+/// another. A megabyte of `[[],[],…` would block an event loop for seconds. Foundation also accepts commas before closing brackets,
+/// byte-order marks and other encodings, and silently drops one value of a duplicate key and the last digits of a long number. Here nothing
+/// is accepted and then dropped. UTF-8 is checked elsewhere. Text that costs too much to compare (``CombiningMarks``) is refused before it is
+/// compared.
 struct JSONScan {
-    /// Valid JSON that can't be kept as it is.
+    /// Valid JSON that can't be stored exactly.
     struct Problem: Equatable {
         enum Kind: Equatable {
             case duplicateKey
@@ -44,7 +45,7 @@ struct JSONScan {
     /// The keys that lead to the first value that is nested too deeply.
     private var deep: [String]?
 
-    /// The first problem; nil if everything can be kept as it is.
+    /// The first problem; nil if everything can be stored exactly.
     var problem: Problem? {
         if let deep { return Problem(kind: .tooDeep, path: deep) }
         if let duplicate { return Problem(kind: .duplicateKey, path: duplicate) }
@@ -55,30 +56,30 @@ struct JSONScan {
     private var expected = Expected.value
     private var valueCount = 0
     private var containers: [Container] = []
-    /// The keys of the open objects, in their order.
+    /// The keys of the open objects, in order.
     private var keys: [Key] = []
 
-    /// What may come next.
+    /// What may follow.
     private enum Expected {
         case value
-        /// Behind the bracket that begins an array.
+        /// After an array's opening bracket.
         case valueOrEnd
-        /// Behind the brace that begins an object.
+        /// After an object's opening brace.
         case keyOrEnd
         case key
         case colon
-        /// Behind a value in an array or object: a comma, or its end.
+        /// After a value in an array or object: a comma or the end.
         case separator
-        /// Behind the outermost value.
+        /// After the outermost value.
         case nothing
     }
 
-    /// An object or array that has begun and not ended.
+    /// An open object or array.
     private struct Container {
         let isObject: Bool
         /// Where its keys begin.
         let firstKey: Int
-        /// Its keys as text, once there are many, or some that can be written in several ways.
+        /// Its keys as text, once there are many, or any that can be written in several ways.
         var names: Set<String>?
     }
 
@@ -88,13 +89,13 @@ struct JSONScan {
         let hasEscapes: Bool
     }
 
-    /// Keys of an object that are compared one by one.
+    /// The most keys of an object that are compared one by one.
     private static let comparedKeysMax = 16
     /// The most characters of a key that are shown.
     private static let toldCharactersMax = 64
 
     /// - Throws: `invalid_argument` when the text isn't JSON, `limit_exceeded` when it has more than `Limits.jsonValues` values, or more than
-    ///   `Limits.combiningMarks` in a row.
+    ///   `Limits.combiningMarks` combining marks in a row.
     init(_ bytes: [UInt8]) throws(RoostError) {
         self.bytes = bytes
         var index = 0
@@ -179,7 +180,7 @@ struct JSONScan {
         return number.end
     }
 
-    /// - Returns: The place behind the string's last quote.
+    /// - Returns: The index after the string's closing quote.
     private mutating func readString(from start: Int) throws(RoostError) -> Int {
         let isKey = expected == .key || expected == .keyOrEnd
         if !isKey { try beginValue(at: start) }
@@ -194,7 +195,7 @@ struct JSONScan {
                 hasEscapes = true
                 (index, mark) = try readEscape(from: index)
             } else if bytes[index] < CombiningMarks.firstLeadingByte {
-                // Bytes behind the first of a scalar have been passed with it.
+                // The other bytes of a longer scalar were skipped with its first.
                 if bytes[index] >= 0x80 { isASCII = false }
                 index += 1
             } else {
@@ -217,7 +218,7 @@ struct JSONScan {
         return index + 1
     }
 
-    /// - Returns: The place behind the scalar that begins with a byte, and the scalar. What isn't UTF-8 is passed byte by byte.
+    /// - Returns: The index after the scalar, and the scalar. Invalid UTF-8 is skipped byte by byte.
     private func readScalar(from start: Int) -> (end: Int, scalar: UInt32?) {
         let length = (~bytes[start]).leadingZeroBitCount
         guard (2...4).contains(length), start + length <= bytes.count else { return (start + 1, nil) }
@@ -229,7 +230,7 @@ struct JSONScan {
         return (start + length, scalar)
     }
 
-    /// - Returns: The place behind the escape, and what it stands for if it is written as a number.
+    /// - Returns: The index after the escape, and its scalar if it is written as a number.
     private func readEscape(from start: Int) throws(RoostError) -> (end: Int, scalar: UInt32?) {
         guard start + 1 < bytes.count else { throw malformed(at: start, "an escape without an end") }
         guard bytes[start + 1] == UInt8(ascii: "u") else {
@@ -275,7 +276,7 @@ struct JSONScan {
     /// Compares as a dictionary does: letters that look the same are the same.
     private mutating func isNewByName(_ key: Key, in container: Int) -> Bool {
         var names = containers[container].names ?? Set(keys[containers[container].firstKey...].map(text))
-        // Referenced once only, or the set would be copied for each key.
+        // Leaves one reference to the set: otherwise it would be copied for each key.
         containers[container].names = nil
         let isNew = names.insert(text(key)).inserted
         containers[container].names = names

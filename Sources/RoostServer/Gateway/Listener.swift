@@ -7,7 +7,7 @@ import NIOPosix
 import RoostAPI
 import Synchronization
 
-/// The port: takes connections and hands each to the gateway, until it is closed.
+/// The port: accepts connections and hands each to the gateway, until it is closed.
 ///
 /// It accepts every connection, even above the limits and during shutdown: clients that aren't served get a refusal (see ``Connections``).
 struct Listener: Sendable {
@@ -34,7 +34,7 @@ struct Listener: Sendable {
             .childChannelInitializer { channel in
                 gateway.setup(channel: channel, logger: logger).map { value in
                     value.upgrade.whenComplete { upgrade in
-                        // A socket lives on its event loop, and the hub knows of it: a task would only cost memory.
+                        // A socket lives on its event loop, and the hub knows it: a task would only cost memory.
                         if case .success(.socket) = upgrade { return }
                         let connections = gateway.services.connections
                         connections.handlerBegan()
@@ -86,7 +86,7 @@ private final class AcceptPauseHandler: ChannelInboundHandler {
     }
 }
 
-/// Answers HTTP requests by the rules and the routes: what Hummingbird's `Application` does, except for listening.
+/// Answers HTTP requests through the rules and routes: what Hummingbird's `Application` does, except for listening.
 enum Responding {
     static func responder(_ routes: HTTPRules, logger: Logger) -> HTTPChannelHandler.Responder {
         let date = HTTPDate()
@@ -108,7 +108,7 @@ enum Responding {
     }
 }
 
-/// The time as a `Date` header has it (RFC 9110 §5.6.7), made once a second.
+/// The time as a `Date` header has it (RFC 9110 §5.6.7), formatted once a second.
 final class HTTPDate: Sendable {
     private let last = Mutex<(second: Int, text: String)>((0, ""))
 

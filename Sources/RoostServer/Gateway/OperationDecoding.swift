@@ -3,7 +3,7 @@ import RoostAPI
 import RoostCore
 
 extension OperationTable {
-    /// The operations that mean something without any field, as they are then: decoding nothing costs as much as decoding a little.
+    /// The operations that are valid without fields, decoded in advance: decoding an empty object costs as much as decoding a few fields.
     fileprivate static let withoutFields: [String: any Handled] = Dictionary(
         uniqueKeysWithValues: handled.compactMap { type in
             (try? named(type.name)?.decode(from: Data("{}".utf8))).map { (type.name, $0) }
@@ -11,7 +11,7 @@ extension OperationTable {
 }
 
 extension OperationTable.Entry {
-    /// The operation without any field; nil if some of its fields are needed.
+    /// The operation without fields; nil if it has required fields.
     var withoutFields: (any Handled)? { OperationTable.withoutFields[type.name] }
 
     /// Decodes the operation from a JSON object of its fields.
@@ -48,7 +48,7 @@ extension OperationTable.Entry {
             throw RoostError.invalidArgument(
                 RoostError.field(context.codingPath), "must be one of: \(cases.joined(separator: ", "))")
         } catch let error where !(error is DecodingError || error is RoostError) {
-            // Foundation reads numbers late, and then throws an error of its own that names no field.
+            // Foundation parses numbers late, and its error then names no field.
             throw unreadableNumber(in: decoder) ?? RoostError(.invalidArgument, "A number can't be read.")
         }
     }
@@ -65,7 +65,7 @@ extension OperationTable.Entry {
         }
         for field in fields {
             let (key, inside) = (FieldKey(field.name), path + [field.name])
-            // A value of another kind is refused when the operation is decoded.
+            // A value of the wrong type is refused when the operation is decoded.
             switch field.schema {
             case .object(_, let inner):
                 guard let nested = try? container.nestedContainer(keyedBy: FieldKey.self, forKey: key) else { continue }
@@ -134,14 +134,14 @@ extension RoostError {
 
     static func unknownOperation(_ name: String) -> RoostError {
         let names = OperationTable.handled.map { $0.name }
-        // What is much longer than any name isn't one that was mistyped.
+        // A name much longer than any operation's isn't a typo.
         let isShort = name.utf8.count <= (names.map(\.utf8.count).max() ?? 0) + 8
         let distances = isShort ? names.map { (name: $0, distance: $0.editDistance(to: name)) } : []
         let suggestion = distances.min { $0.distance < $1.distance }.map { " Did you mean \($0.name)?" } ?? ""
         return RoostError(.unknownOperation, "There is no such operation.\(suggestion)", field: "operation")
     }
 
-    /// The refusal of input that doesn't decode: which field, and what it should have been.
+    /// The error for input that doesn't decode: it names the field and what was expected.
     init(decoding error: any Error) {
         switch error {
         case let error as RoostError:
@@ -164,13 +164,13 @@ extension RoostError {
     private static func refusal(_ path: [any CodingKey], _ reason: String) -> RoostError {
         let field = field(path)
         if !field.isEmpty { return .invalidArgument(field, reason) }
-        // The value itself, or all fields of a call.
+        // The whole JSON value, or all fields of a call.
         return path.isEmpty ? RoostError(.invalidArgument, "The JSON \(reason).") : .invalidArgument("with", reason)
     }
 
     fileprivate static func field(_ path: [any CodingKey]) -> String { names(path).joined(separator: ".") }
 
-    /// Returns the names of the fields that lead to a value, `tags[0]` for a place in an array: without the frame around them.
+    /// Returns the names of the fields that lead to a value, without those of the frame. An array element is written like `tags[0]`.
     private static func names(_ path: [any CodingKey]) -> [String] {
         var names: [String] = []
         for key in path {
@@ -183,7 +183,7 @@ extension RoostError {
         return ["with", "authenticate"].contains(names.first) ? Array(names.dropFirst()) : names
     }
 
-    /// The same without places in arrays.
+    /// The same without array indices.
     fileprivate static func fieldNames(_ path: [any CodingKey]) -> [String] {
         let names = path.filter { $0.index == nil }.map(\.stringValue)
         return names.first == "with" ? Array(names.dropFirst()) : names
@@ -203,6 +203,6 @@ extension RoostError {
 }
 
 extension CodingKey {
-    /// The place in an array that it is for Foundation; nil for a name, also one that is a number.
+    /// The array index that Foundation encodes in the key; nil for a field name, even a numeric one.
     fileprivate var index: Int? { intValue.flatMap { stringValue == "Index \($0)" ? $0 : nil } }
 }

@@ -1,12 +1,12 @@
 import RoostAPI
 import RoostCore
 
-/// An operation that reads its own fields where they are written plainly: one that a busy server reads most, or that has many.
+/// An operation that reads its own fields if they are written plainly: one that is frequent on a busy server, or has many fields.
 ///
-/// Foundation takes 6 µs for the fields of a short message, and a microsecond for each channel of a resume. Plain are texts with any escapes, whole
-/// numbers of up to 18 digits, `true`, `false`, `null`, lists and objects; in free JSON every number but `-0` and a whole one with a fraction or an
-/// exponent. Fields that aren't plain, such as `1.0` for a limit, or that the operation doesn't expect are read by Foundation, so that there is one
-/// refusal of each kind ([0061](docs/decisions/0061-hot-operations-read-their-own-fields.md)).
+/// Foundation takes 6 µs for the fields of a short message, and 1 µs for each channel of a resume. Plain values are strings with any escapes,
+/// whole numbers of up to 18 digits, `true`, `false`, `null`, lists and objects; in free-form JSON, also every number but `-0` and whole ones
+/// with a fraction or an exponent. Fields that aren't plain, such as `1.0` for a limit, or that the operation doesn't expect are read by
+/// Foundation, so each kind of refusal exists only once ([0061](docs/decisions/0061-hot-operations-read-their-own-fields.md)).
 ///
 /// The limits are checked afterwards.
 protocol PlainOperation: Handled, PlainReadable {}
@@ -27,7 +27,7 @@ extension CallEnvelope {
 
     /// Returns the operation, if it reads its own fields and they are written plainly and within its limits.
     ///
-    /// - Parameter bytes: Those that the envelope was read from.
+    /// - Parameter bytes: The bytes that the envelope was read from.
     func plainOperation(in bytes: [UInt8]) -> (any Handled)? {
         guard let fields, let type = Self.plainOperations[operation] else { return nil }
         var json = PlainJSON(bytes, at: fields.lowerBound)

@@ -1,27 +1,28 @@
 import NIOCore
 import RoostAPI
 
-/// What a client was given of channels that its user reads, until it shows that it has received it. A value without I/O.
+/// What a client was sent of channels that its user is reading, until it confirms receipt. A value without I/O.
 ///
-/// A position moves only by what has arrived: a message that was written to a line that is cut stays unread. The sign for that is the answer
-/// to a ping that was sent after it, which every client gives by itself (RFC 6455 §5.5.3). One ping is under way at a time, whatever comes meanwhile.
+/// A read position moves only past what has arrived: a message written to a broken connection stays unread. The confirmation is the answer to
+/// a ping sent after it, which every client sends automatically (RFC 6455 §5.5.3). Only one ping is under way at a time, whatever is sent
+/// meanwhile.
 struct ReadConfirmation {
     private var asked: [ChannelID: Seq] = [:]
     private var next: [ChannelID: Seq] = [:]
     private var isUnderWay = false
-    /// Names the ping that is under way, or was last.
+    /// Identifies the current or last ping.
     private var number: UInt32 = 0
 
-    /// Takes in up to where the client was given channels.
+    /// Adds the seqs up to which the client was sent channels.
     mutating func add(_ seqs: [ChannelID: Seq]) { next.merge(seqs) { max($0, $1) } }
 
-    /// Forgets what the client was given of a channel: its user has marked that as unread.
+    /// Forgets what the client was sent of a channel, which its user has marked as unread.
     mutating func forget(_ channel: ChannelID) {
         asked[channel] = nil
         next[channel] = nil
     }
 
-    /// Returns the payload of the ping to send now; nil if there is nothing to ask for, or one is under way.
+    /// Returns the payload of the ping to send now; nil if there is nothing to confirm or one is under way.
     mutating func nextPing() -> ArraySlice<UInt8>? {
         guard !isUnderWay, !next.isEmpty else { return nil }
         (asked, next, isUnderWay) = (next, [:], true)
@@ -29,11 +30,11 @@ struct ReadConfirmation {
         return payload
     }
 
-    /// The payload of a ping that is sent meanwhile for another reason. A client may answer the newest ping alone, and so it says by that what it would
-    /// have said by the other; empty if none is under way.
+    /// The payload for a ping that is sent meanwhile for another reason; empty if none is under way. A client may answer only the newest
+    /// ping, and thereby confirms the same.
     var underWay: ArraySlice<UInt8> { isUnderWay ? payload : [] }
 
-    /// Returns what has arrived by the answer to a ping; nil if it is the answer to another.
+    /// Returns what the answer to a ping confirms; nil if it answers another ping.
     mutating func receive(pong: ByteBuffer) -> [ChannelID: Seq]? {
         guard isUnderWay, pong.readableBytesView.elementsEqual(payload) else { return nil }
         defer { (asked, isUnderWay) = ([:], false) }

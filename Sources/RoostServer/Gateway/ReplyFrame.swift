@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// The bytes of replies that a socket gets.
+/// The bytes of a socket's replies.
 enum ReplyFrame {
     /// `{"reply":7,"result":…}`
     static func result(_ result: some Encodable, call: Int64) throws -> [UInt8] {
@@ -42,7 +42,7 @@ enum ReplyFrame {
             switch byte {
             case UInt8(ascii: "-"): isNegative = true
             case UInt8(ascii: "0")...UInt8(ascii: "9"):
-                // Below zero, where there is one number more.
+                // Accumulates below zero, where there is one more value.
                 let (tens, isOver) = call.multipliedReportingOverflow(by: 10)
                 let (next, isBeyond) = tens.subtractingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
                 guard !isOver, !isBeyond else { return nil }

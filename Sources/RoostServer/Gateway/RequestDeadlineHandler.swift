@@ -3,7 +3,7 @@ import NIOHTTP1
 import RoostAPI
 
 /// Closes an HTTP connection on which a request takes too long to arrive, or none arrives: a client that sends a byte now and then must not
-/// hold a connection for ever. The time between requests begins once the client has read its answer, however slowly it does.
+/// hold a connection forever. The time between requests begins once the client has read its answer, however slowly.
 final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -17,20 +17,20 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private var deadline: Scheduled<Void>?
     private var isReceiving = false
     private var isDiscarding = false
-    /// Whether what is written tells the client to go on with its request, which gets no more time for that.
+    /// Whether the current write only tells the client to continue with its request, and so doesn't extend the deadline.
     var isInterim = false
-    /// Whether a request that has arrived whole is worked on, and no bytes have been written since it is.
+    /// Whether a completely received request is being worked on, and no bytes have been written since.
     private var isWorking = false
-    /// What the client has read of its answers, since the last of them was written.
+    /// The client's progress in reading its answers since the last write.
     private var unread: UnreadOutput?
     private var context: ChannelHandlerContext?
 
     /// How long a client that has its last answer may keep sending.
     private static let lingering = TimeAmount.seconds(2)
-    /// How often it is looked whether a client goes on reading, in the time that is given to one that doesn't.
+    /// How many times per idle timeout it is checked whether a client is still reading.
     private static let looks = 4
 
-    /// - Parameter waitingBytes: Looks at what a connection's client hasn't read yet.
+    /// - Parameter waitingBytes: Returns what a connection's client hasn't read yet.
     init(
         requestTimeout: TimeAmount, idleTimeout: TimeAmount, metrics: ServerMetrics,
         waitingBytes: @escaping (any NIOCore.Channel) -> WaitingBytes? = { WaitingBytes(of: $0) }
@@ -47,15 +47,15 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         close(context, after: requestTimeout)
     }
 
-    /// The connection has ended, or is a socket from now on.
+    /// The connection has ended or become a socket.
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
         metrics.connectionLeftHTTP()
         deadline?.cancel()
     }
 
-    /// A request has arrived whole. How long it is worked on has limits of its own, of which `--lock-timeout` may be longer than that of arriving.
-    /// A client that leaves the answer before it unread gets no more time for that.
+    /// Notes that a request has arrived completely. Working on it has separate limits, and `--lock-timeout` may be longer than the time to
+    /// arrive. A client that leaves the previous answer unread gets no more time for that.
     func requestArrived() {
         isWorking = true
         deadline?.cancel()
@@ -63,18 +63,17 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         if let context, let unread, holdsAnswers(context) { wait(context, unread) }
     }
 
-    /// An answer has been written to its end.
+    /// Notes that an answer has been written completely.
     ///
-    /// - Parameter isWorking: Whether another request has arrived whole behind the answered one: it is worked on now.
+    /// - Parameter isWorking: Whether another request has arrived completely after the answered one and is now worked on.
     func answered(isWorking: Bool) { self.isWorking = isWorking }
 
-    /// Whether an answer waits to be written until the client reads.
+    /// Whether part of an answer is queued until the client reads.
     private func holdsAnswers(_ context: ChannelHandlerContext) -> Bool {
         waitingBytes(context.channel).map { $0.channelBytes > 0 } ?? false
     }
 
-    /// Discards whatever still arrives: the connection's last request has been read. It still has to be read, or the client would be reset
-    /// before it has its answer.
+    /// Discards what still arrives after the connection's last request. It still has to be read, or the client would be reset before it has its answer.
     func discardRest() { isDiscarding = true }
 
     /// Gives the client a moment to close after the last answer, then closes the connection.
@@ -82,12 +81,12 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         if let context { close(context, after: Self.lingering) }
     }
 
-    /// Completes once everything that has been written so far is with the kernel, or can't get there any more.
+    /// Completes once everything written so far has reached the kernel, or no longer can.
     func flushed() -> EventLoopFuture<Void>? { context?.writeAndFlush(wrapOutboundOut(ByteBuffer())) }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if isDiscarding { return }
-        // The first bytes after an answer begin a request; the bytes that follow don't give it more time.
+        // The first bytes after an answer begin a request; later bytes don't give it more time.
         if !isReceiving {
             isReceiving = true
             close(context, after: requestTimeout)
@@ -103,7 +102,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         context.write(data, promise: promise)
     }
 
-    /// Closes the connection once its client has neither read of its answer nor begun another request for the time between requests.
+    /// Closes the connection once its client has neither read more of its answer nor begun another request for the idle timeout.
     private func wait(_ context: ChannelHandlerContext, _ unread: UnreadOutput) {
         deadline?.cancel()
         self.unread = unread

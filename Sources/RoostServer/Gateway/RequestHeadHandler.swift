@@ -4,12 +4,12 @@ import RoostAPI
 
 /// Checks each request's head against HTTP/1.1 before anything else sees it, and decides what happens to its connection.
 ///
-/// A request that can't be one, or whose end different readers would find in different places, gets an answer here and is the last of its
-/// connection; so does one that is too large, one that asks for an upgrade that isn't available, and CONNECT: after the last two the HTTP
-/// parser stops. Data after the last request is discarded.
+/// A request that is invalid or too large, or whose end different readers would find in different places, is answered here and is its
+/// connection's last. A request for an upgrade that isn't available and CONNECT are the last too, because the HTTP parser stops after them.
+/// Data after the last request is discarded.
 ///
-/// A valid request for the socket, the first of its connection, goes on to NIO's upgrade handler. After its end nothing that passes here is
-/// HTTP any more: the bytes that arrive until this handler is removed are handed on untouched and become the socket's first frames.
+/// A valid request for the socket, if it is its connection's first, is passed on to NIO's upgrade handler. What follows isn't HTTP: bytes
+/// that arrive until this handler is removed are passed on untouched and become the socket's first frames.
 final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -17,10 +17,10 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundOut = HTTPServerResponsePart
 
     private enum State {
-        /// No request came yet: only the first can become a socket.
+        /// No request has arrived yet: only the first can become a socket.
         case fresh
         case ordinary
-        /// The request that is coming is the connection's last.
+        /// The request that is arriving is the connection's last.
         case last
         /// Nothing more is read as a request.
         case ended
@@ -41,21 +41,21 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var refusal: Problem?
     /// Whether the refusal answers a request that was handed on, and broke off after its head.
     private var isRefusalOfOpenRequest = false
-    /// Whether the request that comes, or came last, asks for a head alone.
+    /// Whether the current request, or the last one, is a HEAD request.
     private var isHead = false
-    /// Whether the refused request does: its answer has no body.
+    /// Whether the refused request is one: its answer has no body.
     private var isRefusalOfHead = false
-    /// Whether a client waits for `100 Continue`, which follows once the requests before are answered.
+    /// Whether a client waits for `100 Continue`, which is sent once the earlier requests are answered.
     private var awaitsContinue = false
     private var isOutputClosed = false
 
     private let limits: GatewayChannel.Configuration
     private let metrics: ServerMetrics
     private let origins: AllowedOrigins
-    /// The origin of the request that is refused; nil if there is none, or if it can't be read.
+    /// The refused request's origin; nil if there is none or it can't be read.
     private var refusedOrigin: String?
 
-    /// - Parameter limits: Those that the parser has, to be told.
+    /// - Parameter limits: The parser's limits, for error messages.
     init(
         front: RequestDeadlineHandler, limits: GatewayChannel.Configuration, metrics: ServerMetrics,
         origins: AllowedOrigins = .none
@@ -69,7 +69,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: Requests
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // The decoder is gone, and these are bytes.
+        // The decoder has been removed, and this is bytes.
         if case .upgraded = state {
             context.fireChannelRead(data)
             return
@@ -121,7 +121,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             context.fireErrorCaught(error)
             return
         }
-        // Outside of a request, these bytes have no method.
+        // Outside a request, these bytes have no method.
         refuse(Problem(RoostError(.invalidArgument, message(for: mistake))), isHead: isHead && isInsideRequest, context)
     }
 
@@ -135,11 +135,11 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// Ends a request whose end didn't come with an error: whoever reads its body would take what has come for all of it, and carry out
-    /// another request than the client's.
+    /// Fails a request that was cut off: its handler would take the part of the body that has arrived for all of it, and carry out a
+    /// different request than the client's.
     ///
-    /// Not before the client can't send any more, though the request may have been refused earlier: who reads the body closes the connection
-    /// behind the error, and the client would be reset before it has its answer.
+    /// Only once the client can send nothing more, though the request may have been refused earlier: the error makes the handler close the
+    /// connection, and the client would be reset before it has its answer.
     private func breakOff(_ context: ChannelHandlerContext) {
         guard isInsideRequest else { return }
         isInsideRequest = false
@@ -147,9 +147,9 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func message(for mistake: HTTPParserError) -> String {
-        // Past its list of methods the parser can't tell a request from anything else.
+        // The parser can't tell a request with a method it doesn't know from anything else.
         guard mistake == .headerOverflow else { return "This is not an HTTP request, or its method is unknown." }
-        // It counts the target as one of the headers, and doesn't tell which was too large: 414 or 431 could be wrong.
+        // The parser counts the target as one of the headers and doesn't say which was too large: 414 or 431 could be wrong.
         return
             "The request's target or its headers are too large: the target and each header have at most \(limits.headerFieldSizeBytesMax) bytes, all of them together \(limits.headerListSizeBytesMax), and there are at most \(limits.headerCountMax) headers."
     }
@@ -173,7 +173,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         finish(context)
     }
 
-    /// Tells a client to send its body. The answers before this one come first.
+    /// Tells a client to send its body, after the answers to earlier requests.
     private func letContinue(_ context: ChannelHandlerContext) {
         guard awaitsContinue, unanswered == 1, !isAnswering else { return }
         awaitsContinue = false
@@ -196,7 +196,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapOutboundIn(data) {
         case .head(var head):
             isAnswering = true
-            // Of a request that is answered before its end nothing more is read: nobody wants its body.
+            // The rest of a request that is answered before its end isn't read: its body isn't needed.
             let isEarly = isInsideRequest && unanswered <= 1 && head.status.code >= 200
             if isEarly || head.headers[canonicalForm: "connection"].contains("close") { end() }
             // With several requests under way, only the last answer ends the connection.
@@ -209,12 +209,12 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             isAnswering = false
             unanswered = max(0, unanswered - 1)
-            // The request that broke off has had its answer.
+            // The request that broke off already has its answer.
             if isRefusalOfOpenRequest, unanswered == 0 { refusal = nil }
             let isLast = if case .ended = state, unanswered == 0, refusal == nil { true } else { false }
             let written = isLast ? promise ?? context.eventLoop.makePromise() : promise
             context.write(data, promise: written)
-            // Of the unanswered requests, the one that is still arriving isn't worked on.
+            // An unanswered request that is still arriving isn't being worked on.
             front.answered(isWorking: unanswered > (isInsideRequest ? 1 : 0))
             if isLast, let written {
                 closeOutput(context, after: written.futureResult)
@@ -225,7 +225,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Writes the refusal of the last request when its turn has come.
+    /// Writes the refusal of the last request once the earlier ones are answered.
     private func finish(_ context: ChannelHandlerContext) {
         guard case .ended = state, let problem = refusal, !isAnswering else { return }
         guard unanswered == (isRefusalOfOpenRequest ? 1 : 0) else {
@@ -260,8 +260,8 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Ends the server's half of the connection behind everything that has been written. If the client has ended its own half, NIO closes
-    /// both at once, and drops what waits for a client that reads slowly. One that reads nothing is closed by the deadline all the same.
+    /// Ends the server's half of the connection once everything written before is flushed. If the client has ended its own half, NIO would
+    /// close both at once and drop what is queued for a slow reader. A client that reads nothing is still closed by the deadline.
     func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
         if case .upgraded = state { return context.close(mode: mode, promise: promise) }
         guard mode == .output else { return context.close(mode: mode, promise: promise) }
@@ -275,7 +275,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
 }
 
 extension HTTPHeaders {
-    /// Says of an answer that its connection ends with it. One that names the protocol for an upgrade goes on doing so.
+    /// Marks an answer as its connection's last. An answer that names `Upgrade` keeps naming it.
     mutating func endConnection() {
         let namesUpgrade = self[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
         replaceOrAdd(name: "connection", value: namesUpgrade ? "close, Upgrade" : "close")

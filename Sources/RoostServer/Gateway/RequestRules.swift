@@ -3,7 +3,7 @@ import RoostAPI
 
 /// Rules for the head of a request (RFC 9112), beyond what the parser checks.
 enum RequestRules {
-    /// A refused head. Its connection ends, since it is unclear where the next request begins, or its body isn't wanted.
+    /// A refused head. Its connection ends, because it is unclear where the next request begins or because its body isn't wanted.
     struct Refusal: Error {
         let problem: Problem
 
@@ -13,7 +13,7 @@ enum RequestRules {
         init(_ error: RoostError) { problem = Problem(error) }
     }
 
-    /// Checks a head, and brings its target into the one form that is served: a path that begins with a slash, and a query.
+    /// Checks a head, and converts its target to the only form that is served: a path that begins with a slash, and a query.
     static func check(_ head: inout HTTPRequestHead) throws(Refusal) {
         try checkMarks(head)
         try checkHost(head)
@@ -23,7 +23,7 @@ enum RequestRules {
         head.uri = try target(of: head)
     }
 
-    /// Checks that values can be compared at once (``CombiningMarks``).
+    /// Checks that values are cheap to compare (``CombiningMarks``).
     private static func checkMarks(_ head: HTTPRequestHead) throws(Refusal) {
         do throws(RoostError) {
             for (name, value) in head.headers { try CombiningMarks.requireFew(in: value, field: name) }
@@ -35,7 +35,7 @@ enum RequestRules {
     private static func checkHost(_ head: HTTPRequestHead) throws(Refusal) {
         let hosts = head.headers["host"]
         guard hosts.count == 1 || hosts.isEmpty && head.version == .http1_0 else {
-            throw Refusal("A request has exactly one Host.", field: "Host")
+            throw Refusal("A request must have exactly one Host.", field: "Host")
         }
         let isPlain = hosts.allSatisfy { host in
             host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/?#@,\\\"<>".utf8.contains($0) }
@@ -43,15 +43,15 @@ enum RequestRules {
         guard isPlain else { throw Refusal("Host must be a host with or without a port.", field: "Host") }
     }
 
-    /// Checks that there is one token at most, or a proxy in front could see another caller than this server.
+    /// Checks that there is at most one token; otherwise a proxy in front could see a different caller than this server.
     private static func checkAuthorization(_ head: HTTPRequestHead) throws(Refusal) {
         guard head.headers["authorization"].count <= 1 else {
             throw Refusal("Authorization is given more than once.", field: "Authorization")
         }
     }
 
-    /// Checks that the end of the body is given once and in one way, or a proxy in front could see other requests than this server (request
-    /// smuggling).
+    /// Checks that the end of the body is given once and in one way; otherwise a proxy in front could see different requests than this server
+    /// (request smuggling).
     private static func checkLength(_ head: HTTPRequestHead) throws(Refusal) {
         let lengths = head.headers["content-length"]
         let codings = head.headers["transfer-encoding"]
@@ -61,7 +61,7 @@ enum RequestRules {
         guard lengths.count <= 1 else { throw Refusal("Content-Length is given more than once.", field: "Content-Length") }
         if !codings.isEmpty {
             guard codings.count == 1, codings.allSatisfy({ $0.lowercased() == "chunked" }) else {
-                throw Refusal("The only Transfer-Encoding that is understood is chunked.", field: "Transfer-Encoding", status: 501)
+                throw Refusal("The only supported Transfer-Encoding is chunked.", field: "Transfer-Encoding", status: 501)
             }
             guard head.version == .http1_1 else {
                 throw Refusal("HTTP/1.0 has no Transfer-Encoding.", field: "Transfer-Encoding")
@@ -81,9 +81,9 @@ enum RequestRules {
         let expectations = head.headers["expect"]
         guard !expectations.isEmpty else { return }
         guard expectations.allSatisfy({ $0.lowercased() == "100-continue" }) else {
-            throw Refusal("The only expectation that can be met is 100-continue.", field: "Expect", status: 417)
+            throw Refusal("The only supported expectation is 100-continue.", field: "Expect", status: 417)
         }
-        // A client without a body doesn't wait, and HTTP/1.0 doesn't know the answer.
+        // A client without a body doesn't wait, and HTTP/1.0 has no such answer.
         let hasBody = head.headers["content-length"].contains { $0 != "0" } || head.headers.contains(name: "transfer-encoding")
         if !hasBody || head.version != .http1_1 { head.headers.remove(name: "expect") }
     }
@@ -94,7 +94,7 @@ enum RequestRules {
             throw Refusal("The request's target must be a path, percent-encoded, without a fragment.")
         }
         if head.method == .CONNECT || target == "*" { return "/" + String(target.drop { $0 == "/" }) }
-        // A proxy's form: the server's own address before the path (RFC 9112 §3.2.2).
+        // The form for proxies: the server's own address precedes the path (RFC 9112 §3.2.2).
         for scheme in ["http://", "https://"] where target.lowercased().hasPrefix(scheme) {
             target = target.dropFirst(scheme.count).drop { $0 != "/" && $0 != "?" }
             if !target.hasPrefix("/") { return "/" + String(target) }

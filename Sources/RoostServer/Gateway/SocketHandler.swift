@@ -36,12 +36,12 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private var hasFlushedEarly = false
     /// When the shard flushes what was written.
     var outputState = OutputState()
-    /// What the engine notes of the device; nil once the session has it.
+    /// The engine's record of the device; nil once the session has it.
     private var registration: DeviceRegistration?
-    /// Whose connection it is; nil before authentication.
+    /// The connection's user; nil before authentication.
     private var user: UserID?
     private var held: SocketHolding
-    /// Ends a connection whose client goes on after the close frame.
+    /// Ends the connection if the client keeps sending after the close frame.
     private var lingering: Scheduled<Void>?
 
     /// How long a client may keep sending after the close frame.
@@ -66,7 +66,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
             isUserFull: held.user?.isFull == true, isServerFull: memory.isFull, isServerHalfFull: memory.isHalfFull)
     }
 
-    // MARK: Coming and going
+    // MARK: Lifecycle
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
@@ -91,8 +91,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         user = nil
     }
 
-    /// Leaves, and gives the client a moment to read why. What it still sends is read and forgotten: if both halves of the connection were closed
-    /// at once, its kernel could discard the reason (RFC 6455 §7.1.1).
+    /// Leaves, and gives the client a moment to read why. Anything it still sends is read and discarded: if both halves of the connection
+    /// were closed at once, its kernel could discard the reason (RFC 6455 §7.1.1).
     private func linger() {
         guard let channel = context?.channel else { return }
         leave()
@@ -107,7 +107,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         switch event {
         case is ChannelShouldQuiesceEvent: drain()
         case is Connections.Ends: if self.context != nil { perform(session.restart()) }
-        // HTTP may end in one direction first, a socket can't: its client is gone, and is offline from now on.
+        // HTTP may end in one direction first, a socket can't: its client is gone, and offline from now on.
         case ChannelEvent.inputClosed: context.close(promise: nil)
         default: context.fireUserInboundEventTriggered(event)
         }
@@ -117,7 +117,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         if context != nil { perform(session.drain(after: services.greeting.drainDelay(of: socket.connection))) }
     }
 
-    // MARK: What happens
+    // MARK: Input and output
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let actions = session.receive(unwrapInboundIn(data), at: .now(), pressure)
@@ -133,7 +133,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         context.fireChannelWritabilityChanged()
     }
 
-    /// Called from time to time.
+    /// Called periodically.
     func tick(_ now: NIODeadline, _ time: Timestamp) {
         let waiting = session.isUnread ? context.flatMap { WaitingBytes(of: $0.channel) } : nil
         perform(session.tick(now, time, pressure, waiting))
@@ -144,9 +144,9 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     func closeEnded() { perform(session.closeEnded()) }
 
-    /// Stops all events, since the connections of the user would get too many channels together; ``closeEnded()`` follows.
+    /// Stops all events because the user's connections together would get too many channels; ``closeEnded()`` follows.
     ///
-    /// - Returns: False if the socket ends already.
+    /// - Returns: False if the socket is already ending.
     func turnAway() -> Bool {
         guard session.endForRoom(.tooManyChannels) else { return false }
         services.metrics.overloaded(.socket)
@@ -154,19 +154,19 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         return true
     }
 
-    /// Has the client asked whether it has what its user reads.
+    /// Asks the client to confirm receipt of what its user is reading.
     func confirm(_ readable: [ChannelID: Seq]) { perform(session.confirm(readable)) }
 
-    /// The user has marked a channel as unread: what they were given before doesn't count as read any more.
+    /// Forgets what the user was sent of a channel before they marked it as unread: it no longer counts as read.
     func forgetReading(of channel: ChannelID) { session.readConfirmation.forget(channel) }
 
-    /// Takes an event's bytes. ``flush()`` follows, as ``OutputQueue`` says.
+    /// Takes an event's bytes. ``OutputQueue`` decides when ``flush()`` follows.
     func send(event: ByteBuffer) { session.send(event: event) }
 
-    /// Takes a signal. ``flush()`` follows, as ``OutputQueue`` says.
+    /// Takes a signal. ``OutputQueue`` decides when ``flush()`` follows.
     func send(signal: SignalFrame) { session.send(signal: signal) }
 
-    /// Takes a reply. ``flush()`` follows at the end of the loop's turn.
+    /// Takes a reply. ``flush()`` follows at the end of the event-loop turn.
     func send(reply: [UInt8]) {
         // The first reply is the welcome.
         if session.state == .connecting { services.metrics.authenticated(over: .socket) }
@@ -179,7 +179,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     /// Whether ``flush()`` mustn't wait for more.
     var mustFlush: Bool { session.mustFlush }
 
-    /// Writes what waits.
+    /// Writes the queued output.
     func flush() {
         let bytes = session.takeUnflushed()
         guard bytes != nil || hasFlushedEarly else { return }
@@ -188,7 +188,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         perform(session.flushed(pressure))
     }
 
-    /// Writes what waits in the middle of a delivery, so that it isn't held until its end. ``flush()`` follows all the same, and goes on with input.
+    /// Writes the queued output in the middle of a delivery instead of holding it until the end. ``flush()`` still follows, and continues with input.
     func flushEarly() {
         guard let bytes = session.takeUnflushed() else { return }
         write(bytes)
@@ -196,7 +196,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         perform(session.flushedEarly(pressure))
     }
 
-    // MARK: What is done
+    // MARK: Actions
 
     private func write(_ bytes: UnflushedBytes) {
         guard let context else { return }
@@ -211,8 +211,9 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     /// Performs the session's actions, and those that follow from them.
     ///
-    /// - Parameter mayRead: Whether the loop may run brief reads of the actions itself. Of several under way the threads run two at a time. Those that follow are
-    ///   left to them too: each answer could be followed by the next read, and the loop would look at no other socket meanwhile.
+    /// - Parameter mayRead: Whether the loop may run the actions' brief reads itself. If several are under way, the reading threads run them
+    ///   two at a time. Follow-up reads are left to the threads too: each answer could be followed by the next read, and the loop would serve
+    ///   no other socket meanwhile.
     private func perform(_ actions: [SocketSession.Action], mayRead: Bool = false) {
         var (actions, mayRead) = (actions, mayRead)
         while !actions.isEmpty {
@@ -257,7 +258,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         }
     }
 
-    /// - Returns: The reason why it can't run; nil if it can.
+    /// - Returns: Why the call can't run; nil if it can.
     private func submit(_ call: SocketSession.Call, mayRead: Bool) -> RoostError? {
         guard let caller = session.caller else { return nil }
         return submit(call.operation, call, caller, mayRead: mayRead)
@@ -285,14 +286,14 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         }
     }
 
-    /// A brief read is run here and now, as long as that leaves the loop to its other sockets.
+    /// Runs a brief read here and now, as long as that leaves the loop time for its other sockets.
     private func submit(read job: Job, mayRunHere: Bool) throws(RoostError) {
         let (shard, started) = (services.hub.shard(of: socket), NIODeadline.now())
         let way = try services.engine.submit(read: job, atOnce: mayRunHere && shard.mayRead(at: started))
         if way != .queued { shard.hasRead(since: started, isDone: way == .ranAtOnce) }
     }
 
-    /// Moves the positions of a user who reads (AM-45). Whoever may not any more doesn't.
+    /// Moves the read positions of a reading user (AM-45). A user who may not read any longer stops reading.
     private func markRead(_ seqs: [ChannelID: Seq]) {
         guard let caller = session.caller, let context else { return }
         let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
@@ -311,8 +312,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         }
     }
 
-    /// Has the client asked once more about what its user has read, if it may be stored later; otherwise nobody reads there any more, unless
-    /// they have begun anew since the mark was made.
+    /// Has the client asked again about what its user has read, if it can be stored later. Otherwise the reading ends, unless the user has
+    /// started over since the mark was made.
     private func markRefused(_ refusal: RoostError, of channel: ChannelID, upTo seq: Seq, inSession session: Int64?) {
         guard context != nil else { return }
         let shard = services.hub.shard(of: socket)
@@ -330,7 +331,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
         let tokens = services.tokens
-        // A signature of a large public key takes longer than the loop's other sockets should wait.
+        // Checking a signature with a large public key takes longer than the loop's other sockets should wait.
         Task {
             let result = tokens.verify(token)
             loop.execute { handler.value.verified(result) }
@@ -370,7 +371,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         perform(session.refuseConnection(error))
     }
 
-    /// - Returns: The reason why the connection can't take its place in the order of commits; nil if it can.
+    /// - Returns: Why the connection can't take its place in the order of commits; nil if it can.
     private func connect(_ token: VerifiedToken) -> RoostError? {
         guard let context, let caller = session.caller else { return nil }
         let loop = context.eventLoop
@@ -398,7 +399,7 @@ extension Job {
             operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
             userRate: operation.rate, sentClientId: operation.sentClientId,
             presenceQuestion: operation.presenceQuestion,
-            // One with a key is refused, or was carried out before.
+            // A call with a key is refused, or was carried out before.
             channelQuestion: key == nil ? operation.channelQuestion : nil, callerMemory: callerMemory,
             run: { context in
                 guard let response = try operation.handle(once: key, in: &context) else { return ReplyFrame.done(call: call) }
@@ -407,7 +408,7 @@ extension Job {
             destination: .socket(socket, call: call), found: found)
     }
 
-    /// A mark that the server makes for a user who reads: nobody waits for its answer.
+    /// A mark that the server makes for a reading user: no caller waits for its answer.
     convenience init(marking mark: MarkRead, by caller: Caller, refused: @escaping @Sendable (RoostError) -> Void) {
         self.init(
             operation: MarkRead.name, caller: caller, scope: mark.scope(for: caller),
@@ -417,8 +418,7 @@ extension Job {
             }, destination: .waiting { if case .failure(let refusal) = $0 { refused(refusal) } })
     }
 
-    /// Gives a socket its place in the order of commits: later commits reach it as events. The welcome is sent like a reply, so that it
-    /// precedes those events.
+    /// Gives a socket its place in the order of commits: later commits reach it as events. The welcome is sent like a reply, so it precedes those events.
     convenience init(
         connecting caller: Caller, _ token: VerifiedToken, _ registration: DeviceRegistration? = nil, greeting: Greeting,
         at socket: SocketID,

@@ -4,13 +4,13 @@ import RoostAPI
 
 /// The request that turns a connection into a socket.
 enum SocketRequest {
-    /// Returns whether a request opens a socket as RFC 6455 §4.1 says, at the path that has one.
+    /// Returns whether a request is a valid handshake (RFC 6455 §4.1) for the socket's path.
     static func opensSocket(_ head: HTTPRequestHead) -> Bool {
         let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first
         return head.method == .GET && head.version == .http1_1 && path == GatewayChannel.socketPath[...]
             && head.headers[canonicalForm: "upgrade"].contains { $0.lowercased() == "websocket" }
             && head.headers[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
-            // A body would take the place of the socket's first frames.
+            // A body would be taken for the socket's first frames.
             && !head.headers.contains(name: "transfer-encoding")
             && head.headers[canonicalForm: "content-length"].allSatisfy { $0 == "0" }
             && !hasHeaderOfOperation(head) && namesDeviceWell(head)
@@ -30,7 +30,7 @@ enum SocketRequest {
         }
     }
 
-    /// Whether the key is there once, and is 16 bytes as base64.
+    /// Whether there is exactly one key, of 16 bytes in base64.
     private static func isKey(_ values: [String]) -> Bool {
         values.count == 1 && values.allSatisfy { Data(base64Encoded: $0)?.count == 16 }
     }

@@ -1,9 +1,9 @@
 import RoostAPI
 import RoostCore
 
-/// Shutting out a caller who may not stay, or for whom there is no room.
+/// Shuts out callers who may not stay, or for whom there is no room.
 extension SocketSession {
-    /// Stops all events if one of the changes shuts the caller out, and returns whether it does: then ``closeEnded()`` follows.
+    /// Stops all events if one of the changes shuts the caller out. Returns whether one does; if so, ``closeEnded()`` follows.
     mutating func endIfRefused(by changes: [AccessSubject: AccessChange]) -> Bool {
         guard let caller, accessRefusal == nil else { return false }
         if caller.device == nil { device?.note(changes, of: caller.user) }
@@ -15,9 +15,9 @@ extension SocketSession {
         return false
     }
 
-    /// Stops all events, since there is no room for what the connection gets: then ``closeEnded()`` follows.
+    /// Stops all events because there is no room for what the connection would receive; ``closeEnded()`` follows.
     ///
-    /// - Returns: False if the socket ends already.
+    /// - Returns: False if the socket is already ending.
     mutating func endForRoom(_ error: RoostError) -> Bool {
         guard accessRefusal == nil, !isClosing else { return false }
         accessRefusal = error

@@ -16,24 +16,24 @@ extension SocketSession {
     var isOpen: Bool { state == .open }
     var isClosing: Bool { state == .closing }
 
-    /// What a ping counts beside its payload before authentication: an empty one is answered, too.
+    /// The size a control frame counts in addition to its payload before authentication: even an empty ping is answered.
     static let controlFrameBytes = 6
 
-    /// The refusal of a call whose reply couldn't be told from another one's.
+    /// The refusal of a call whose reply couldn't be distinguished from another's.
     static let repeatedNumber = RoostError.invalidArgument("call", "is the number of a call that isn't answered yet")
 
-    /// From this size on what waits isn't kept for more to come: a larger write isn't cheaper.
+    /// From this size on, output doesn't wait for more: a larger write isn't cheaper.
     static let unflushedBytesMax = 64 << 10
 
-    /// Limits on one socket. Each bounds something that a client could otherwise let grow.
+    /// Limits on one socket. Each bounds something that a client could otherwise make grow.
     struct Configuration: Sendable {
         var authenticationTimeout = TimeAmount.seconds(10)
         var pingInterval = TimeAmount.seconds(25)
         /// Silence after which the client is considered gone.
         var idleTimeout = TimeAmount.seconds(60)
-        /// The limits of what is held for the socket.
+        /// Limits on what is held for the socket.
         var budget = SocketBudget.Configuration()
-        /// How long a client may leave what was sent unread.
+        /// How long a client may leave output unread.
         var unreadTimeout = TimeAmount.seconds(30)
         /// The same while the server's memory budget is half used.
         var unreadTimeoutUnderPressure = TimeAmount.seconds(1)
@@ -57,11 +57,11 @@ extension SocketSession {
         case hold(Int)
         /// Have a token checked: ``verified(_:)``, ``refuseToken(_:)`` or ``turnAway(_:)`` follows.
         case verify(token: String)
-        /// Have the connection take its place in the order of commits. Its welcome comes as a reply; otherwise ``refuseConnection(_:)`` follows.
+        /// Have the connection take its place in the order of commits. Its welcome follows as a reply, or else ``refuseConnection(_:)``.
         case connect(VerifiedToken)
         /// Run the operation. If it can't run, ``refuse(_:_:)`` follows.
         case call(Call)
-        /// The client has received channels up to these seqs while its user reads them: mark them as read.
+        /// The client has received channels up to these seqs while its user is reading them: mark them as read.
         case read([ChannelID: Seq])
         /// A frame without a readable operation was refused.
         case refused(RoostError)
@@ -69,7 +69,7 @@ extension SocketSession {
         case overloaded
         /// Call ``restart()`` after this time.
         case restart(after: TimeAmount)
-        /// Close the connection, after the bytes handed over. The code is the server's, or that with which the client has closed.
+        /// Close the connection, after the bytes handed over. The code is the server's, or the client's if it has closed.
         case close(WebSocketErrorCode)
         /// The connection is gone without a close code.
         case lost
@@ -79,9 +79,9 @@ extension SocketSession {
     struct Call: Equatable {
         let number: Int64
         let operation: any Handled
-        /// Nil for a call that is made as often as it comes.
+        /// Nil for a call that is carried out each time it arrives.
         var key: IdempotencyKey?
-        /// The bytes of it that count until its job is done, whether or not the socket is there; 0 for a small one.
+        /// Its bytes that count against the budgets until its job is done, even if the socket is gone; 0 for a small call.
         var heldBytes = 0
 
         static func == (left: Call, right: Call) -> Bool {

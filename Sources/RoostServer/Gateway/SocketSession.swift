@@ -5,31 +5,30 @@ import RoostCore
 
 /// The logic of one client's WebSocket: authentication, incoming calls, outgoing replies and events, and their limits. A value without I/O.
 ///
-/// It takes what happens, and returns actions for its driver, in order. It makes no decision about chat: a call goes to the engine, and the
-/// answer is written as it is. Its states follow one another:
-/// 1. Unauthenticated. The first frame, or a header before it, brings a token.
-/// 2. Authenticating. The driver has the token checked, and nothing more is read meanwhile.
-/// 3. Connecting. The connection has asked for its place in the order of commits; events that come before its welcome are held until after
-///    it.
-/// 4. Open. Calls are decoded as far as the budget allows; the rest waits as bytes, and the socket isn't read.
+/// It takes inputs, and returns actions for its driver, in order. It makes no decision about chat: calls go to the engine, and answers are
+/// written unchanged. Its states, in order:
+/// 1. Unauthenticated. The first frame, or a header before it, carries a token.
+/// 2. Authenticating. The driver has the token checked; nothing is read meanwhile.
+/// 3. Connecting. The connection has asked for its place in the order of commits; events that arrive before its welcome are held until after it.
+/// 4. Open. Calls are decoded as far as the budget allows; the rest stays as bytes, and the socket isn't read.
 /// 5. Closing. Nothing more is processed.
 ///
-/// Sent bytes are kept until ``takeUnflushed()``, so that everything of a turn of the loop, or of a millisecond, goes out in one write.
+/// Sent bytes are kept until ``takeUnflushed()``: everything sent in one event-loop turn, or one millisecond, goes out in one write.
 ///
-/// `SocketHandler` drives it on a connection, and simulations drive it on their network.
+/// `SocketHandler` drives it on a connection, simulations on their network.
 struct SocketSession {
     private let connection: ConnectionID
     private let limits: Configuration
     private(set) var state = State.unauthenticated
-    /// The token's user, from its verification on.
+    /// The token's user, once it is verified.
     private(set) var caller: Caller?
     private var tokenExpiresAt = Timestamp.forever
-    /// The device as the client named it; nil if it didn't.
+    /// The device that the client named; nil if it named none.
     var device: SocketDevice?
-    /// The reason why the caller is shut out; nil if they aren't.
+    /// Why the caller is shut out; nil if they aren't.
     var accessRefusal: RoostError?
 
-    // Input. Frames are decoded one by one, as far as the budget allows; the rest waits as bytes.
+    // Input. Frames are decoded one by one, as far as the budget allows; the rest stays as bytes.
     private var reader = FrameReader()
     private var assembler = FrameAssembler()
     private var budget: SocketBudget
@@ -38,13 +37,13 @@ struct SocketSession {
 
     // Output.
     private var unflushed: UnflushedBytes?
-    /// Whether the client has left more unread than there is room for, and ends with the delivery that runs.
+    /// Whether the client's backlog exceeds its budget: it is closed after the current delivery.
     private var isBehind = false
-    /// Events from before the welcome, which comes first.
+    /// Events held until the welcome is sent.
     private var held = HeldEvents()
-    /// Signals that wait until the client reads.
+    /// Signals queued until the client reads.
     private var signals = SignalQueue()
-    /// What the client was given while its user reads.
+    /// What the client was sent while its user was reading.
     var readConfirmation = ReadConfirmation()
 
     // Times. Checked once a second by ``tick(_:_:_:)``: a timer for each socket would cost more than all of this.
@@ -55,7 +54,7 @@ struct SocketSession {
     private var isDraining = false
 
     private var actions: [Action] = []
-    /// Whether one of the actions has to be sent at once.
+    /// Whether one of the actions must be sent immediately.
     private var mustSend = false
 
     init(_ connection: ConnectionID, limits: Configuration, at now: NIODeadline) {
@@ -72,7 +71,7 @@ struct SocketSession {
 
     // MARK: In
 
-    /// Bytes came.
+    /// Takes received bytes.
     mutating func receive(_ bytes: ByteBuffer, at now: NIODeadline, _ pressure: Pressure) -> [Action] {
         lastHeardAt = now
         if isClosing { return [] }
@@ -81,7 +80,7 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// Returns whether the next frame may be decoded. None is while a token is checked.
+    /// Returns whether the next frame may be decoded. None is while a token is being checked.
     private func mayDecode(_ pressure: Pressure) -> Bool {
         switch state {
         case .unauthenticated: !budget.isUnread
@@ -90,13 +89,13 @@ struct SocketSession {
         }
     }
 
-    /// Decodes the input as far as the budget allows. A client that asks faster than it can be answered is read more slowly: nothing is
-    /// dropped, and nothing piles up here. Urgent output goes first: whether the client reads it decides about the rest, which
+    /// Decodes the input as far as the budget allows. A client that calls faster than it can be answered is read more slowly: nothing is
+    /// dropped, and no backlog builds up here. Urgent output goes first: whether the client reads it decides about the rest, with which
     /// ``flushed(_:)`` continues.
     private mutating func decode(_ pressure: Pressure) {
         mustSend = false
         while mayDecode(pressure), !mustSend, let frame = nextFrame() { receive(frame, pressure) }
-        // What waits is a part of a frame, and the client decides how long.
+        // These bytes are part of a frame, and the client decides how long they stay.
         if !isClosing, !mustSend, pressure.isServerFull, mayDecode(pressure),
             reader.waitingBytes > limits.budget.unauthenticatedBytesMax
         {
@@ -141,7 +140,7 @@ struct SocketSession {
         case .message(let message): receive(message)
         case .ping(let payload): writeControl(.pong, payload.readableBytesView)
         case .incomplete:
-            // A client may send one message in pieces for as long as it likes, but not while the server is short of room.
+            // A client may take any time to send one message in fragments, but not while the server is short of memory.
             if assembler.waitingBytes > sizeBytesMax, pressure.isServerFull { closeForRoom() }
         case .pong(let payload):
             if let seqs = readConfirmation.receive(pong: payload) { actions.append(.read(seqs)) }
@@ -189,7 +188,7 @@ struct SocketSession {
         }
     }
 
-    /// A call couldn't be begun.
+    /// Refuses a call that couldn't be started.
     mutating func refuse(_ call: Int64, _ error: RoostError) -> [Action] {
         let reply = ReplyFrame.refusal(error, call: call)
         budget.end(reply: reply)
@@ -200,7 +199,7 @@ struct SocketSession {
 
     // MARK: Authentication
 
-    /// A token came with the request that opened the socket, and maybe the device that it was on.
+    /// Authenticates with the token, and the device if any, from the request that opened the socket.
     mutating func authenticate(_ token: String, on device: DeviceDescription? = nil) -> [Action] {
         self.device = device.map { SocketDevice(description: $0) }
         beginAuthentication(token)
@@ -226,7 +225,7 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// Connects, since the token is valid. The welcome is sent like a reply, in its place in the order of commits: later commits reach this
+    /// Connects, because the token is valid. The welcome is sent like a reply, in its place in the order of commits: later commits reach this
     /// socket as events.
     mutating func verified(_ token: VerifiedToken) -> [Action] {
         guard isAuthenticating else { return [] }
@@ -236,8 +235,8 @@ struct SocketSession {
         return [.connect(token)]
     }
 
-    /// The connection has taken its place, as one of a device, and its welcome follows. Returns whether it is shut out already: then ``closeEnded()`` comes after
-    /// that.
+    /// Notes that the connection has taken its place, as one of a device; its welcome follows. Returns whether it is already shut out: if so,
+    /// ``closeEnded()`` follows the welcome.
     mutating func registered(_ identity: DeviceIdentity) -> Bool {
         guard state == .connecting, var caller else { return false }
         caller.device = identity
@@ -246,7 +245,7 @@ struct SocketSession {
         return accessRefusal != nil
     }
 
-    /// The engine has refused the connection.
+    /// Closes the socket because the engine has refused the connection.
     mutating func refuseConnection(_ error: RoostError) -> [Action] {
         guard state == .connecting else { return [] }
         if error.code == .invalidArgument {
@@ -276,7 +275,7 @@ struct SocketSession {
         unflushed.append(event)
     }
 
-    /// Adds a reply to the output; the first one of a connection is its welcome, and after it come the events held for it.
+    /// Adds a reply to the output. A connection's first reply is its welcome, followed by the events held for it.
     mutating func send(reply: [UInt8]) {
         if state == .connecting {
             state = .open
@@ -289,7 +288,7 @@ struct SocketSession {
         }
     }
 
-    /// Takes a signal: it goes out with the next output, or waits, merged with others, while the client doesn't read. Connections before
+    /// Takes a signal. It is sent with the next output or, while the client doesn't read, queued and merged with others. Connections before
     /// their welcome and callers who are shut out get none.
     mutating func send(signal: SignalFrame) {
         guard accessRefusal == nil, isOpen else { return }
@@ -298,9 +297,9 @@ struct SocketSession {
         budget.signals(signals.sizeBytes)
     }
 
-    /// Asks the client for a sign that it has what was sent before: ``Action/read(_:)`` follows once it comes.
+    /// Asks the client to confirm receipt of what was sent before; ``Action/read(_:)`` follows once it does.
     ///
-    /// - Parameter seqs: Up to where the client was given channels that its user reads.
+    /// - Parameter seqs: The seqs up to which the client was sent channels that its user is reading.
     mutating func confirm(_ seqs: [ChannelID: Seq]) -> [Action] {
         guard isOpen, accessRefusal == nil else { return [] }
         readConfirmation.add(seqs)
@@ -312,7 +311,7 @@ struct SocketSession {
         if isOpen, let ping = readConfirmation.nextPing() { writeControl(.ping, ping) }
     }
 
-    /// Sends the signals that have waited, once the client reads.
+    /// Sends the queued signals once the client reads.
     private mutating func sendSignals() {
         guard !signals.isEmpty, !budget.isUnread, isOpen, accessRefusal == nil else { return }
         for bytes in signals.takeAll() { unflushed.append(bytes) }
@@ -320,10 +319,11 @@ struct SocketSession {
         flush()
     }
 
-    /// Whether a flush mustn't wait for more: as much waits as is gained by one write, or more than allowed, which is too much only if the kernel doesn't take it.
+    /// Whether a flush mustn't wait for more: a larger write gains nothing, or more is queued than allowed, which is too much only if the
+    /// kernel doesn't take it.
     var mustFlush: Bool { unflushed.map { $0.sizeBytes >= Self.unflushedBytesMax } ?? false || budget.isOverEvents }
 
-    /// Takes the bytes to write and flush; nil if nothing waits. ``flushed(_:)`` follows.
+    /// Takes the bytes to write and flush; nil if there are none. ``flushed(_:)`` follows.
     mutating func takeUnflushed() -> UnflushedBytes? { unflushed.take() }
 
     /// Continues with held-back input after a flush: only then is it known whether the client reads the earlier answers.
@@ -340,26 +340,26 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// Counts what was written in the middle of a delivery; ``flushed(_:)`` follows at its end. A client that has more unread by now than there is room for gets
-    /// no more of the delivery, and is closed then.
+    /// Counts what was written in the middle of a delivery; ``flushed(_:)`` follows at its end. A client whose backlog exceeds its budget by
+    /// now receives nothing more of the delivery, and is closed then.
     mutating func flushedEarly(_ pressure: @autoclosure () -> Pressure) -> [Action] {
         if isClosing { return [] }
         publish()
-        // Whoever has missed an event is closed, also if there is room again by then.
+        // A client that has missed an event is closed, even if there is room again by then.
         isBehind = isBehind || budget.isOverEvents || (budget.isUnread && pressure().isServerFull)
         return takeActions()
     }
 
-    /// The client has left so much unread that the channel isn't writable any more; `handedBytes` had just been handed over.
+    /// Notes that the client has left so much unread that the channel is no longer writable; `handedBytes` had just been handed over.
     mutating func becameUnread(_ handedBytes: Int, at now: NIODeadline) {
         guard unread == nil else { return }
         unread = UnreadOutput(at: now)
         budget.becameUnread(handedBytes)
     }
 
-    /// The client has read nearly all.
+    /// Continues now that the client has read nearly everything.
     ///
-    /// - Parameter isHanding: Whether this happens while bytes are handed over. Then nothing is decoded: ``flushed(_:)`` follows.
+    /// - Parameter isHanding: Whether this happens while bytes are handed over. If so, nothing is decoded: ``flushed(_:)`` follows.
     mutating func becameRead(isHanding: Bool, _ pressure: @autoclosure () -> Pressure) -> [Action] {
         unread = nil
         budget.becameRead()
@@ -413,7 +413,8 @@ struct SocketSession {
         close(WebSocketErrorCode(codeNumber: Int(code.rawValue)), reason)
     }
 
-    /// Sends the reason, then closes. A client that doesn't read never learns it, and is closed all the same. If the client has closed, its code is told.
+    /// Sends the reason, then closes. A client that doesn't read never learns it, but is closed all the same. If the client has closed, its
+    /// code is reported.
     private mutating func close(_ code: WebSocketErrorCode, _ reason: String, answering clientCode: WebSocketErrorCode? = nil) {
         if isClosing { return }
         state = .closing
@@ -424,11 +425,11 @@ struct SocketSession {
         actions.append(.close(clientCode ?? code))
     }
 
-    /// Begins shutdown. Sockets are closed one by one over a window, so that clients don't all reconnect at the same moment.
+    /// Begins shutdown. Sockets are closed one by one over a window, so clients don't all reconnect at the same moment.
     mutating func drain(after delay: TimeAmount) -> [Action] {
         guard !isDraining, !isClosing else { return [] }
         isDraining = true
-        // This one case has a timer of its own: with the tick of each second sockets would close in bursts.
+        // Only this case has its own timer: with the tick once a second, sockets would close in bursts.
         actions.append(.restart(after: delay))
         let retry = delay.nanoseconds / 1_000_000 + 500
         write(ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: retry)))
@@ -441,7 +442,7 @@ struct SocketSession {
         return takeActions()
     }
 
-    /// Releases what is held for the connection, which is gone.
+    /// Releases everything held for the connection, which has ended.
     mutating func ended() -> [Action] {
         if !isClosing { actions.append(.lost) }
         state = .closing
@@ -457,7 +458,7 @@ struct SocketSession {
 
     // MARK: Time
 
-    /// Whether the client leaves something unread: then ``tick(_:_:_:_:)`` is told how much.
+    /// Whether the client leaves something unread: if so, ``tick(_:_:_:_:)`` needs to know how much.
     var isUnread: Bool { unread != nil }
     /// Whether a call is under way, and no other.
     var hasOneCall: Bool { budget.callCount == 1 }
@@ -468,7 +469,7 @@ struct SocketSession {
         case .unauthenticated:
             if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token came") }
         case .authenticating, .connecting:
-            // The token did come. It is the server that takes too long.
+            // The token has arrived. It is the server that takes too long.
             if now - connectedAt > limits.authenticationTimeout { close(CloseCode.tryAgainLater, "come back later") }
         case .open:
             if tokenExpiresAt <= time { close(CloseCode.tokenExpired, "the token has expired") }
@@ -476,7 +477,7 @@ struct SocketSession {
         }
         if let waiting {
             let hasTaken = budget.waits(waiting.channelBytes + (unflushed?.sizeBytes ?? 0))
-            // The server's pings stand behind what isn't read yet, so that they can't be answered.
+            // The server's pings are queued behind what isn't read yet, so they can't be answered.
             if unread?.note(waiting, hasTaken: hasTaken, at: now) == true { lastHeardAt = now }
             publish()
         }

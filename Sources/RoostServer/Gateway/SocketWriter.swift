@@ -1,31 +1,31 @@
 import Foundation
 import NIOCore
 
-/// Writes to a connection, past its channel if that holds nothing which comes before.
+/// Writes to a connection, bypassing its channel if that has no earlier bytes queued.
 ///
-/// The way through the channel is a cost of its own beside write(2), for each delivery to an idle socket. It is what a channel is for if the client reads
-/// slower than the server writes: then what is left is the channel's, and so is what follows until the channel has written everything.
+/// Going through the channel adds to the cost of write(2) for each delivery to an idle socket. The channel is needed only if the client reads
+/// more slowly than the server writes: it then gets the remainder, and everything that follows until it has written all of it.
 struct SocketWriter {
-    /// What gives the connection's socket, once it was asked for; nil where the channel has none.
+    /// Gives access to the connection's socket, once looked up; nil if the channel has none.
     ///
-    /// NIO's own way to it, `withUnsafeTransportIfAvailable`, asks the runtime with each call whether the channel has a socket, which takes over a quarter as long as
-    /// write(2). It is asked once here. The channel still decides at each write whether its socket is open.
+    /// NIO's `withUnsafeTransportIfAvailable` asks the runtime on each call whether the channel has a socket, which takes over a quarter as
+    /// long as write(2). Here it is asked once. The channel still decides at each write whether its socket is open.
     private var transport: (any NIOTransportAccessibleChannelCore<NIOBSDSocket.Handle>)?
     private var hasAskedForTransport = false
-    /// At the beginning the channel may hold the answer to the handshake.
+    /// At first the channel may hold the answer to the handshake.
     private var channelMayHoldBytes = true
-    /// Calls of the kernel since they were last taken.
+    /// System calls since the count was last taken.
     private var callCount: Int64 = 0
 
-    /// Writes as much as the connection takes at once.
+    /// Writes as much as the connection accepts immediately.
     ///
-    /// - Returns: What is left for the channel.
+    /// - Returns: The remainder, for the channel.
     mutating func write(_ bytes: UnflushedBytes, to context: ChannelHandlerContext) -> [ByteBuffer] {
         if channelMayHoldBytes {
             guard (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) == 0 else { return bytes.pieces }
             channelMayHoldBytes = false
         }
-        // A failure is the channel's to find and to report.
+        // Failures are left to the channel to detect and report.
         if !hasAskedForTransport { askForTransport(of: context.channel) }
         let done = try? transport?.withUnsafeTransport { Self.send(bytes, to: $0) }
         callCount += done?.calls ?? 0
@@ -34,7 +34,7 @@ struct SocketWriter {
         return rest
     }
 
-    /// Takes how many calls of the kernel there were since they were last taken. What the channel writes isn't among them.
+    /// Takes the number of system calls since the last time. The channel's own writes aren't counted.
     mutating func takeCallCount() -> Int64 {
         defer { callCount = 0 }
         return callCount
@@ -50,10 +50,10 @@ struct SocketWriter {
     #else
     private static let flags = MSG_DONTWAIT
     #endif
-    /// The most pieces of one call. Kernels take a thousand, of which the addresses would take 16 KB of the stack.
+    /// The most pieces per call. Kernels accept a thousand, but their addresses would take 16 KB of stack.
     private static let piecesMax = 64
 
-    /// - Returns: How many bytes the connection has taken, in how many calls.
+    /// - Returns: How many bytes the connection has accepted, in how many calls.
     private static func send(_ bytes: UnflushedBytes, to handle: NIOBSDSocket.Handle) -> (sent: Int, calls: Int64) {
         if case .one(let piece) = bytes {
             let sent = piece.withUnsafeReadableBytes { Foundation.send(handle, $0.baseAddress, $0.count, flags) }
@@ -74,7 +74,7 @@ struct SocketWriter {
     private static func send(_ pieces: ArraySlice<ByteBuffer>, to handle: NIOBSDSocket.Handle) -> Int {
         withUnsafeTemporaryAllocation(of: iovec.self, capacity: pieces.count) { vectors in
             for (index, piece) in pieces.enumerated() {
-                // The bytes stay where they are as long as the pieces are held: until the call has returned.
+                // The bytes don't move while the pieces are held, which is until the call has returned.
                 let bytes = piece.withUnsafeReadableBytesWithStorageManagement { bytes, _ in bytes }
                 let address = UnsafeMutableRawPointer(mutating: bytes.baseAddress)
                 vectors.initializeElement(at: index, to: iovec(iov_base: address, iov_len: bytes.count))

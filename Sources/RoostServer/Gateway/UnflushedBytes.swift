@@ -1,12 +1,12 @@
 import NIOCore
 
-/// Bytes that wait to go out to a connection in one write, in pieces: an event's are shared by all sockets that get it, and copied for none.
+/// Buffers queued for a connection that go out in one write: an event's is shared by all sockets that get it, and copied for none.
 enum UnflushedBytes: Equatable, Sendable {
-    /// Mostly there is one piece, for which nothing is allocated.
+    /// Usually there is one piece, which needs no allocation.
     case one(ByteBuffer)
     case several([ByteBuffer], sizeBytes: Int)
 
-    /// The pieces in their order.
+    /// The pieces, in order.
     var pieces: [ByteBuffer] {
         switch self {
         case .one(let piece): [piece]
@@ -22,7 +22,7 @@ enum UnflushedBytes: Equatable, Sendable {
         }
     }
 
-    /// Returns the pieces that are left once so many bytes were written.
+    /// Returns the pieces that are left once some bytes were written.
     func pieces(after written: Int) -> [ByteBuffer] {
         guard written < sizeBytes else { return [] }
         var left = written
@@ -38,7 +38,7 @@ enum UnflushedBytes: Equatable, Sendable {
 }
 
 extension UnflushedBytes? {
-    /// Adds a piece behind the others.
+    /// Appends a piece.
     mutating func append(_ piece: ByteBuffer) {
         switch take() {
         case nil: self = .one(piece)

@@ -1,10 +1,9 @@
 import NIOCore
 import RoostAPI
 
-/// Counts the bytes of answers over HTTP that a client hasn't read: from the moment they are handed to the connection until the kernel has
-/// taken them.
+/// Counts the bytes of HTTP answers that a client hasn't read, from when they are handed to the connection until the kernel has taken them.
 ///
-/// While the server's memory budget is half used, it doesn't wait for a client that leaves an answer unread.
+/// While the server's memory budget is half used, it closes the connection of a client that leaves an answer unread.
 final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData

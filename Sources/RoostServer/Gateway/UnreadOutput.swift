@@ -1,13 +1,13 @@
 import NIOCore
 
-/// A client that has fallen behind: since when, and when it has last read something. A value without I/O.
+/// When a client fell behind, and when it last read something. A value without I/O.
 ///
-/// Who reads slowly isn't one who doesn't read: on a slow line an answer of 1 MiB takes minutes, and a client that is closed meanwhile asks for the same
-/// answer again.
+/// A client that reads slowly isn't one that doesn't read: on a slow line an answer of 1 MiB takes minutes, and a client that is closed
+/// meanwhile requests the same answer again.
 struct UnreadOutput {
     private let since: NIODeadline
     private(set) var readAt: NIODeadline
-    /// What waited for it when that was last noted.
+    /// The bytes waiting for it when they were last noted.
     private var waitingBytes: Int?
 
     init(at now: NIODeadline) { (since, readAt) = (now, now) }
@@ -25,7 +25,7 @@ struct UnreadOutput {
         return hasRead
     }
 
-    /// Whether the server waits no longer. While it is short of room it doesn't wait for slow readers either.
+    /// Whether the server stops waiting. While it is short of memory, it doesn't wait for slow readers either.
     func isOver(_ limits: SocketSession.Configuration, isServerHalfFull: Bool, at now: NIODeadline) -> Bool {
         now - readAt > limits.unreadTimeout || (isServerHalfFull && now - since > limits.unreadTimeoutUnderPressure)
     }

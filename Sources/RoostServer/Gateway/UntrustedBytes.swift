@@ -5,11 +5,11 @@ import NIOWebSocket
 package import RoostAPI
 package import RoostCore
 
-/// Each place that reads bytes from outside, on its own: for fuzzing.
+/// Separate entry points to the code that reads bytes from outside, for fuzzing.
 package enum UntrustedBytes {
     private static let metrics = ServerMetrics()
 
-    /// Reads JSON like a body; nil if it is refused.
+    /// Reads JSON as a request's body is read; nil if it is refused.
     package static func json(_ bytes: [UInt8]) -> JSONValue? {
         guard String(validating: bytes, as: UTF8.self) != nil, let scan = try? JSONScan(bytes), scan.problem == nil else {
             return nil
@@ -38,18 +38,18 @@ package enum UntrustedBytes {
     /// The operations that read their own fields.
     package static let plainOperations = OperationTable.handled.filter { $0 is any PlainOperation.Type }
 
-    /// What comes of a frame's text, compared with what Foundation makes of it.
+    /// How the server's reading of a frame compares with Foundation's.
     package enum Comparison {
-        /// It isn't JSON, or has something that can't be kept exactly.
+        /// The frame isn't JSON, or contains something that can't be stored exactly.
         case none
         /// Both mean the same.
         case same
-        /// Both mean the same, and Foundation read nothing of it: the operation read its own fields.
+        /// Both mean the same, and Foundation wasn't used: the operation read its own fields.
         case sameFieldByField(operation: String)
         case different(String)
     }
 
-    /// Reads a message as the server does, and again as a whole by Foundation, and compares operations, fields and refusals.
+    /// Reads a message as the server does, and again entirely with Foundation, and compares operations, fields and refusals.
     package static func comparison(_ bytes: [UInt8]) throws -> Comparison {
         guard let scan = try? JSONScan(bytes), scan.problem == nil else { return .none }
         let (message, expected) = (ClientMessage(ByteBuffer(bytes: bytes)), readByFoundation(bytes))
@@ -71,7 +71,7 @@ package enum UntrustedBytes {
         }
     }
 
-    /// Everything that a message holds, by its bytes: texts that only look the same differ.
+    /// Everything in a message, as bytes: texts that only look the same differ.
     private static func description(of message: ClientMessage) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -86,8 +86,8 @@ package enum UntrustedBytes {
         return Array("\(head) ".utf8) + (try encoder.encode(value))
     }
 
-    /// Whether both are refusals of one call, of which the order of a dictionary decides which is told: each is about one of several members that
-    /// may be wrong, as are those of an object without fixed fields.
+    /// Whether both refuse the same call and differ only by a dictionary's order, which decides which of several wrong members is reported,
+    /// as for an object without fixed fields.
     private static func differByOrder(_ message: ClientMessage, _ other: ClientMessage) -> Bool {
         guard case .refused(let call, let error) = message, case .refused(let otherCall, let otherError) = other else {
             return false
@@ -99,14 +99,14 @@ package enum UntrustedBytes {
             }
     }
 
-    /// The fields of operations that are objects without fixed fields.
+    /// The operations' fields whose values are objects without fixed fields.
     private static let mapNames = Set(
         OperationTable.handled.flatMap { type in
             (OperationTable.named(type.name)?.schema.fields ?? []).filter { if case .map = $0.schema { true } else { false } }.map(
                 \.name)
         })
 
-    /// Whether the values are equal, where both are calls: JSON has no word for a value's type.
+    /// Whether the operations are equal, if both are calls: JSON doesn't show a value's type.
     private static func isSameOperation(_ message: ClientMessage, _ other: ClientMessage) -> Bool {
         guard case .call(_, let operation, _) = message, case .call(_, let otherOperation, _) = other else { return true }
         return AnyHashable(operation) == AnyHashable(otherOperation)
@@ -114,7 +114,7 @@ package enum UntrustedBytes {
 
     /// Has a node that follows a channel take bytes as a packet of the bus, twice.
     ///
-    /// - Returns: Whether they are one.
+    /// - Returns: Whether the bytes are a packet.
     package static func deliver(_ bytes: [UInt8], of channel: ChannelID) -> Bool {
         guard let items = Packet.decode(bytes, of: .channel(channel)) else { return false }
         var relay = Relay()
@@ -127,15 +127,15 @@ package enum UntrustedBytes {
         return true
     }
 
-    /// Makes a packet of the bus, as a node does.
+    /// Makes a bus packet, as a node does.
     package static func packet(of channel: ChannelID, json: [UInt8]) -> [UInt8] {
         Packet.encode([StreamItem(stream: .channel(channel), after: 3, seq: 4, left: [.init(user: "ann", seq: 4)], json: json)])
             .first?.bytes ?? []
     }
 
-    /// Has a node take bytes as what another says of those present in a channel, once for each of two nodes.
+    /// Has a node take bytes as another node's report of who is present in a channel, and then a report of a second node.
     ///
-    /// - Returns: How many members are online then; nil if no node can have sent the bytes.
+    /// - Returns: The number of members online afterwards; nil if no node can have sent the bytes.
     package static func onlineCount(_ bytes: [UInt8], in channel: ChannelID) -> Int? {
         guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(bytes)) else { return nil }
         let presence = ClusterPresence(node: NodeID("own"), board: PresenceBoard()) { _, _ in }
@@ -149,16 +149,16 @@ package enum UntrustedBytes {
         return presence.onlineMemberCount(of: channel)
     }
 
-    /// Makes what a node says of those present in a channel.
+    /// Makes a node's report of who is present in a channel.
     package static func presence(in channel: ChannelID, node: String) -> [UInt8] {
         let present = ClusterPresence.Present(
             node: NodeID(node), online: ["ann", "bob"], onlineBeyond: 3, watchers: ["cat"], watchersBeyond: 0)
         return (try? JSONEncoder().encode(ClusterPresence.Message.present(channel, present))).map(Array.init) ?? []
     }
 
-    /// Has a node take bytes as news of another, of a channel and of a user, and tell what comes of them.
+    /// Has a node take bytes as another node's news of a channel or a user, and deliver the result.
     ///
-    /// - Returns: How many signals and changes of connections that makes; nil if no node can have sent the bytes.
+    /// - Returns: The number of resulting signals and changes to connections; nil if no node can have sent the bytes.
     package static func signalCount(_ bytes: [UInt8], in channel: ChannelID, of user: UserID) -> Int? {
         guard let news = NodeNews(bytes, of: .channel(channel)) ?? NodeNews(bytes, of: .user(user)) else { return nil }
         var (board, frames, hub) = (SignalBoard(), EventFrames(), Subscriptions<Int>())
@@ -174,7 +174,7 @@ package enum UntrustedBytes {
         return frames.steps.count + board.takeDue(at: 0, presence: PresenceBoard()).count
     }
 
-    /// Makes news of a node.
+    /// Makes a node's news.
     package static func news(in channel: ChannelID, of user: UserID, _ number: Int) -> [UInt8] {
         let position = ReadPosition(userId: user, readSeq: 7, lastReadAt: Timestamp(milliseconds: 1))
         let wave = Signal(kind: .custom, channel: channel, sender: user, custom: CustomSignal(type: "wave", metadata: ["n": 1]))
@@ -186,8 +186,8 @@ package enum UntrustedBytes {
         return all[number % all.count].payload ?? []
     }
 
-    /// Makes a channel read bytes as a connection of the server does, up to the decoding of frames, without serving them: each request is
-    /// answered with 200, and each message is read and dropped.
+    /// Makes a channel read bytes as a connection of the server does, up to the decoding of frames, without serving anything: each request is
+    /// answered with 200, and each message is decoded and dropped.
     package static func install(on channel: any NIOCore.Channel) throws {
         let upgrader = SocketUpgrader<Void>(mayUpgrade: SocketRequest.opensSocket) { channel, _ in
             try HTTPPipeline.uninstall(from: channel)

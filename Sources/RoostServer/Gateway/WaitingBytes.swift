@@ -1,16 +1,16 @@
 import Foundation
 import NIOCore
 
-/// What a connection's client hasn't taken yet of the bytes that it was sent.
+/// The bytes sent to a connection's client that it hasn't taken yet.
 struct WaitingBytes: Equatable, Sendable {
-    /// Those that the connection's channel holds.
+    /// Bytes queued in the connection's channel.
     var channelBytes: Int
-    /// Those that the kernel holds, until the other end says that it has them.
+    /// Bytes in the kernel that the other end hasn't acknowledged.
     var kernelBytes = 0
 }
 
 extension WaitingBytes {
-    /// Looks at a connection, on its event loop. Nil where it has ended.
+    /// Inspects a connection, on its event loop. Nil if it has ended.
     init?(of channel: any Channel) {
         guard let options = channel.syncOptions, let channelBytes = try? options.getOption(.bufferedWritableBytes) else {
             return nil
