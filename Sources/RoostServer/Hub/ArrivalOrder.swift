@@ -1,5 +1,5 @@
-/// Elements with a value each, in the order in which they came. Adding, finding and removing take the same time however many there are, and a
-/// page takes time for what is passed by: gaps stay where elements were, until half of it is gaps.
+/// Elements with a value each, in the order in which they were added. Adding, finding and removing take the same time however many there are;
+/// a page takes time for what it skips. Removed elements leave gaps until half of the slots are gaps.
 struct ArrivalOrder<Element: Hashable, Value> {
     private var places: [Element: Int] = [:]
     private var slots: [(element: Element, value: Value)?] = []
@@ -9,7 +9,7 @@ struct ArrivalOrder<Element: Hashable, Value> {
     var count: Int { places.count }
     var isEmpty: Bool { places.isEmpty }
 
-    /// Setting a new element's value puts it behind the others; nil removes it.
+    /// Setting a new element's value appends it; nil removes it.
     subscript(element: Element) -> Value? {
         get { places[element].flatMap { slots[$0]?.value } }
         set {
@@ -23,7 +23,7 @@ struct ArrivalOrder<Element: Hashable, Value> {
         }
     }
 
-    /// A part of the elements in their order.
+    /// A part of the elements, in order.
     func elements(offset: Int = 0, limit: Int = .max) -> [Element] {
         guard offset < count, limit > 0 else { return [] }
         var (passed, found) = (0, [Element]())
@@ -36,7 +36,7 @@ struct ArrivalOrder<Element: Hashable, Value> {
         return found
     }
 
-    /// Removes those whose value fulfils a condition.
+    /// Removes the elements whose value fulfils a condition.
     mutating func removeAll(where isOut: (Value) -> Bool) {
         let out = slots.compactMap { slot in slot.flatMap { isOut($0.value) ? $0.element : nil } }
         for element in out { remove(element) }

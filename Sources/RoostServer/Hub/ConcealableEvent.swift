@@ -2,10 +2,10 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// An event of a channel that holds messages older than itself: an edit, a deletion, several changes in one event.
+/// An event of a channel that contains messages older than itself: an edit, a deletion, several changes in one event.
 ///
-/// Such a message may be hidden from some receivers. They get the event without that message, the others unchanged (SB-14, SB-26). Where
-/// not every member may read, every event with messages is one of these.
+/// Such a message may be hidden from some receivers. They get the event without that message, the others unchanged (SB-14, SB-26). If not
+/// every member may read, every event with messages is one of these.
 struct ConcealableEvent: Sendable {
     let channel: ChannelID
     let seq: Seq
@@ -41,8 +41,7 @@ struct ConcealableEventForms {
 
     /// The event for a receiver from whom messages up to a floor are hidden.
     ///
-    /// Nil if it can't be decoded, which would be a fault of the node that wrote it. The receiver then finds a hole, and requests the
-    /// missing events.
+    /// Nil if it can't be decoded, which would be a fault of the node that wrote it. The receiver then finds a gap, and requests the missing events.
     mutating func frames(above floor: Seq) -> EventFrames.Frames? {
         guard floor >= event.oldestMessage else { return event.frames }
         if decoded == nil { decoded = Event(members: event.members) }

@@ -4,24 +4,24 @@ import RoostCore
 
 /// Builds the bytes of a batch, ready to be written to any number of sockets.
 ///
-/// Successive events of one audience share a buffer, so that a socket gets them in one write. A channel's order is kept. Three things end a
+/// Successive events of one audience share a buffer, so a socket gets them in one write. A channel's order is kept. Three things end a
 /// buffer: a change of an audience; an event of a user's own stream, since a user's read position counts messages of a channel, and is best
 /// delivered between the messages around it; and a concealable event, which differs by receiver.
 struct EventFrames {
     /// One step of delivery, in order.
     enum Step: Sendable {
         case send(Audience, Frames)
-        /// An event for the connections of one user. Only a loop that has some writes its bytes: most users who are told something aren't there.
+        /// An event for the connections of one user. Only a loop that has some encodes it: most of the users aren't connected to it.
         indirect case tell(UserID, Event)
         /// An event with messages that may be hidden from some of the audience.
         indirect case sendConcealable(Audience, ConcealableEvent)
-        /// An event of the past, for newcomers to a channel. A connection that already gets the channel's events has had it, or will.
+        /// An event of the past, for newcomers to a channel. A connection that already gets the channel's events has received it, or will.
         case catchUp(Newcomers, ChannelID, Readers, Frames)
         indirect case catchUpConcealable(Newcomers, ConcealableEvent)
         /// Of several signals with one key that are delivered together, only the newest is kept.
         indirect case signal(SignalFrame, Audience)
         case change(Notice)
-        /// A connection has asked to watch a channel, which it may not get yet.
+        /// A connection has asked to watch a channel, whose events it may not get yet.
         case watches(ConnectionID, UserID, ChannelID, online: Int? = nil)
         /// A connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
@@ -30,7 +30,7 @@ struct EventFrames {
         case reply(SocketID, [UInt8])
     }
 
-    /// The connections that are brought up to a channel's stream.
+    /// The connections that catch up with a channel's stream.
     enum Newcomers: Hashable, Sendable {
         case connection(ConnectionID)
         /// A watching connection, whose user may be a non-member.
@@ -151,7 +151,7 @@ struct EventFrames {
 
     mutating func reply(_ payload: [UInt8], to socket: SocketID) { steps.append(.reply(socket, payload)) }
 
-    /// The steps of a whole batch, in the order of its operations: of each its events, then its reply.
+    /// The steps of a whole batch, in the order of its operations: for each, its events, then its reply.
     static func steps(for committed: [Committed]) -> [Step] {
         var frames = EventFrames()
         for operation in committed {
@@ -164,7 +164,7 @@ struct EventFrames {
                         event.members(isConcealable: oldestMessage != nil), of: event.stream, at: event.seq,
                         oldestMessage: oldestMessage, readers: audience.readers, to: audience)
                 case .signal(let signal, let audience): frames.add(signal, to: audience)
-                // The board tells these, when it is time.
+                // The signal board sends these when they are due.
                 case .typing, .stoppedTyping, .read, .profileChanged, .profileShown, .rulesChanged: break
                 default: frames.change(notice)
                 }
@@ -204,8 +204,8 @@ extension Event {
 
     /// Returns the members of the event as JSON, without the braces: encoded once for all receivers.
     ///
-    /// - Parameter isConcealable: Whether a message may be hidden from a receiver. What that one gets is made of all the members; otherwise
-    ///   they have their smallest form (``EventFrame``).
+    /// - Parameter isConcealable: Whether a message may be hidden from a receiver. If so, what that receiver gets is made from all the
+    ///   members; otherwise they have their smallest form (``EventFrame``).
     func members(isConcealable: Bool) -> [UInt8] {
         var json = JSONBytes(capacity: 512)
         if isConcealable { writeMembers(to: &json) } else { writeSmallestMembers(to: &json) }
@@ -229,7 +229,7 @@ extension EventFrames.Frames {
 }
 
 extension EventFrames.Step {
-    /// The size of its frames. An event for one user has none until it is written for their connections: what these will take counts, once.
+    /// The size of its frames. An event for one user has none until it is written for their connections: their expected size counts, once.
     var sizeBytes: Int {
         switch self {
         case .send(_, let frames), .catchUp(_, _, _, let frames): frames.sizeBytes

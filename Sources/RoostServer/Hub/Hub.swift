@@ -7,11 +7,11 @@ import Synchronization
 
 /// Delivers committed events to the sockets of their audience, and replies to their callers.
 ///
-/// One shard for each event loop. A batch is encoded once, on the engine's thread, and handed to each loop in the order of the commits; so
-/// every socket sees every stream in its order. It stores nothing: clients that are offline catch up by `changes`.
+/// It has one shard for each event loop. A batch is encoded once, on the engine's thread, and handed to each loop in the order of the
+/// commits, so every socket sees every stream in order. The hub stores nothing: offline clients catch up by `changes`.
 final class Hub: Delivery {
     let board = PresenceBoard()
-    /// What waits for the time at which it happens.
+    /// An event loop for scheduled work.
     var anyLoop: any EventLoop { loops[0] }
     var presence: any Presence & Sendable { board }
     private let loops: [any EventLoop]
@@ -62,7 +62,7 @@ final class Hub: Delivery {
     /// The shard of a socket. Only on the socket's event loop.
     func shard(of socket: SocketID) -> HubShard { shards[socket.shard].value }
 
-    /// Delivers a batch where there is one lane, whose order of commits is the order of everything.
+    /// Delivers a batch if there is a single lane, whose order of commits is the order of everything.
     ///
     /// A socket sees its own replies and the events of its user's stream in the order of the operations, so no reply restores a state that
     /// an event has already changed.
@@ -73,8 +73,9 @@ final class Hub: Delivery {
 
     /// Hands steps to every loop, in the order of the calls of this function.
     ///
-    /// A client that has seen a reply or an event can make a call over another socket at once: its answer comes after the same delivery
-    /// there, since no loop begins it before all have it. Else a thread that is interrupted between two loops would let it overtake.
+    /// A client that has seen a reply or an event can immediately make a call over another socket. Its answer comes after the same delivery
+    /// there, because no loop begins a delivery before all have it. Otherwise, if the thread is interrupted between two loops, the answer
+    /// could overtake the delivery.
     func deliver(_ steps: [EventFrames.Step]) {
         guard !steps.isEmpty else { return }
         let held = HeldBytes(steps.reduce(0) { $0 + $1.sizeBytes }, in: [undelivered])
@@ -132,17 +133,17 @@ final class Hub: Delivery {
         return true
     }
 
-    /// Waits for every loop that has still to deliver what others have seen already: who became a member in it isn't on the board yet.
+    /// Waits for every loop that has yet to deliver what others have already seen: users who became members in that delivery aren't on the board yet.
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) { waitForBacklogs(then: run) }
 
     private func waitForBacklogs(then run: @escaping @Sendable () -> Void) {
         let behind = zip(loops, backlogs).filter { $1.count.load(ordering: .acquiring) > 0 }.map(\.0)
         guard let first = behind.first else { return run() }
-        // A loop takes its tasks in their order, so an empty one comes after every delivery handed over before.
+        // A loop runs its tasks in order, so an empty one runs after every delivery handed over before.
         EventLoopFuture.andAllComplete(behind.map { $0.submit {} }, on: first).whenComplete { _ in run() }
     }
 
-    /// Finds the streams that no socket of any shard needs any more.
+    /// Finds the streams that no socket of any shard still needs.
     func findUnused(among streams: [StreamID], then report: @escaping @Sendable ([StreamID]) -> Void) {
         guard let first = loops.first else { return }
         let asked = zip(loops, shards).map { loop, shard in loop.submit { shard.value.used(among: streams) } }
@@ -152,7 +153,7 @@ final class Hub: Delivery {
         }
     }
 
-    /// Finds the channels that somebody watches or reads on a socket of this node.
+    /// Finds the channels watched or read on a socket of this node.
     func findFollowed(then report: @escaping @Sendable (Set<ChannelID>) -> Void) {
         guard let first = loops.first else { return }
         let asked = zip(loops, shards).map { loop, shard in loop.submit { shard.value.followed } }
@@ -164,7 +165,7 @@ final class Hub: Delivery {
         for (loop, shard) in zip(loops, shards) { loop.execute { shard.value.emptied = emptied } }
     }
 
-    /// Delivers the answer of an operation that only read.
+    /// Delivers the answer of a read-only operation.
     ///
     /// - Parameters:
     ///   - memory: Where the answer is counted until the socket has it.
@@ -178,7 +179,7 @@ final class Hub: Delivery {
         }
     }
 
-    /// Waits until the last socket is gone: a draining server then has nobody left to serve.
+    /// Waits until the last socket is gone: a draining server then has no clients left to serve.
     func waitUntilEmpty(atMost time: Duration) async {
         let deadline = ContinuousClock.now + time
         while ContinuousClock.now < deadline, let counts = try? await counts(), counts.sockets > 0 {

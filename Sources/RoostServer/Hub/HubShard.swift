@@ -4,9 +4,9 @@ import RoostCore
 
 /// Drives the ``Subscriptions`` of one event loop: their actions become writes to the loop's sockets and changes of the presence board.
 ///
-/// Used on that loop only, so that a delivery takes no lock and no hop.
+/// Used only on that loop, so a delivery takes no lock and no hop.
 final class HubShard {
-    /// The shard's place among the hub's.
+    /// The shard's index in the hub.
     private let number: Int
     private let eventLoop: any EventLoop
     private let presence: PresenceBoard
@@ -15,22 +15,22 @@ final class HubShard {
     /// afterwards.
     private var isDelivering = false
     private var removed: [ConnectionID] = []
-    /// Sockets with something written since they were last flushed.
+    /// Sockets with output since they were last flushed.
     private var output = OutputQueue<SocketHandler>()
     /// Which reads the loop runs itself.
     private var loopReads = LoopReads()
-    /// The time of the delivery that runs, or ran last.
+    /// The time of the current or last delivery.
     private var deliveredAt = NIODeadline.now()
-    /// What events for single users have left to write in the delivery that runs.
+    /// Unwritten output from events for single users in the current delivery.
     private var told = ToldOutput<SocketHandler>()
-    /// Sockets that end once they have got the whole delivery.
+    /// Sockets to end after the whole delivery.
     private var ending: [SocketHandler] = []
     /// Counts the ticks.
     private var turn = 0
     private(set) var deliveryCount: Int64 = 0
     /// Bytes of events and replies that were given to sockets.
     private(set) var sentByteCount: Int64 = 0
-    /// Calls of the kernel that wrote to sockets, past their channels.
+    /// System calls that wrote to sockets, bypassing their channels.
     private(set) var writeCount: Int64 = 0
     /// Called when the last socket of a stream is gone.
     var emptied: (@Sendable (StreamID) -> Void)?
@@ -49,20 +49,20 @@ final class HubShard {
     /// Returns the streams that a socket of this shard needs.
     func used(among streams: [StreamID]) -> [StreamID] { subscriptions.used(among: streams) }
 
-    /// The channels that somebody watches or reads on a socket of this shard.
+    /// The channels watched or read on a socket of this shard.
     var followed: [ChannelID] { subscriptions.followed }
 
     /// - Returns: Why a connection can't begin an operation; nil if it can.
     func refusal(of operation: some Handled, on connection: ConnectionID) -> RoostError? {
         let (count, max) = (operation.watchCountMax, Limits.watchedChannels)
         guard count > 0 else { return nil }
-        // What it watches is known by its id, which the call may name as `type:id`.
+        // A connection's watched channels are known by id, while the call may name one as `type:id`.
         let names = (operation as? WatchChannel).map { Scope.channel($0.channel).channels } ?? []
         if names.contains(where: { subscriptions.isWatched($0, on: connection) }) { return nil }
         if subscriptions.watchedCount(of: connection) + count > max {
             return RoostError(.limitExceeded, "A connection watches at most \(max) channels.", limit: Int64(max))
         }
-        // Those of a query that are too many are told as not watched.
+        // A query's excess channels are reported as not watched.
         guard !names.isEmpty, !names.contains(where: { subscriptions.mayReceive($0, connection) }) else { return nil }
         return RoostError(
             .limitExceeded, "The connections of one user get at most \(subscriptions.receivedMax) channels together.",
@@ -86,7 +86,7 @@ final class HubShard {
         for (socket, readable) in subscriptions.takeReadable(turn) { socket.confirm(readable) }
     }
 
-    /// Takes back what a socket's user has read, since it couldn't be stored: it is asked about once more.
+    /// Takes back what a socket's user has read, because it couldn't be stored: the client is asked again.
     func takeBack(_ readable: [ChannelID: Seq], of connection: ConnectionID) {
         subscriptions.noteReadable(readable, of: connection)
     }
@@ -96,14 +96,14 @@ final class HubShard {
         subscriptions.readingSession(of: channel, connection)
     }
 
-    /// Ends a session on a connection whose user may not read there any more, or doesn't, and tells it; not one that began later.
+    /// Ends a session on a connection whose user may no longer read there, or no longer does, and notifies it. A session that began later stays.
     func endReading(of channel: ChannelID, _ connection: ConnectionID, inSession session: Int64?) {
         subscriptions.endReading(of: channel, connection, inSession: session) { perform($0) }
     }
 
     // MARK: Delivery
 
-    /// Delivers a batch: events, changes of audiences and replies in their order.
+    /// Delivers a batch: events, changes of audiences and replies, in order.
     func deliver(_ steps: [EventFrames.Step]) {
         isDelivering = true
         deliveredAt = .now()
@@ -112,7 +112,7 @@ final class HubShard {
             if case .reply(let socket, _) = step, socket.shard != number { continue }
             if case .tell = step { told.isTelling = true }
             subscriptions.deliver(step) { perform($0) }
-            // Not within the step: a write that fails can bring the last calls of its socket, which ask for what the connection watches.
+            // Not within the step: a failed write can trigger its socket's last calls, which ask what the connection watches.
             for socket in told.takeFull() { socket.flushEarly() }
         }
         told = ToldOutput()
@@ -123,7 +123,7 @@ final class HubShard {
         for connection in gone { remove(connection) }
     }
 
-    /// Delivers the answer of an operation that only read.
+    /// Delivers the answer of a read-only operation.
     func deliver(_ reply: [UInt8], toReadOf connection: ConnectionID) {
         if let socket = subscriptions.sockets[connection] { send(reply, to: socket) }
     }
@@ -178,7 +178,7 @@ final class HubShard {
         case .at(let time):
             let box = NIOLoopBound(self, eventLoop: eventLoop)
             eventLoop.scheduleTask(deadline: time) {
-                // Tasks that are due come before those that already wait for the loop, with more to deliver.
+                // Scheduled tasks run before those already queued on the loop, which may have more to deliver.
                 box.value.eventLoop.execute {
                     let shard = box.value
                     shard.flush(shard.output.takeWaiting())
@@ -195,12 +195,12 @@ final class HubShard {
     /// Whether the loop may run a brief read itself at this time.
     func mayRead(at now: NIODeadline) -> Bool { loopReads.mayRun(at: now) }
 
-    /// The loop has run a read.
+    /// Notes that the loop has run a read.
     ///
-    /// - Parameter isDone: Whether to its end: its answer follows in this turn.
+    /// - Parameter isDone: Whether it ran to its end: if so, its answer follows in this turn.
     func hasRead(since start: NIODeadline, isDone: Bool) { loopReads.ran(from: start, to: .now(), isDone: isDone) }
 
-    /// A socket has made so many calls to write.
+    /// Counts system calls with which a socket has written.
     func noteWrites(_ count: Int64) { writeCount += count }
 
     private func noteEnding(_ socket: SocketHandler) {

@@ -1,31 +1,32 @@
 import NIOCore
 
-/// Which brief reads an event loop runs itself instead of handing them to a thread that reads, so that no thread is woken for them.
+/// Decides which brief reads an event loop runs itself instead of waking a reading thread for them.
 ///
-/// The loop's other sockets wait meanwhile. So it reads for a short time in each of its turns; and reads that aren't brief, as those of large messages, take
-/// a twentieth of its time, and 5 ms at a time beyond that, since a brief read is late too when the system gives the processor to others. After a read that would
-/// have had to wait, whose work is lost, it leaves all of them to the threads for many times as long as that took.
+/// The loop's other sockets wait meanwhile, so it reads only for a short time in each turn. Reads that aren't brief, such as those of large
+/// messages, may take a twentieth of its time, and 5 ms beyond that, because a brief read is late too when the system gives the processor to
+/// others. After a read that would have had to wait, whose work is lost, it leaves all reads to the threads for many times as long as that
+/// one took.
 ///
 /// A state machine without I/O.
 struct LoopReads {
-    /// How long it may have read in a turn before it begins another read.
+    /// The time spent reading in a turn after which no other read begins.
     static let turnMax = TimeAmount.microseconds(250)
-    /// What a brief read takes at most.
+    /// The longest that a brief read takes.
     static let briefMax = TimeAmount.microseconds(500)
-    /// By how much reads that weren't brief may exceed their part of the time for the loop to begin another read.
+    /// By how much reads that weren't brief may exceed their share of the time. Beyond that the loop begins no other read.
     static let lateMax = TimeAmount.milliseconds(5)
-    /// Their part of the time is one in so many; and for so many times as long as a lost read took there are none.
+    /// Their share of the time is one part in this many; after a lost read there are none for this many times its duration.
     static let part: Int64 = 20
 
     private var spent = TimeAmount.zero
     private var pauseEnd = NIODeadline.uptimeNanoseconds(0)
-    /// By how much they exceeded it at `lateAt`.
+    /// By how much they exceeded their share at `lateAt`.
     private var late = TimeAmount.zero
     private var lateAt = NIODeadline.uptimeNanoseconds(0)
 
     func mayRun(at now: NIODeadline) -> Bool { spent < Self.turnMax && now >= pauseEnd && late(at: now) <= Self.lateMax }
 
-    /// - Parameter isDone: Whether it was run to its end.
+    /// - Parameter isDone: Whether the read ran to its end.
     mutating func ran(from start: NIODeadline, to end: NIODeadline, isDone: Bool) {
         let time = end - start
         spent = spent + time

@@ -1,29 +1,29 @@
 import NIOCore
 
-/// A socket whose output an ``OutputQueue`` has flushed.
+/// A socket whose flushes an ``OutputQueue`` schedules.
 protocol QueuedOutput: AnyObject {
     var outputState: OutputState { get set }
 }
 
-/// What an ``OutputQueue`` keeps of one socket.
+/// An ``OutputQueue``'s state for one socket.
 struct OutputState {
     fileprivate var isAnswered = false
     fileprivate var isDue = false
     fileprivate var isWaiting = false
-    /// The end of the pass over all sockets that flushed this one last.
+    /// When the pass that last flushed this socket ended.
     fileprivate var flushedAt = NIODeadline.uptimeNanoseconds(0)
 }
 
-/// The sockets of one event loop with output that isn't flushed yet, and when it is.
+/// The sockets of one event loop with unflushed output, and when it is flushed.
 ///
-/// At the end of the loop's turn, behind everything that already waits for the loop, those are flushed that got a reply, and then those that
+/// At the end of the loop's turn, after everything already queued on the loop, sockets that got a reply are flushed first, then those that
 /// were idle: an acknowledgement doesn't wait until a large channel has been written to. A socket that was flushed less than ``waitMax`` ago
-/// waits for the rest of that time, unless it gets a reply or has very much to write: events that follow one another closely then share a write,
-/// whatever commits they come from.
+/// waits for the rest of that time, unless it gets a reply or has a lot to write: closely spaced events then share a write, whatever commits
+/// they come from.
 ///
 /// A state machine without I/O.
 struct OutputQueue<Socket: QueuedOutput> {
-    /// The most that an event waits for others.
+    /// The longest that an event waits for others.
     static var waitMax: TimeAmount { .milliseconds(1) }
 
     /// What the driver has to arrange.
@@ -34,14 +34,14 @@ struct OutputQueue<Socket: QueuedOutput> {
         case at(NIODeadline)
     }
 
-    /// Sockets with a reply, which everything before it goes out with.
+    /// Sockets with a reply; everything before it goes out with it.
     private var answered: [Socket] = []
     private var due: [Socket] = []
     private var waiting: [Socket] = []
 
     /// Adds a socket that has just got output.
     ///
-    /// - Parameter mayWait: Whether more that comes soon may share the write.
+    /// - Parameter mayWait: Whether output that follows soon may share the write.
     /// - Returns: What has to be arranged; nil if it is arranged already.
     mutating func add(_ socket: Socket, isReply: Bool, mayWait: Bool = true, at now: NIODeadline) -> Action? {
         let state = socket.outputState
@@ -83,10 +83,10 @@ struct OutputQueue<Socket: QueuedOutput> {
     }
 }
 
-/// The sockets that got bytes of their own in a delivery, as each user does who becomes a member: these are shared with nobody, and of one call there can be a
-/// hundred of some hundred kilobytes. Each time they are many they are written, not held until the end of the delivery.
+/// The sockets that got unshared bytes in a delivery, as each new member's do. One call can produce a hundred of these, of some hundred
+/// kilobytes each. Whenever many have accumulated they are written, not held until the end of the delivery.
 struct ToldOutput<Socket> {
-    /// How many bytes wait for the sockets to be written, at most, beside the last one's.
+    /// The most bytes held for the sockets, in addition to the last event's.
     static var sizeBytesMax: Int { 1 << 20 }
 
     /// Whether the events of this step are written for one user.
@@ -101,7 +101,7 @@ struct ToldOutput<Socket> {
         self.sizeBytes += sizeBytes
     }
 
-    /// Ends a step, and returns the sockets to write to now: none as long as little waits.
+    /// Ends a step, and returns the sockets to write to now: none while little is queued.
     mutating func takeFull() -> [Socket] {
         isTelling = false
         guard sizeBytes >= Self.sizeBytesMax else { return [] }

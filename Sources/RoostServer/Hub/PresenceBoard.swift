@@ -7,20 +7,20 @@ final class PresenceBoard: Presence, Sendable {
     fileprivate struct State {
         /// Users with a connection, each with the number of their connections.
         var connections: [UserID: Int] = [:]
-        /// The same of those who share that they are online.
+        /// The same for users who share that they are online.
         var shown: [UserID: Int] = [:]
         /// For each channel its connected members, each with the number of their connections.
         var online: [ChannelID: [UserID: Int]] = [:]
-        /// The same of those who watch.
+        /// The same for watchers.
         var watchers: [ChannelID: ArrivalOrder<UserID, Int>] = [:]
-        /// For each channel the number of connections that watch it: also of users who don't share that, and who are told all the same.
+        /// For each channel the number of connections that watch it, including those of users who don't share that: they are notified all the same.
         var watches: [ChannelID: Int] = [:]
     }
     private let state = Mutex(State())
     private let listeners = Mutex(Listeners())
     private let tellingShown = Mutex(())
 
-    /// Whom the board reports to. They are set once, before the first socket, and taken out together: a closure by itself is wrapped at each use.
+    /// The board's listeners. They are set once, before the first socket, and copied out together: a closure by itself is wrapped at each use.
     private struct Listeners {
         var change: (@Sendable (ChannelID) -> Void)?
         var firstWatch: (@Sendable (ChannelID) -> Void)?
@@ -36,16 +36,16 @@ final class PresenceBoard: Presence, Sendable {
     /// Reports that the first connection here watches a channel, whether or not its user shares it.
     func onFirstWatch(_ tell: @escaping @Sendable (ChannelID) -> Void) { listeners.withLock { $0.firstWatch = tell } }
 
-    /// Reports that a user began to watch a channel here, or doesn't any more.
+    /// Reports that a user began or stopped watching a channel here.
     func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) { listeners.withLock { $0.watching = tell } }
 
     /// Reports that a member of a channel that is watched here came online on this node, or went offline.
     func onOnline(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) { listeners.withLock { $0.online = tell } }
 
-    /// Reports how many members of a channel were online by the answer to somebody who watches it from now on.
+    /// Reports how many members of a channel were online according to the answer to a new watcher.
     func onAnswer(_ tell: @escaping @Sendable (_ online: Int, ChannelID) -> Void) { listeners.withLock { $0.answer = tell } }
 
-    /// Reports that the first connection of a user who shares it has begun here, or the last has ended.
+    /// Reports that the first connection here of a user who shares their presence has begun, or the last has ended.
     func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) {
         listeners.withLock { $0.connection = tell }
     }
@@ -61,7 +61,7 @@ final class PresenceBoard: Presence, Sendable {
 
     func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool { state.withLock { $0.online[channel]?[user] != nil } }
 
-    /// Whether a connection watches a channel here, whoever's it is.
+    /// Whether any user's connection watches a channel here.
     func isWatched(_ channel: ChannelID) -> Bool { state.withLock { $0.watches[channel] != nil } }
 
     func watcherCount(of channel: ChannelID) -> Int { state.withLock { $0.watchers[channel]?.count ?? 0 } }
@@ -77,12 +77,13 @@ final class PresenceBoard: Presence, Sendable {
     func connected(_ user: UserID) { _ = state.withLock { $0.count(user, in: \.connections, by: 1) } }
     func disconnected(_ user: UserID) { _ = state.withLock { $0.count(user, in: \.connections, by: -1) } }
 
-    /// A connection of a user who shares that they are online has begun, or the user shares it from now on.
+    /// Notes that a connection of a user who shares that they are online has begun, or that the user now shares it.
     func appeared(_ user: UserID) { countShown(user, by: 1) }
     func disappeared(_ user: UserID) { countShown(user, by: -1) }
 
     private func countShown(_ user: UserID, by step: Int) {
-        // Counted and told in one: of a user who goes on one event loop and comes back on another the listener would else hear in the wrong order.
+        // Counted and reported under one lock: if a user leaves on one event loop and returns on another, the listener could otherwise hear
+        // of it in the wrong order.
         tellingShown.withLock { _ in
             let (before, count) = state.withLock { $0.count(user, in: \.shown, by: step) }
             guard (before > 0) != (count > 0), let tell = listeners.withLock({ $0 }).connection else { return }
@@ -98,7 +99,7 @@ final class PresenceBoard: Presence, Sendable {
         tellOnline(user, channels, state.withLock { $0.countOnline(user, in: channels, by: -1) })
     }
 
-    /// A connection watches a channel from now on.
+    /// Notes that a connection now watches a channel.
     ///
     /// - Parameter isShown: Whether its user shares that.
     func startedWatching(_ user: UserID, _ channel: ChannelID, isShown: Bool = true) {
@@ -118,7 +119,7 @@ final class PresenceBoard: Presence, Sendable {
         tellWatching(user, ended)
     }
 
-    /// Somebody watches a channel from now on who was answered how many of its members were online.
+    /// Notes how many of a channel's members were online according to the answer to a new watcher.
     func answeredOnline(_ count: Int, in channel: ChannelID) { listeners.withLock { $0 }.answer?(count, channel) }
 
     private func tellOnline(_ user: UserID, _ channels: some Sequence<ChannelID>, _ watched: [ChannelID]) {
@@ -149,7 +150,7 @@ extension PresenceBoard.State {
 
     /// Counts connections of a user in channels that they are a member of.
     ///
-    /// - Returns: The channels that are watched in which the user came online by it, or went offline.
+    /// - Returns: The watched channels in which the user thereby came online or went offline.
     fileprivate mutating func countOnline(_ user: UserID, in channels: some Sequence<ChannelID>, by step: Int) -> [ChannelID] {
         channels.filter { channel in
             let before = online[channel]?[user] ?? 0
@@ -174,9 +175,9 @@ extension PresenceBoard.State {
         return count
     }
 
-    /// Counts connections of a user who shares it that watch channels.
+    /// Counts connections that watch channels, of a user who shares it.
     ///
-    /// - Returns: The channels that the user began to watch, or doesn't watch any more.
+    /// - Returns: The channels that the user began or stopped watching.
     fileprivate mutating func countWatching(_ user: UserID, in channels: some Sequence<ChannelID>, by step: Int) -> [ChannelID] {
         channels.filter { channel in
             let before = watchers[channel]?[user] ?? 0

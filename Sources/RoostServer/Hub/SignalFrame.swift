@@ -7,9 +7,9 @@ struct SignalFrame: Hashable, Sendable {
     let key: Signal.Key
     let bytes: ByteBuffer
 
-    /// The forms for users who get another one: nobody is told that they type themselves.
+    /// The forms for users who get a different one: users aren't notified of their own typing.
     let formsOfUsers: [UserID: ByteBuffer]
-    /// The signal for whoever has lost the one before it.
+    /// The signal for clients that have lost the previous one.
     private let afterLoss: Signal
 
     init(_ signal: Signal) {
@@ -33,10 +33,10 @@ struct SignalFrame: Hashable, Sendable {
         formsOfUsers[user].map { SignalFrame(self, bytes: $0) } ?? self
     }
 
-    /// The frame for a client that doesn't get the one before it of the same key.
+    /// The frame for a client that doesn't get the previous one with the same key.
     func replacing() -> SignalFrame { afterLoss.isWhole ? self : SignalFrame(self, bytes: Self.bytes(of: afterLoss)) }
 
-    /// The frame for a client that gets nothing of it, and asks; nil for one that isn't missed.
+    /// The frame for a client that gets none of its content, and has to ask; nil for a signal that isn't missed.
     func emptied() -> SignalFrame? {
         guard !afterLoss.isWhole else { return nil }
         var rest = afterLoss
@@ -49,7 +49,7 @@ struct SignalFrame: Hashable, Sendable {
         return SignalFrame(self, bytes: Self.bytes(of: rest))
     }
 
-    /// - Parameter receiver: Nil for everybody who isn't among those who type.
+    /// - Parameter receiver: Nil for everyone who isn't typing.
     private static func bytes(of signal: Signal, for receiver: UserID? = nil) -> ByteBuffer {
         var signal = signal
         signal.typing = signal.typing?.told(to: receiver)
@@ -61,14 +61,14 @@ struct SignalFrame: Hashable, Sendable {
 }
 
 extension Signal.Kind {
-    /// Whether it tells nothing of messages, and not what users say: those who watch get it without the right to read.
+    /// Whether it reveals neither messages nor what users say: watchers get it without the right to read.
     var isForWatchers: Bool {
         [.typingChanged, .watchingChanged, .presenceChanged, .usersChanged].contains(self)
     }
 }
 
 extension TypingUsers {
-    /// What a client is told: the others, as far as they are named, and whether there are more of them.
+    /// What a client receives: the others, as far as they are named, and whether there are more of them.
     fileprivate func told(to receiver: UserID?) -> TypingUsers {
         let others = users.filter { $0 != receiver }
         return TypingUsers(
@@ -77,7 +77,7 @@ extension TypingUsers {
 }
 
 extension Signal {
-    /// The signal for a client that has lost the one before it. Where a signal has only what is new, it says that this isn't all: the client asks.
+    /// The signal for a client that has lost the previous one. A signal that has only changes then says that it is incomplete: the client asks.
     var afterLoss: Signal {
         var signal = self
         signal.watching?.isWhole = false
@@ -87,22 +87,22 @@ extension Signal {
         return signal
     }
 
-    /// Whether it has all that is new. What says how things are now always has.
+    /// Whether it has all changes. A signal with the current state always does.
     fileprivate var isWhole: Bool {
         [watching?.isWhole, presence?.isWhole, read?.isWhole, users?.isWhole].allSatisfy { $0 != false }
     }
 }
 
-/// Signals queued for a client that doesn't read: the newest of each key, few of them with what they say. The oldest makes room first.
+/// Signals queued for a client that doesn't read: the newest of each key, only a few with their content. The oldest makes room first.
 ///
-/// Of what makes room, and the client has to ask for, a word stays that something is missing. Words are small, but there are as many as the client
-/// watches channels: if they are too many, the client can't be told any more, and ``isOverfull``.
+/// If the client has to ask for a signal that makes room, a word stays that something is missing. Words are small, but there can be as many
+/// as the client watches channels. If there are too many, the client can no longer be notified, and the queue ``isOverfull``.
 struct SignalQueue {
-    /// Signals with what they say.
+    /// The most signals with their content.
     static let countMax = 32
-    /// Their bytes, with the words of those that made room.
+    /// The most bytes, including the words for signals that made room.
     static let sizeBytesMax = 16 << 10
-    /// The bytes if nothing is left but such words.
+    /// The most bytes once only such words are left.
     static let wordsSizeBytesMax = 64 << 10
 
     private struct Waiting {
@@ -113,7 +113,7 @@ struct SignalQueue {
     private var waiting: [Waiting] = []
     private var wordCount = 0
     private(set) var sizeBytes = 0
-    /// Whether something was lost of which the client can't be told. Its connection has to end: the next one brings everything.
+    /// Whether something was lost and the client can't be notified. Its connection has to end: the next one gets everything.
     private(set) var isOverfull = false
 
     var isEmpty: Bool { waiting.isEmpty }

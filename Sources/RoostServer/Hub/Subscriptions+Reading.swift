@@ -1,30 +1,30 @@
 import RoostAPI
 import RoostCore
 
-/// What connections are given while their users read (AM-45).
+/// What connections are sent while their users are reading (AM-45).
 extension Subscriptions {
     /// The number of the session in which a connection reads a channel; nil if it doesn't.
     func readingSession(of channel: ChannelID, _ connection: ConnectionID) -> Int64? {
         subscribers[connection]?.read[channel]?.number
     }
 
-    /// Begins a session, in place of the one that goes on if there is one.
+    /// Begins a session, which replaces the current one if there is one.
     ///
     /// - Parameters:
-    ///   - joinedSeq: Where the membership began in which the user reads. The end of a former one doesn't end the session.
-    ///   - userSeq: Where the membership had changed last in the user's own stream. A mark as unread from before doesn't end the session.
+    ///   - joinedSeq: The seq at which the reader's membership began. The end of a former one doesn't end the session.
+    ///   - userSeq: The seq of the membership's last change in the user's own stream. An earlier mark as unread doesn't end the session.
     mutating func startReading(_ channel: ChannelID, _ connection: ConnectionID, since joinedSeq: Seq, at userSeq: Seq) {
         guard subscribers[connection] != nil else { return }
         lastReadingSession += 1
         let session = ReadingSession(number: lastReadingSession, since: joinedSeq, userSeq: userSeq)
         let former = subscribers[connection]?.read.updateValue(session, forKey: channel)
         guard former == nil, channels[channel]?.byConnection[connection] != nil else { return }
-        // Whoever begins may read: the last event's readers are out of date if they say otherwise.
+        // A user who begins may read: if the last event's readers say otherwise, they are out of date.
         subscribe(connection, to: channel)
     }
 
-    /// Learns that a member may read. If the last event's readers say otherwise they are out of date, and the next event checks everybody: until then the
-    /// member gets the signals of readers, and a signal says itself who these are.
+    /// Learns that a member may read. If the last event's readers say otherwise, they are out of date, and the next event checks everyone.
+    /// Until then the member gets signals for readers; each signal itself says who these are.
     mutating func learnReader(_ connection: ConnectionID, of channel: ChannelID) {
         guard channels[channel]?.byConnection[connection]?.floor == .max else { return }
         channels[channel]?.readers = nil
@@ -38,32 +38,33 @@ extension Subscriptions {
         subscribe(connection, to: channel)
     }
 
-    /// Ends a connection's reading of a channel that its user doesn't go on with, because they may no longer read it or have marked messages as unread, and
-    /// tells the connection. What it was given before stays to be confirmed.
+    /// Ends a connection's reading of a channel because its user may no longer read it or has marked messages as unread, and notifies the
+    /// connection. What it was sent before remains to be confirmed.
     mutating func endReading(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard let subscriber = subscribers[connection], subscriber.read[channel] != nil else { return }
         stopReading(channel, connection)
         send(ReadingEndedFrame(readingEnded: .init(channel: channel)), to: subscriber, perform)
     }
 
-    /// A user has marked messages of a channel as unread: none of their connections reads it any more, but for those where they have begun since. Another
-    /// node may have stored the mark, and news of it come late: beginning has moved the position, and the user's own stream with it.
+    /// Ends a user's reading of a channel because they have marked messages as unread, except on connections where they have begun since.
+    /// Another node may have stored the mark, and its news may arrive late: beginning has moved the position, and with it the user's own
+    /// stream.
     ///
-    /// - Parameter userSeq: Where the membership had changed last in that stream when it was marked. A mark that moves nothing ends also what began at that
-    ///   very place: which was first can't be told.
+    /// - Parameter userSeq: The seq of the membership's last change in that stream when the mark was made. A mark that moves nothing also
+    ///   ends a session that began at this very seq, because it is unknown which was first.
     mutating func endReading(of channel: ChannelID, by user: UserID, at userSeq: Seq, _ perform: (Action) -> Void) {
         for connection in connections(of: user) {
             if let session = subscribers[connection]?.read[channel], session.userSeq > userSeq { continue }
-            // They are told also where the position stays, and no event says so.
+            // They are notified even if the position stays and no event says so.
             endReading(of: channel, connection, perform)
             subscribers[connection]?.readable[channel] = nil
-            // What it confirms from now on was given to it before.
+            // What it confirms from now on was sent to it before.
             if let socket = sockets[connection] { perform(.forgetReading(channel, of: socket)) }
         }
     }
 
-    /// Ends a connection's session, since a mark that was made in it was refused for good. One that has begun since stands: its user could begin it after
-    /// what was refused.
+    /// Ends a connection's session because a mark made in it was refused for good. A session that has begun since stays: its user was able to
+    /// begin it after the refused mark.
     ///
     /// - Parameter session: Its number when the mark was made; nil if there was none.
     mutating func endReading(
@@ -73,7 +74,7 @@ extension Subscriptions {
         endReading(of: channel, connection, perform)
     }
 
-    /// Notes what the connections whose users read a channel have been given. Those of members who may not read it have been given nothing to read.
+    /// Notes what was sent to the connections whose users are reading a channel. Those of members who may not read it were sent nothing to read.
     mutating func noteReadable(upTo seq: Seq, in channel: ChannelID) {
         guard let receivers = channels[channel], !receivers.reading.isEmpty else { return }
         for connection in receivers.reading where (receivers.byConnection[connection]?.floor ?? .max) != .max {
@@ -81,8 +82,8 @@ extension Subscriptions {
         }
     }
 
-    /// Notes what a connection has been given of the past of a channel, if its user reads that. It may have begun to before the connection gets the channel
-    /// live, where that takes a subscription first.
+    /// Notes what a connection was sent of a channel's past, if its user is reading it. The reading may have begun before the connection gets
+    /// the channel live, if that needs a subscription first.
     mutating func noteReadable(upTo seq: Seq, in channel: ChannelID, _ readers: Readers, ofNewcomer connection: ConnectionID) {
         guard let subscriber = subscribers[connection], subscriber.read[channel] != nil,
             subscriber.isReader(of: channel, readers, isMember: true), subscriber.floor(in: channel, isMember: true) < seq
@@ -90,15 +91,15 @@ extension Subscriptions {
         noteReadable([channel: seq], of: connection)
     }
 
-    /// Notes what a connection has been given of channels that its user reads.
+    /// Notes what a connection was sent of channels that its user is reading.
     mutating func noteReadable(_ seqs: [ChannelID: Seq], of connection: ConnectionID) {
         guard subscribers[connection] != nil else { return }
         subscribers[connection]?.readable.merge(seqs) { max($0, $1) }
         unconfirmed.insert(connection)
     }
 
-    /// Takes what connections have been given while their users read: the position moves once they say that they have it. Of a channel with
-    /// more than ``Limits/manyReaders`` here, on one event loop, that is every tenth time: with each message they would all write.
+    /// Takes what connections were sent while their users were reading: the position moves once they confirm receipt. For a channel with more
+    /// than ``Limits/manyReaders`` on this event loop, this happens only every tenth time: otherwise they would all write with each message.
     ///
     /// - Parameter turn: Counts the calls of this function, one a second.
     mutating func takeReadable(_ turn: Int) -> [(Socket, [ChannelID: Seq])] {

@@ -8,16 +8,16 @@ extension Subscriptions {
         let user: UserID
         var joined: Set<ChannelID>
         var watched: Set<ChannelID> = []
-        /// The channels that the user reads on this connection at this moment (AM-45).
+        /// The channels that the user is currently reading on this connection (AM-45).
         var read: [ChannelID: ReadingSession] = [:]
-        /// What the connection has been given of them, up to a seq each, without what it was asked about.
+        /// What the connection was sent of them, up to a seq each, without what it was already asked about.
         var readable: [ChannelID: Seq] = [:]
         /// The seq up to which a channel's messages are hidden from the user; channels without a floor aren't listed.
         ///
         /// A floor is never lowered, and outlives the membership: a new membership has it too, and may begin before the end of the last one
-        /// is delivered. Long after that it is forgotten, since joining tells it again.
+        /// is delivered. Long after that it is forgotten, because joining reports it again.
         private(set) var floors: [ChannelID: Seq]
-        /// Those of ``floors`` that were learned last.
+        /// The most recently learned of ``floors``.
         private var newFloors: Set<ChannelID> = []
         private static var newFloorsMax: Int { 4096 }
         let appRole: AppRole
@@ -51,7 +51,7 @@ extension Subscriptions {
             newFloors.remove(channel)
         }
 
-        /// Records a role. Two streams carry roles, in no order: one that is older than the known one is dropped.
+        /// Records a role. Two streams carry roles, in no particular order: one that is older than the known role is dropped.
         mutating func learn(_ role: ChannelRole, in channel: ChannelID, at seq: Seq) {
             if let known = roles[channel] {
                 if seq >= known.since { roles[channel] = (role, seq) }
@@ -60,20 +60,20 @@ extension Subscriptions {
             }
         }
 
-        /// Forgets the role and the reading of a membership that has ended at a seq. A later one has its own: its user may begin to read on this node before
-        /// the end of the former one, which another node stored, is delivered here.
+        /// Forgets the role and the reading of a membership that has ended at a seq. A later membership has its own: its user may begin to
+        /// read on this node before the end of the former one, stored by another node, is delivered here.
         mutating func unlearn(_ channel: ChannelID, at seq: Seq) {
             if let known = roles[channel], known.since <= seq { roles[channel] = nil }
             if let session = read[channel], session.since < seq { read[channel] = nil }
         }
 
-        /// Channels of which a role is known.
+        /// The number of channels with a known role.
         var roleCount: Int { roles.count }
 
         /// The user's role in a channel.
         func role(in channel: ChannelID) -> ChannelRole { roles[channel]?.role ?? .member }
 
-        /// The seq up to which a channel's messages are hidden from the connection; 0 for none. As for what it asks for, the floor of a former
+        /// The seq up to which a channel's messages are hidden from the connection; 0 for none. As in its requests, the floor of a former
         /// membership hides nothing from a non-member who may read.
         func floor(in channel: ChannelID, isMember: Bool) -> Seq { isMember ? floors[channel] ?? 0 : 0 }
 
@@ -90,19 +90,19 @@ extension Subscriptions {
 
     /// A connection's reading of a channel.
     struct ReadingSession {
-        /// It differs from those of all other sessions.
+        /// Unique among all sessions.
         let number: Int64
-        /// The channel's seq at which the membership began in which the user began to read.
+        /// The channel's seq at which the reader's membership began.
         let since: Seq
-        /// The seq of the user's own stream at which the membership had changed last by then.
+        /// The seq of the membership's last change by then, in the user's own stream.
         let userSeq: Seq
     }
 
-    /// A connection among those that get a channel's events: everything that a delivery needs, in one place.
+    /// A connection that gets a channel's events: everything that a delivery needs, in one place.
     struct Receiver {
         let socket: Socket
         var isWatching: Bool
-        /// The member's floor in the channel; 0 for none, and the highest seq there is for a member who may not read.
+        /// The member's floor in the channel; 0 for none, and the highest possible seq for a member who may not read.
         var floor: Seq
     }
 
@@ -146,11 +146,11 @@ extension Subscriptions {
         subscribers[connection]?.watched.contains(channel) == true
     }
 
-    /// The channels that somebody watches or reads.
+    /// The channels that are watched or read.
     var followed: [ChannelID] { channels.filter { !$0.value.watching.isEmpty || !$0.value.reading.isEmpty }.map(\.key) }
 
-    /// Returns whether a connection of a user may get so many more channels. Each takes about 600 bytes on each connection. The user's only connection may get
-    /// all that it is entitled to; admins and services have no limit, as they have none of connections.
+    /// Returns whether a user's connection may get this many more channels. Each takes about 600 bytes on each connection. A user's only
+    /// connection may get all that it is entitled to. Admins and services have no limit, as they have none on connections.
     func hasRoom(for count: Int, of user: UserID, _ role: AppRole) -> Bool {
         guard let held = received[user] else { return true }
         return held + count <= receivedMax || role == .admin || role == .service
@@ -162,7 +162,7 @@ extension Subscriptions {
         return channels[channel]?.byConnection[connection] != nil || hasRoom(for: 1, of: user, role)
     }
 
-    /// Counts a channel less for a user.
+    /// Counts one channel fewer for a user.
     mutating func noteLess(receivedBy user: UserID) {
         let count = (received[user] ?? 1) - 1
         received[user] = count > 0 ? count : nil

@@ -5,7 +5,7 @@ import RoostCore
 extension Subscriptions {
     /// Sends a signal to its audience.
     func send(_ frame: SignalFrame, to audience: Audience, _ perform: (Action) -> Void) {
-        // Few get a form of their own, so it isn't looked up for everybody.
+        // Few users get their own form, so it isn't looked up for everyone.
         let own = Dictionary(
             frame.formsOfUsers.keys.flatMap { user in connections(of: user).map { ($0, user) } },
             uniquingKeysWith: { first, _ in first })
@@ -17,8 +17,8 @@ extension Subscriptions {
         }
     }
 
-    /// Returns the connections of an audience that watch the channel and don't get its events yet. Whether they may have a signal says the signal alone: they
-    /// haven't been given the channel's last event.
+    /// Returns the connections of an audience that watch the channel and don't get its events yet. Only the signal says whether they may have
+    /// it: they haven't been sent the channel's last event.
     private func unattachedWatchers(in audience: Audience, toldBy signal: Signal.Kind) -> [(ConnectionID, Socket)] {
         switch audience {
         case .user, .moderators: return []

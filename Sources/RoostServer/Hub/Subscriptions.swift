@@ -4,15 +4,15 @@ import RoostCore
 
 /// The connections of one event loop, and what each of them receives. A value without I/O.
 ///
-/// It takes connections and the steps of deliveries in their order, and hands each action to a closure at once and in order: one call for
-/// each receiver, without an array. Its rules:
+/// It takes connections and the steps of deliveries in order, and passes each action to a closure immediately and in order: one call for each
+/// receiver, without an array. Its rules:
 /// 1. A connection gets its user's events, those of the channels that the user is a member of, and those of channels that it watches.
 /// 2. An event says who may read it. If that differs from what the last event of the channel said, every receiver is checked again before
 ///    the event: members who aren't readers get it without messages, and watchers who may not watch stop watching.
-/// 3. An event with messages from before a receiver's history floor is given without them.
-/// 4. A signal goes to the receivers of its audience that may read according to both the last event and the signal. One that tells nothing of messages
-///    also goes to those who watch without reading. It changes nothing. Whoever watches gets signals from the answer on, also while events still take a
-///    subscription or a catch-up first: what was told meanwhile would be lost.
+/// 3. An event with messages from before a receiver's history floor is sent without them.
+/// 4. A signal goes to the receivers of its audience that may read according to both the last event and the signal. One that says nothing
+///    about messages also goes to watchers who may not read. Signals change nothing. Watchers get them from the answer on, even while events
+///    still need a subscription or a catch-up first: signals sent meanwhile would otherwise be lost.
 ///
 /// The hub has one for each event loop, and simulations drive the same one.
 ///
@@ -26,27 +26,27 @@ struct Subscriptions<Socket> {
         case signal(SignalFrame, to: Socket)
         /// Write a reply.
         case reply([UInt8], to: Socket)
-        /// Forget what the connection was given of a channel and hasn't confirmed.
+        /// Forget what the connection was sent of a channel and hasn't confirmed.
         case forgetReading(ChannelID, of: Socket)
         /// End the connection if these changes shut its caller out.
         case checkAccess([AccessSubject: AccessChange], of: Socket)
-        /// One connection more or less of a user.
+        /// A user has one connection more or fewer.
         case connected(UserID)
         case disconnected(UserID)
-        /// The same of a user who shares their presence.
+        /// The same for a user who shares their presence.
         case appeared(UserID)
         case disappeared(UserID)
-        /// The same of them, in channels that its user is a member of.
+        /// The same for such a user, in channels that they are a member of.
         case cameOnline(UserID, Set<ChannelID>)
         case wentOffline(UserID, Set<ChannelID>)
-        /// One connection more or less that watches channels, and whether its user shares that.
+        /// One connection more or fewer watches channels, and whether its user shares that.
         case startedWatching(UserID, ChannelID, isShown: Bool)
-        /// Have the watchers told how many members are online, if it isn't what one of them was answered.
+        /// Notify the watchers how many members are online, if that differs from what one of them was answered.
         case answeredOnline(Int, ChannelID)
         case stoppedWatching(UserID, Set<ChannelID>, isShown: Bool)
-        /// No connection needs the stream any more.
+        /// No connection needs the stream any longer.
         case emptied(StreamID)
-        /// End the connection: those of its user would get too many channels together.
+        /// End the connection: its user's connections together would get too many channels.
         case turnAway(Socket)
     }
 
@@ -57,13 +57,13 @@ struct Subscriptions<Socket> {
     var channels: [ChannelID: Receivers] = [:]
     /// Connections that watch a channel and don't get its events yet.
     var unattached: [ChannelID: Set<ConnectionID>] = [:]
-    /// The channels that each user's connections get, added up.
+    /// How many channels each user's connections get in total.
     var received: [UserID: Int] = [:]
     /// How many of them a user with more than one connection may have.
     var receivedMax = Limits.connectionsWithAllChannels * Limits.watchedChannels
     /// Connections with something readable that they haven't been asked about.
     var unconfirmed: Set<ConnectionID> = []
-    /// The number of the reading session that began last.
+    /// The number of the latest reading session.
     var lastReadingSession: Int64 = 0
 
     /// Connections that are authenticated.
@@ -146,7 +146,7 @@ struct Subscriptions<Socket> {
         case .change(let notice): change(notice, perform)
         case .attach(let connection, let channel): join(channel, connection, perform)
         case .attachWatcher(let connection, let channel):
-            // The watch may have ended with something that it caught up with, and others may have taken the room meanwhile.
+            // The watch may have ended with an event of its catch-up, and others may have taken the room meanwhile.
             guard subscribers[connection]?.watched.contains(channel) == true else { return }
             guard mayReceive(channel, connection) else { return endWatch(of: channel, connection, perform) }
             subscribe(connection, to: channel)
@@ -230,8 +230,8 @@ struct Subscriptions<Socket> {
         perform(.send(bytes, eventCount: frames.eventCount, to: subscriber.socket))
     }
 
-    /// Returns the subscribers that don't get the channel's events yet, and may get its past: members, and others who may read it. Others who may
-    /// not any more stop watching, as those do who get the event live.
+    /// Returns the subscribers that don't get the channel's events yet and may get its past: members, and non-members who may read it.
+    /// Non-members who no longer may stop watching, as they do when they get the event live.
     private mutating func newcomers(
         _ newcomers: EventFrames.Newcomers, to channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
     ) -> [(ConnectionID, Subscriber)] {
@@ -244,8 +244,7 @@ struct Subscriptions<Socket> {
             endWatch(of: channel, connection, perform)
             return []
         case .member(let user):
-            // A watcher may already have received some of these events, before learning of the membership. It begins at the joining all the
-            // same.
+            // A watcher may already have received some of these events, before learning of the membership. The membership still begins at the joining.
             return connections(of: user).compactMap { connection in subscribers[connection].map { (connection, $0) } }
                 .filter { !$0.1.joined.contains(channel) }
         }
@@ -268,7 +267,7 @@ extension Subscriptions {
         case .role(let user, let channel, let role, let seq):
             for connection in connections(of: user) {
                 subscribers[connection]?.learn(role, in: channel, at: seq)
-                // What the role may do can have changed since the last event: the event of this change says it.
+                // What the role may do can have changed since the last event: this change's event says so.
                 if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
             }
         case .floor(let user, let channel, let floor):
@@ -336,7 +335,7 @@ extension Subscriptions {
             subscribers[connection] = subscriber
             hidePresence(of: former, perform)
             showPresence(of: subscriber, perform)
-            // Before the former watches end: a channel that nobody watched meanwhile would lose what happens on another loop.
+            // Before the former watches end: if the channel had no watch meanwhile, changes on another loop would be lost.
             for channel in subscriber.watched { perform(.startedWatching(user, channel, isShown: isShared)) }
             endWatches(of: former, perform)
         }
@@ -369,7 +368,7 @@ extension Subscriptions {
         if subscribers[connection]?.sharesPresence == true { perform(.cameOnline(user, [channel])) }
     }
 
-    /// Ends a connection for which there is no room. What it gets ends at once, so that the others of its user have the room.
+    /// Ends a connection for which there is no room. Its subscriptions end immediately, which leaves their room to its user's other connections.
     private mutating func turnAway(_ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard let socket = sockets[connection] else { return }
         perform(.turnAway(socket))
@@ -379,13 +378,13 @@ extension Subscriptions {
 
     /// Marks a connection as watching a channel. Whether it gets the channel's events yet is decided elsewhere.
     ///
-    /// - Parameter online: How many members were online by its answer, if that said so. Who came or went since then wasn't told to it.
-    /// - Returns: Whether it watches it now.
+    /// - Parameter online: How many members were online according to its answer, if that said so. The connection wasn't notified of changes since then.
+    /// - Returns: Whether the connection now watches the channel.
     private mutating func watch(
         _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, _ online: Int?, _ perform: (Action) -> Void
     ) -> Bool {
         guard let subscriber = subscribers[connection] else { return false }
-        // Calls are refused before that, and a socket has one under way that watches. This holds without either.
+        // Calls are refused before that, and a socket has only one watching call under way. The check relies on neither.
         let mayWatchMore = subscriber.watched.count < Limits.watchedChannels && mayReceive(channel, connection)
         guard mayWatchMore || subscriber.watched.contains(channel) else {
             send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
@@ -423,8 +422,8 @@ extension Subscriptions {
         if let readers = channels[channel]?.readers {
             let isReader = subscriber.isReader(of: channel, readers, isMember: isMember)
             if !isReader, isMember { receiver.floor = .max }
-            // Whoever begins to watch or read may do so, and a role comes with its event: the last event's readers are out of date, or the right has ended
-            // since. The next event checks everybody.
+            // Users who begin to watch or read may do so, and a role arrives with its event: either the last event's readers are out of date,
+            // or the right has ended since. The next event checks everyone.
             let mayWatch = isMember ? subscriber.mayWatch(channel, readers, isMember: true) : isReader
             let isWatchInDoubt = !mayWatch && (receiver.isWatching || !isMember)
             let isReadingInDoubt = !isReader && subscriber.read[channel] != nil
@@ -437,7 +436,7 @@ extension Subscriptions {
     }
 
     /// Returns the connections that get an event of a channel. If the readers have changed, each connection is checked again before the
-    /// event, so that nobody gets it by a right that has ended.
+    /// event, so nobody gets it by a right that has ended.
     private mutating func receivers(
         of channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
     ) -> [ConnectionID: Receiver]? {
@@ -466,7 +465,7 @@ extension Subscriptions {
         if !subscriber.isReader(of: channel, readers, isMember: isMember) { endReading(of: channel, connection, perform) }
     }
 
-    /// Ends a watch of a user who may no longer watch, and tells them.
+    /// Ends the watch of a user who may no longer watch, and notifies them.
     private mutating func endWatch(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
         guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
         setUnattached(false, connection, channel)
@@ -474,7 +473,7 @@ extension Subscriptions {
         send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
     }
 
-    /// Sends one connection a frame that is no event.
+    /// Sends one connection a frame that isn't an event.
     func send(_ content: some WireWritable, to subscriber: Subscriber, _ perform: (Action) -> Void) {
         var json = JSONBytes(capacity: 64)
         content.write(to: &json)
