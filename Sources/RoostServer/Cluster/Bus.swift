@@ -2,7 +2,7 @@ import RoostAPI
 
 /// Carries bytes between the nodes of a cluster.
 ///
-/// It promises little: it may lose, repeat and reorder. A receiver sees from an event's seq what is missing, and reads it from the
+/// It promises little: it may lose, repeat and reorder messages. A receiver sees from an event's seq what is missing, and reads it from the
 /// database. So nothing waits for the bus, and events that it drops aren't lost.
 protocol Bus: Sendable {
     /// Starts receiving. The handler is called by one thread at a time, and must not block.
@@ -59,7 +59,7 @@ struct NodeID: Hashable, Sendable, Codable, CustomStringConvertible {
     }
 }
 
-/// The bus can't be reached, or refused. The message holds no secret.
+/// The bus can't be reached, or refused. The message contains no secret.
 struct BusFailure: Error, CustomStringConvertible {
     let message: String
     var description: String { message }

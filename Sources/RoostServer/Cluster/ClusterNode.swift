@@ -5,7 +5,7 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// One node among several: drives the ``Relay``, publishes this node's commits, and receives those of other nodes.
+/// One node of a cluster: drives the ``Relay``, publishes this node's commits, and receives those of other nodes.
 ///
 /// Two threads: `roost-relay` runs the relay and hands its steps to the hub; `roost-repair` reads from the database what the relay
 /// requests. Lanes publish on their own threads, after the commit; a crash between the two is repaired by the other nodes.
@@ -22,18 +22,18 @@ final class ClusterNode: Delivery {
     private let questions = Inbox<Relay.Request>()
     private let threads = Threads()
     private let unreadable = LogPace()
-    /// Whether the bus has said that it is back, and ``settleIfBack()`` hasn't looked since.
+    /// Whether the bus has reported that it is back, and ``settleIfBack()`` hasn't handled that yet.
     private let isToSettle = Mutex(false)
     private let told = Mutex<TellingNews?>(nil)
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
-    /// Packets from the bus that may wait, and their bytes. Another one is dropped, and the streams are compared with the database.
+    /// The most packets from the bus that may be queued, and their bytes. Further ones are dropped, and the streams are compared with the database.
     private static let inboxCountMax = 100_000
     private static let inboxSizeBytesMax = 64 << 20
 
     var presence: any Presence & Sendable { clusterPresence }
 
-    /// Begins to receive, and starts the threads.
+    /// Starts receiving, and starts the threads.
     init(
         node: NodeID, hub: Hub, bus: any Bus, database: any Database, readiness: Readiness,
         presenceTimeout: Duration = ClusterPresence.timeoutStandard,
@@ -58,7 +58,7 @@ final class ClusterNode: Delivery {
         try bus.start { [weak self] in self?.receive($0) }
         bus.subscribe(to: .nodes)
         bus.subscribe(to: .node(node))
-        // Nobody receives what is published before the bus is connected: then the other nodes are greeted once it is.
+        // Messages published before the bus is connected are lost: in that case the other nodes are greeted once it is.
         if (try? bus.settle()) != nil { clusterPresence.sayHello() }
         threads.start("roost-relay") { [self] in runRelay() }
         threads.start("roost-repair") { [self] in runRepair() }
@@ -100,7 +100,7 @@ final class ClusterNode: Delivery {
 
     func publish(_ notices: [Notice]) { publish(newsIn: notices) }
 
-    /// Tells the other nodes what isn't stored.
+    /// Sends the other nodes the news that isn't stored.
     private func publish(newsIn notices: some Sequence<Notice>) {
         for notice in notices {
             if case .rulesChanged = notice { clusterPresence.sayRulesChanged() }
@@ -111,7 +111,7 @@ final class ClusterNode: Delivery {
 
     func onTold(_ take: @escaping @Sendable ([Notice]) -> Void) { told.withLock { $0 = TellingNews(take: take) } }
 
-    /// Whoever watches a channel on two nodes begins with the first and ends with the last.
+    /// A user who watches a channel on two nodes starts with the first and stops with the last.
     func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         let (presence, board) = (clusterPresence, hub.board)
         board.onWatching { if !presence.isWatchingElsewhere($0, $1) { tell($0, $1) } }
@@ -120,7 +120,7 @@ final class ClusterNode: Delivery {
         }
     }
 
-    /// A member is online from the first of their connections on, on any node, to the last.
+    /// A member is online from their first connection, on any node, until the last one ends.
     func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         let (presence, board) = (clusterPresence, hub.board)
         board.onOnline { if !presence.isOnlineElsewhere($0, $1) { tell($0, $1) } }
@@ -158,7 +158,7 @@ final class ClusterNode: Delivery {
 
     func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool {
         clusterPresence.prepare(users, at: Self.now) { [hub] elsewhere in
-            // A hub without other nodes has always room for the question.
+            // A hub without other nodes always has room for the question.
             _ = hub.prepareConnected(users) { _ in run(elsewhere) }
         }
     }
@@ -198,7 +198,7 @@ final class ClusterNode: Delivery {
             clusterPresence.returned()
             inbox.put(.recheckAll)
             isToSettle.withLock { $0 = true }
-            // No stream tells of rules that changed meanwhile.
+            // No stream reports rules that changed meanwhile.
             told.withLock { $0 }?.take([.rulesChanged])
         }
     }
@@ -227,13 +227,13 @@ final class ClusterNode: Delivery {
         }
     }
 
-    /// Waits while event loops have very much left to deliver: what other nodes send would grow without a bound in front of a loop that lags. Meanwhile it
-    /// waits in the inbox, which is bounded: once that is full, the streams are compared with the database instead.
+    /// Waits while event loops have a large backlog: otherwise the events of other nodes would pile up without bound at a slow loop.
+    /// Meanwhile these wait in the inbox, which is bounded: once it is full, the streams are compared with the database instead.
     ///
     /// No loop and no lane waits for this thread. ``stop()`` does, and ends the wait.
     private func letLoopsCatchUp(_ relay: inout Relay) {
         while !hub.waitForLoops(atMost: .milliseconds(50)), !inbox.isClosed {
-            // The other nodes go on hearing of this one, and are watched.
+            // This node's heartbeats continue, and those of the others are checked.
             let now = Self.now
             if clusterPresence.tick(at: now) { relay.handle(.recheckAll, at: now) }
         }
@@ -276,13 +276,13 @@ final class ClusterNode: Delivery {
             if !opening.isEmpty { open(opening) }
             for request in requests {
                 answer(request)
-                // Each takes a while that fails, and there may be many.
+                // Each failing request takes a while, and there may be many.
                 lookNowAndThen()
             }
         }
     }
 
-    /// Streams that were opened before the bus said that it is back have not waited for their subscriptions: behind a settlement all are compared once more.
+    /// Streams opened before the bus reported that it is back haven't waited for their subscriptions: after a settlement all are compared again.
     private func settleIfBack() {
         let isBack = isToSettle.withLock { isToSettle in
             defer { isToSettle = false }
@@ -293,7 +293,7 @@ final class ClusterNode: Delivery {
         inbox.put(.recheckAll)
     }
 
-    /// While the database doesn't answer, the server isn't ready: writes are refused, and sockets stay.
+    /// While the database doesn't answer, the server isn't ready: writes are refused, and sockets stay open.
     private func lookAtDatabase() {
         var isReachable = true
         do {
@@ -348,7 +348,7 @@ final class ClusterNode: Delivery {
         }
     }
 
-    /// A database that doesn't answer isn't asked again at once.
+    /// A database that doesn't answer isn't queried again immediately.
     private func waitAfter(_ error: any Error) {
         logger.debug("The database doesn't answer a node's question.", metadata: ["error": "\(error)"])
         questions.pause(for: .milliseconds(300))

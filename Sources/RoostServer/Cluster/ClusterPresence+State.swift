@@ -1,13 +1,13 @@
 import RoostAPI
 
 extension ClusterPresence {
-    /// What a node knows of the others, and what they want to know of it.
+    /// What a node knows about the others, and what they want to know about it.
     struct State {
         var nodes: [NodeID: Int64] = [:]
-        /// Nodes that were given up, and are heard again if they were there all the while: they don't know that what they have asked is forgotten here.
-        /// ``givenUpMax`` bounds them.
+        /// Nodes that were given up. Those that were alive all the while are heard again, and don't know that their questions are forgotten
+        /// here. ``givenUpMax`` bounds them.
         var givenUp: Set<NodeID> = []
-        /// Those that were heard again since the last tick.
+        /// Given-up nodes that were heard again since the last tick.
         var heardAgain: Set<NodeID> = []
         /// The nodes that asked about a channel, and until when they get its changes.
         var interested: [ChannelID: [NodeID: Int64]] = [:]
@@ -15,7 +15,7 @@ extension ClusterPresence {
         var remote: [ChannelID: [NodeID: Present]] = [:]
         /// The channels that this node asked about, and when it last did.
         var asked: [ChannelID: Int64] = [:]
-        /// Those of them that were asked about while nobody watched them here, and that nobody has begun to watch since. ``askedMax`` bounds these alone.
+        /// Those of them that were asked about while they weren't watched here, and haven't been watched since. ``askedMax`` bounds only these.
         var askedUnwatched: Set<ChannelID> = []
         var gathers: [ChannelID: Gather] = [:]
         var changed: Set<ChannelID> = []
@@ -30,13 +30,13 @@ extension ClusterPresence {
         var waiting: [@Sendable () -> Void]
     }
 
-    /// Whose presence has begun or ended, over all other nodes.
+    /// The users whose presence has begun or ended, over all other nodes.
     struct Changed {
         var watchers: Set<UserID> = []
         var online: Set<UserID> = []
-        /// Whether more came or went online than a node names.
+        /// Whether members came online or went offline whom a node doesn't name.
         var hasUnnamed = false
-        /// The same of watchers.
+        /// The same for watchers.
         var hasUnnamedWatchers = false
 
         var isEmpty: Bool { watchers.isEmpty && online.isEmpty && !hasUnnamed && !hasUnnamedWatchers }
@@ -44,15 +44,15 @@ extension ClusterPresence {
 }
 
 extension ClusterPresence.State {
-    /// Whether the other nodes were asked about a channel, and still tell its changes.
+    /// Whether the other nodes were asked about a channel, and still report its changes.
     func isKnown(_ channel: ChannelID, at now: Int64) -> Bool {
         asked[channel].map { now - $0 < ClusterPresence.interestMilliseconds } ?? false
     }
 
-    /// Takes what a node says of a channel now.
+    /// Takes a node's current report on a channel.
     ///
-    /// - Returns: Who has come and gone by that, over all other nodes. With a node's first answer all of its users have come: whoever watches
-    ///   already knows nothing of them, as after a time in which the node couldn't be heard.
+    /// - Returns: Who has come or gone according to it, over all other nodes. With a node's first answer, all of its users have come:
+    ///   existing watchers don't know of them, for example after a time in which the node couldn't be heard.
     mutating func replace(
         _ present: ClusterPresence.Present, in channel: ChannelID
     ) -> ClusterPresence.Changed {
@@ -65,7 +65,7 @@ extension ClusterPresence.State {
             let elsewhere = others.reduce(into: Set()) { $0.formUnion($1[keyPath: names]) }
             return Set(before[keyPath: names]).symmetricDifference(present[keyPath: names]).subtracting(elsewhere)
         }
-        // Which of very many a node names says nothing of who came and went.
+        // If a node names only some of very many, the names don't show who came and went.
         func isNamed(_ beyond: KeyPath<ClusterPresence.Present, Int>) -> Bool {
             before[keyPath: beyond] == 0 && present[keyPath: beyond] == 0
         }
@@ -78,7 +78,7 @@ extension ClusterPresence.State {
             hasUnnamed: !hasNames && hasUnnamed, hasUnnamedWatchers: !hasNamesOfWatchers && hasUnnamedWatchers)
     }
 
-    /// Returns who isn't present in a channel on any other node any more once some of these are gone.
+    /// Returns who is no longer present in a channel on any other node once some of the nodes are gone.
     func lost(with nodes: Set<NodeID>) -> [ChannelID: ClusterPresence.Changed] {
         remote.mapValues { present in
             func gone(_ names: KeyPath<ClusterPresence.Present, [UserID]>) -> Set<UserID> {
@@ -101,9 +101,9 @@ extension ClusterPresence.State {
 
     /// Notes a node's sign of life.
     ///
-    /// - Returns: Whether it wasn't there.
+    /// - Returns: Whether the node wasn't known.
     mutating func heard(from other: NodeID, isNew: Bool, at now: Int64) -> Bool {
-        // One that is new itself has asked again.
+        // A node that greets as new asks again by itself.
         if givenUp.remove(other) != nil, !isNew { heardAgain.insert(other) }
         return nodes.updateValue(now, forKey: other) == nil
     }
@@ -111,7 +111,7 @@ extension ClusterPresence.State {
     /// Removes a silent node. Returns the callers that no longer have to wait.
     mutating func giveUp(_ other: NodeID) -> [@Sendable () -> Void] {
         let ready = forget(other)
-        // Those that are gone for good stay in it. One that is left out here and returns asks again by itself.
+        // Nodes that are gone for good stay in the set. A node that is dropped here and returns asks again by itself.
         if givenUp.count >= ClusterPresence.givenUpMax { givenUp = [] }
         givenUp.insert(other)
         return ready

@@ -5,8 +5,9 @@ import Synchronization
 
 /// Tracks which users are connected and which watch, over all nodes.
 ///
-/// Presence is sent only to nodes that ask: a node on which a connection watches a channel asks all nodes, those that come later too, and each
-/// answers with what it has and reports changes for a while. A node that is silent for the timeout is considered gone, with all its users (I13).
+/// Presence is sent only to nodes that ask: a node on which a connection watches a channel asks all nodes, including those that appear later,
+/// and each answers with what it has and reports changes for a while. A node that is silent for the timeout is considered gone, with all its
+/// users (I13).
 final class ClusterPresence: Presence, Sendable {
     static let heartbeatMilliseconds: Int64 = 1000
     /// The timeouts that an operator may choose. The shortest allows for two late or lost heartbeats.
@@ -19,17 +20,17 @@ final class ClusterPresence: Presence, Sendable {
     static let gatherTimeoutStandard: Duration = .milliseconds(250)
     /// Changes within this time are sent together.
     private static let tellMilliseconds: Int64 = 100
-    /// The most channels that are asked about without being watched here, since lists name them. Whoever may call an operation can name any ids: past these,
-    /// answers have what is known already.
+    /// The most channels that are asked about without being watched here, because lists name them. Callers can name any ids: beyond this
+    /// limit, answers have what is already known.
     static let askedMax = 20_000
-    /// The most channels whose changes are told to those who asked.
+    /// The most channels whose changes are reported to the nodes that asked.
     static let interestedMax = 200_000
     /// The most nodes that are remembered as given up.
     static let givenUpMax = 1000
     /// The most names in one answer. The others are sent as a number.
     private static let namesMax = 1000
-    /// The most bytes of names in an answer to a question for more: the bus takes no larger messages than a megabyte. Where ids are as long as they may be,
-    /// that is fewer than asked for.
+    /// The most bytes of names in an answer to a question for more of them: the bus takes messages of at most a megabyte. With ids of the
+    /// greatest length, these are fewer names than asked for.
     private static let nameBytesMax = 700_000
 
     /// A message between nodes.
@@ -40,13 +41,13 @@ final class ClusterPresence: Presence, Sendable {
         /// Who is present in the channel? Answer, and send changes.
         case ask(ChannelID, from: NodeID)
         case present(ChannelID, Present)
-        /// Which of these users are connected to you? The number comes back with the answer.
+        /// Which of these users are connected to you? The answer has the same number.
         case askConnected([UserID], question: Int64, from: NodeID)
         case connected([UserID], question: Int64, NodeID)
-        /// Who watches a channel at you, as many of them as this?
+        /// Who watches a channel on your node, at most this many?
         case askWatchers(ChannelID, upTo: Int, question: Int64, from: NodeID)
         case watchers([UserID], question: Int64, NodeID)
-        /// Types or roles have changed. It concerns what is watched at the others, whoever is present.
+        /// Types or roles have changed. This concerns channels watched on the other nodes, whoever is present.
         case rulesChanged
     }
 
@@ -58,7 +59,7 @@ final class ClusterPresence: Presence, Sendable {
         var watchers: [UserID]
         var watchersBeyond: Int
 
-        /// Whether a node can have sent this: what comes over the bus isn't signed, and is added up.
+        /// Whether a node can have sent this: messages on the bus aren't signed, and the numbers are added up.
         fileprivate var isPossible: Bool {
             0...Int(Int32.max) ~= onlineBeyond && 0...Int(Int32.max) ~= watchersBeyond && online.count <= ClusterPresence.namesMax
                 && watchers.count <= ClusterPresence.namesMax
@@ -74,10 +75,9 @@ final class ClusterPresence: Presence, Sendable {
     private let watchListener = Mutex<WatchListener?>(nil)
     private let onlineListener = Mutex<OnlineListener?>(nil)
     private let questions = Mutex(NodeQuestions())
-    /// Held while the board is read and what it says is sent: what another thread tells of the same channel meanwhile would otherwise be overtaken by
-    /// something older.
+    /// Held while the board is read and its state sent: otherwise an older state of the channel could overtake a newer one that another thread sends.
     private let telling = Mutex(())
-    /// Held while a heartbeat is sent, so that none comes behind the goodbye.
+    /// Held while a heartbeat is sent, so none follows the goodbye.
     private let hasSaidGoodbye = Mutex(false)
     /// Whether types or roles have changed through this node since it started.
     private let hasChangedRules = Mutex(false)
@@ -115,7 +115,7 @@ final class ClusterPresence: Presence, Sendable {
         guard found.count < limit else { return found }
         let named = asked ?? namedWatchers(of: channel).flatMap(\.users)
         guard !named.isEmpty else { return found }
-        // Whoever watches here too has their place here.
+        // Users who also watch here are in this node's list.
         var known: Set<UserID> = []
         let elsewhere = named.filter { !board.isWatching($0, channel) && known.insert($0).inserted }
         let passed = max(0, offset - board.watcherCount(of: channel))
@@ -146,10 +146,10 @@ final class ClusterPresence: Presence, Sendable {
         state.withLock { $0.remote[channel]?.values.contains { $0.online.contains(user) } ?? false }
     }
 
-    /// The other nodes that are alive.
+    /// How many other nodes are alive.
     var nodeCount: Int { state.withLock { $0.nodes.count } }
 
-    /// Runs the closure once all nodes have answered for the channel, or the time for that is over.
+    /// Runs the closure once all nodes have answered for the channel, or the time for answers is over.
     func prepare(_ channel: ChannelID, at now: Int64, then run: @escaping @Sendable () -> Void) {
         let (mustAsk, isReady): (Bool, Bool) = state.withLock { state in
             let answered = state.isKnown(channel, at: now) ? Set((state.remote[channel] ?? [:]).keys) : []
@@ -172,8 +172,8 @@ final class ClusterPresence: Presence, Sendable {
         if isReady { run() }
     }
 
-    /// Somebody watches a channel here, by whatever call. The other nodes are asked, unless they were lately: who is there on them is told as a
-    /// signal. A node that comes later is asked then.
+    /// Notes that a channel is now watched here, by whatever call. The other nodes are asked, unless they were recently; a signal says who is
+    /// present on them. A node that appears later is asked then.
     func watched(_ channel: ChannelID, at now: Int64) {
         let mustAsk = state.withLock { state in
             state.askedUnwatched.remove(channel)
@@ -188,7 +188,7 @@ final class ClusterPresence: Presence, Sendable {
 
     /// Asks all nodes which of some users are connected there. Those that don't answer in time are left out.
     ///
-    /// - Returns: False, without asking, while too many questions wait.
+    /// - Returns: False, without asking, while too many questions are open.
     func prepare(_ users: [UserID], at now: Int64, then run: @escaping @Sendable (Set<UserID>) -> Void) -> Bool {
         let nodes = state.withLock { Set($0.nodes.keys) }
         guard !nodes.isEmpty else {
@@ -203,10 +203,11 @@ final class ClusterPresence: Presence, Sendable {
         return true
     }
 
-    /// Asks the nodes that have more watchers of a channel than they have named. What those who don't answer in time have named already stands.
+    /// Asks the nodes that have more watchers of a channel than they have named. If a node doesn't answer in time, the watchers that it has
+    /// already named are used.
     ///
-    /// - Parameter run: Called with the watchers of all nodes, node by node; with nil where all are named already.
-    /// - Returns: False, without asking, while too many questions wait.
+    /// - Parameter run: Called with the watchers of all nodes, node by node; with nil if all are already named.
+    /// - Returns: False, without asking, while too many questions are open.
     func prepareWatchers(
         of channel: ChannelID, upTo count: Int, at now: Int64, then run: @escaping @Sendable ([UserID]?) -> Void
     ) -> Bool {
@@ -224,7 +225,7 @@ final class ClusterPresence: Presence, Sendable {
         return true
     }
 
-    /// - Returns: The question's number; nil while too many wait.
+    /// - Returns: The question's number; nil while too many are open.
     private func ask(
         _ nodes: Set<NodeID>, expecting expected: NodeQuestions.Expected, at now: Int64,
         run: @escaping @Sendable ([NodeID: [UserID]]) -> Void
@@ -232,7 +233,7 @@ final class ClusterPresence: Presence, Sendable {
         questions.withLock { $0.ask(nodes, expecting: expected, deadline: now + gatherMilliseconds, run: run) }
     }
 
-    // MARK: Telling
+    // MARK: Sending
 
     func changed(_ channel: ChannelID) {
         state.withLock { state in if state.interested[channel] != nil { state.changed.insert(channel) } }
@@ -240,9 +241,9 @@ final class ClusterPresence: Presence, Sendable {
 
     func sayHello() { sendHeartbeat(to: .nodes, isNew: true) }
 
-    /// The bus is back. What the others told meanwhile hasn't come here, so they are asked again; they ask in turn once they are greeted. Nodes that were
-    /// given up meanwhile are asked when they are heard. If types or roles have changed here, the others are told of that again: nobody may have heard of it, since
-    /// what is published while a bus fails is lost without a trace.
+    /// Catches up now that the bus is back. What the others reported meanwhile hasn't arrived, so they are asked again; they ask in turn once
+    /// they are greeted. Nodes that were given up meanwhile are asked when they are heard. If types or roles have changed here, the others
+    /// are notified again: they may have missed it, because messages published while a bus fails are lost without a trace.
     func returned() {
         sayHello()
         if hasChangedRules.withLock({ $0 }) { sayRulesChanged() }
@@ -250,7 +251,7 @@ final class ClusterPresence: Presence, Sendable {
         for channel in channels { send(.nodes, .ask(channel, from: node)) }
     }
 
-    /// Tells the others that this node goes. No heartbeat follows: with it the node would be there again for them, until it is silent for the timeout.
+    /// Notifies the others that this node is leaving. No heartbeat follows: for them the node would then be back until it has been silent for the timeout.
     func sayGoodbye() {
         hasSaidGoodbye.withLock { $0 = true }
         send(.nodes, .goodbye(node))
@@ -280,9 +281,9 @@ final class ClusterPresence: Presence, Sendable {
             watchersBeyond: max(0, board.watcherCount(of: channel) - Self.namesMax))
     }
 
-    // MARK: Hearing
+    // MARK: Receiving
 
-    /// - Returns: Whether another node is there that wasn't, or had no bus. What it published before has come to nobody.
+    /// - Returns: Whether another node has appeared, or had no bus before. What it published until then reached nobody.
     @discardableResult
     func receive(_ message: Message, at now: Int64) -> Bool {
         switch message {
@@ -292,8 +293,8 @@ final class ClusterPresence: Presence, Sendable {
                 return (isUnknown || isNew, isUnknown || isNew ? Array(state.asked.keys) : [])
             }
             if isNew { sendHeartbeat(to: .node(other), isNew: false) }
-            // A new or returning node is asked at once about the channels that the others were asked about already: what it told while the bus was gone
-            // hasn't reached this one.
+            // A new or returning node is immediately asked about the channels that the others were already asked about: what it reported
+            // while the bus was gone hasn't reached this one.
             for channel in channels { send(.node(other), .ask(channel, from: node)) }
             return isThereAnew && other != node
         case .rulesChanged: break
@@ -311,8 +312,8 @@ final class ClusterPresence: Presence, Sendable {
         case .present(let channel, let present):
             guard present.isPossible else { return false }
             let (changed, ready) = state.withLock { state in
-                // Only channels that this node asked about are kept, and only of nodes that are there: one that was given up would be given up by nobody
-                // once more. If it isn't gone its next sign of life has it asked again.
+                // Only channels that this node asked about are kept, and only from known nodes: one that was given up wouldn't be given up a
+                // second time. If it isn't gone, it is asked again at its next sign of life.
                 let isMeant = state.asked[channel] != nil && state.nodes[present.node] != nil
                 let changed = isMeant ? state.replace(present, in: channel) : Changed()
                 return (changed, state.heard(of: channel, from: present.node))
@@ -337,7 +338,7 @@ final class ClusterPresence: Presence, Sendable {
         return false
     }
 
-    /// Reports who has come and gone on other nodes, of channels that are watched here.
+    /// Reports who has come and gone on other nodes, for channels that are watched here.
     private func tell(_ changed: Changed, in channel: ChannelID) {
         guard !changed.isEmpty, board.isWatched(channel) else { return }
         if let listener = watchListener.withLock({ $0 }) {
@@ -349,12 +350,12 @@ final class ClusterPresence: Presence, Sendable {
         if changed.hasUnnamed { listener.tell(nil, channel) }
     }
 
-    /// Reports that a user began to watch a channel on another node, or doesn't any more; nil for some who aren't known by name. Set once.
+    /// Reports that a user began or stopped watching a channel on another node; nil stands for users not known by name. Set once.
     func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         watchListener.withLock { $0 = WatchListener(tell: tell) }
     }
 
-    /// Reports that a member of a channel came online on another node, or went offline; nil for some who aren't known by name. Set once.
+    /// Reports that a member of a channel came online on another node, or went offline; nil stands for members not known by name. Set once.
     func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         onlineListener.withLock { $0 = OnlineListener(tell: tell) }
     }
@@ -404,7 +405,7 @@ final class ClusterPresence: Presence, Sendable {
             return !lost.isEmpty
         }
         if isHeartbeatDue { sendHeartbeat(to: .nodes, isNew: false) }
-        // Greeted as by a new node, they ask once more what they want to know.
+        // Greeted as if by a new node, they repeat their questions.
         for other in heardAgain { sendHeartbeat(to: .node(other), isNew: true) }
         for (topic, message) in messages { send(topic, message) }
         for (channel, nodes) in toTell where !nodes.isEmpty { sendPresent(in: channel, to: nodes) }

@@ -3,17 +3,17 @@ import Synchronization
 
 /// A queue for one thread: many threads put elements, one takes them all.
 final class Inbox<Element: Sendable>: Sendable {
-    /// How much of what is offered may wait.
+    /// How many of the offered elements may be queued.
     struct Room: Sendable {
         var count: Int
         var sizeBytes: Int
-        /// Is put once where something had no room, until all elements are taken.
+        /// Queued once in place of elements that had no room, until all elements are taken.
         var overflow: Element
     }
 
     private struct State {
         var elements: [Element] = []
-        /// What the offered elements among them take.
+        /// The size of the offered elements among them.
         var sizeBytes = 0
         var hasOverflowed = false
         var isClosed = false
@@ -27,14 +27,14 @@ final class Inbox<Element: Sendable>: Sendable {
         }
     }
     private let state = Mutex(State())
-    /// Signalled without the lock, which the thread that wakes takes at once.
+    /// Signalled outside the lock, which the woken thread takes immediately.
     private let available = MonotonicSemaphore()
     private let closing = MonotonicSemaphore()
     private let room: Room?
 
     init(room: Room? = nil) { self.room = room }
 
-    /// Adds an element if there is room for it; otherwise the room's overflow stands for it.
+    /// Adds an element if there is room for it; otherwise the room's overflow replaces it.
     func offer(_ element: Element, sizeBytes: Int) {
         let wakes = state.withLock { state in
             if let room, state.elements.count >= room.count || state.sizeBytes >= room.sizeBytes {
@@ -49,7 +49,7 @@ final class Inbox<Element: Sendable>: Sendable {
         if wakes { available.signal() }
     }
 
-    /// Adds an element even to a full inbox: one that others wait for, or of a kind that is rare.
+    /// Adds an element even to a full inbox: one that others wait for, or of a rare kind.
     func put(_ element: Element) {
         let wakes = state.withLock { state in
             state.elements.append(element)
@@ -58,7 +58,7 @@ final class Inbox<Element: Sendable>: Sendable {
         if wakes { available.signal() }
     }
 
-    /// Takes all elements; an empty list when none came in time; nil when the inbox is closed and empty.
+    /// Takes all elements; an empty list if none arrived in time; nil if the inbox is closed and empty.
     func take(within time: Duration) -> [Element]? {
         let mustWait = state.withLock { state in
             state.isAwaited = state.elements.isEmpty && !state.isClosed
@@ -72,12 +72,11 @@ final class Inbox<Element: Sendable>: Sendable {
             (state.elements, state.sizeBytes, state.hasOverflowed) = ([], 0, false)
             return (taken.isEmpty && state.isClosed ? nil : taken, isLate)
         }
-        // The signal for these elements, which comes at any moment, would end the next wait.
+        // The signal for these elements may arrive at any moment, and would end the next wait.
         if isLate { available.wait() }
         return taken
     }
 
-    /// Whether nothing more is waited for.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// Waits, unless the inbox is closed meanwhile.

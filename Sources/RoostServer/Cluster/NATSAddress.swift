@@ -3,10 +3,10 @@ import Foundation
 
 /// The addresses of the NATS servers, and the credentials: the value of `--bus nats://…`.
 ///
-/// `nats://user:password@host:port`, or `tls://` for TLS with the certificates that the machine trusts; several with commas between. A
-/// user without a password is a token. Nothing of the text is repeated in a refusal: a mistyped address may hold a secret anywhere.
+/// `nats://user:password@host:port`, or `tls://` for TLS with the certificates that the machine trusts; several are separated by commas. A
+/// user without a password is a token. Errors repeat nothing of the text: a mistyped address may contain a secret anywhere.
 struct NATSAddress: Sendable, Equatable {
-    /// `host:port` of each server, without credentials: what may be logged.
+    /// `host:port` of each server, without credentials: this may be logged.
     var servers: [String] = []
     var isSecure = false
     var credentials: Credentials?
@@ -16,7 +16,7 @@ struct NATSAddress: Sendable, Equatable {
         case token(String)
     }
 
-    /// The URLs that the library gets. They hold no credentials, so that it can't print them.
+    /// The URLs for the library. They contain no credentials, so it can't print them.
     var urls: [String] { servers.map { (isSecure ? "tls://" : "nats://") + $0 } }
 
     static let defaultPort = 4222

@@ -8,9 +8,9 @@ import Synchronization
 
 /// The bus of a cluster, on NATS.
 ///
-/// A thread of its own makes all calls of the library that may wait for a server: ``publish(_:to:)`` and ``subscribe(to:)`` only queue work
-/// for it, and never wait. The library calls back on two threads of its own, one for messages and one for the connection's state. The
-/// handler is called by one of the three at a time.
+/// A dedicated thread makes all library calls that may wait for a server: ``publish(_:to:)`` and ``subscribe(to:)`` only queue work for it,
+/// and never wait. The library calls back on two of its own threads, one for messages and one for the connection's state. The handler is
+/// called by one of the three at a time.
 ///
 /// One limitation beyond those of ``Bus``: in a cluster of NATS servers, ``settle()`` covers only the server that this node is connected
 /// to. The others learn of a subscription a moment later.
@@ -28,15 +28,15 @@ final class NATSBus: Bus {
 
     /// Held while the handler is called, so that nothing is called after ``stop()``.
     private let handling = Mutex(Handling())
-    /// Whether the handler was told last that the server is there, as at the start. Changed while `handling` is held, so that events are reported in this
-    /// order. Read from any thread.
+    /// Whether the server is connected as far as the handler knows, from the start or by the last event. Changed while `handling` is held, so
+    /// events are reported in this order. Read from any thread.
     private let connected = Atomic(false)
 
     /// A structure, since a closure stored directly in the lock would be wrapped again by each use of it, until calling it overflows the
     /// stack.
     private struct Handling {
         var handler: (@Sendable (BusEvent) -> Void)?
-        /// How often the library has said that a connection ended.
+        /// How often the library has reported that a connection ended.
         var endCount = 0
     }
 
@@ -58,8 +58,7 @@ final class NATSBus: Bus {
         (messagesOut.load(ordering: .relaxed), messagesIn.load(ordering: .relaxed))
     }
 
-    /// - Throws: ``BusFailure`` when a server refuses. If none can be reached, the bus starts without, and reports the connection once
-    ///   there is one.
+    /// - Throws: ``BusFailure`` if a server refuses. If none can be reached, the bus starts without a connection, and reports it once there is one.
     func start(_ handler: @escaping @Sendable (BusEvent) -> Void) throws {
         let mayStart = work.withLock { work in
             defer { work.isStarted = true }
@@ -162,12 +161,12 @@ extension NATSBus {
                 for settlement in batch.settlements { settlement.end(error) }
             }
             if !isConnected, connection?.isConnected == true {
-                // Reported once the server has all subscriptions: the node then reads what it missed, and hears what is published from here on.
+                // Reported once the server has all subscriptions: the node then reads what it missed, and receives what is published from here on.
                 let endCount = handling.withLock { $0.endCount }
                 if connection?.flush() == NATS_OK { tellReconnected(afterEnds: endCount) }
             }
         }
-        // What was published before the end still goes out: the last commits, and that this node goes.
+        // What was published before the end still goes out: the last commits, and this node's goodbye.
         if connection?.isConnected == true {
             try? carry(batch, over: &connection)
             _ = connection?.flush()
@@ -175,7 +174,7 @@ extension NATSBus {
         for settlement in batch.settlements { settlement.end(BusFailure(message: "the bus has stopped")) }
     }
 
-    /// Waits for something to do; false when the bus is to stop. Without a connection it looks again every second.
+    /// Waits for work; false if the bus is to stop. Without a connection it checks every second.
     private func next(_ batch: inout NATSWork.Batch) -> Bool {
         while true {
             let (isStopping, isEmpty) = work.withLock { work in
@@ -241,14 +240,14 @@ extension NATSBus {
         }
     }
 
-    /// The library has a connection again. The server may not have read the subscriptions yet, so the thread tells it to the handler once it has.
+    /// The library has a connection again. The server may not have read the subscriptions yet, so the thread reports it to the handler once it has.
     func connectionMade() { enqueue { $0.hasChanged = true } }
 
     /// The library has lost its connection, or given up.
     func connectionEnded() {
         handling.withLock { handling in
             handling.endCount += 1
-            // Reported once, however many attempts at another one fail.
+            // Reported once, however many attempts to reconnect fail.
             guard let handler = handling.handler, connected.exchange(false, ordering: .acquiringAndReleasing) else { return }
             logger.warning("Lost the connection to NATS")
             handler(.disconnected)
@@ -259,7 +258,7 @@ extension NATSBus {
 
     /// Called by the thread.
     ///
-    /// - Parameter endCount: How many connections had ended before the server was asked: if another has since, its answer counts for nothing.
+    /// - Parameter endCount: How many connections had ended before the server was asked: if another has ended since, its answer is ignored.
     private func tellReconnected(afterEnds endCount: Int) {
         handling.withLock { handling in
             guard let handler = handling.handler, handling.endCount == endCount,

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The callbacks that the library calls on its own threads: the way from C back to a ``NATSBus``.
 ///
-/// The library takes a pointer for each callback and hands it back with every call. There is no knowing which call is the last: an ended
+/// The library takes a pointer for each callback and hands it back with every call. It can't be known which call is the last: an ended
 /// subscription or a closed connection may have one under way. So the pointer isn't an address but a number, which is looked up here and
 /// never dereferenced. A call with a removed number does nothing. Nothing is freed too early, and nothing is kept after its removal.
 enum NATSCallbacks {
@@ -47,7 +47,7 @@ enum NATSCallbacks {
     }
 
     static let message: natsMsgHandler = { _, _, message, closure in
-        // The message is ours to destroy, whether or not anybody takes it.
+        // The callback has to destroy the message, whether or not it is handled.
         defer { natsMsg_Destroy(message) }
         guard case .subscription(let bus, let subscription) = target(closure) else { return }
         let bytes = UnsafeRawBufferPointer(start: natsMsg_GetData(message), count: max(0, Int(natsMsg_GetDataLength(message))))

@@ -2,9 +2,9 @@
 import CNATS
 import Logging
 
-/// One bus's connection to NATS: the calls of the library. Used by the bus's own thread only, which may wait in them.
+/// One bus's connection to NATS: the calls of the library. Used only by the bus's thread, which may wait in them.
 struct NATSConnection: ~Copyable {
-    /// The library's limits, and how it finds that a server is gone.
+    /// The library's limits, and how it detects that a server is gone.
     enum Tuning {
         /// A server that doesn't answer is given up after at most three of these.
         static let pingMilliseconds: Int64 = 1_500
@@ -13,7 +13,7 @@ struct NATSConnection: ~Copyable {
         static let writeMilliseconds: Int64 = 2_000
         static let connectMilliseconds: Int64 = 2_000
         static let flushMilliseconds: Int64 = 2_000
-        /// The wait between attempts, and the most that is added at random, so that a cluster's nodes don't all reconnect at once.
+        /// The delay between attempts, and the maximum random jitter, so a cluster's nodes don't all reconnect at once.
         static let reconnectMilliseconds: Int64 = 400
         static let reconnectJitterMilliseconds: Int64 = 600
         /// Room for messages published before the library reports that the connection is gone.
@@ -60,7 +60,7 @@ struct NATSConnection: ~Copyable {
         return text.map { String(cString: $0) } ?? ""
     }
 
-    /// The most bytes that the server takes in one message; 0 before it said so.
+    /// The most bytes that the server takes in one message; 0 until it has said so.
     var payloadBytesMax: Int64 { natsConnection_GetMaxPayload(connection) }
 
     func publish(_ payload: [UInt8], to subject: String) -> natsStatus {
@@ -141,7 +141,7 @@ struct NATSConnection: ~Copyable {
         // retries.
         var connection: OpaquePointer?
         var status = natsConnection_Connect(&connection, options)
-        // A container's or a balancer's port takes connections before the server does, and closes them.
+        // A container's or load balancer's port accepts connections before the server does, and closes them.
         if status == NATS_NO_SERVER || status == NATS_TIMEOUT || status == NATS_IO_ERROR || status == NATS_CONNECTION_CLOSED {
             try check(natsOptions_SetRetryOnFailedConnect(options, true, NATSCallbacks.reconnected, closure))
             status = natsConnection_Connect(&connection, options)
@@ -156,8 +156,8 @@ struct NATSConnection: ~Copyable {
         if address.isSecure {
             // The library checks that the certificate is trusted, and that it is for the host of the address.
             var status = natsOptions_SetSecure(options, true)
-            // A server names others of its cluster before it has shown a certificate. The library would connect to them, and compare their
-            // certificates with names that they were given there: anybody in between could name a server of their own, and get the password.
+            // A server names others of its cluster before it has shown a certificate. The library would connect to them, and check their
+            // certificates against the names given there: an attacker in between could name their own server and get the password.
             if status == NATS_OK { status = natsOptions_SetIgnoreDiscoveredServers(options, true) }
             guard status == NATS_OK else { return status }
         }
@@ -168,7 +168,7 @@ struct NATSConnection: ~Copyable {
             case nil: NATS_OK
             }
         guard status == NATS_OK else { return status }
-        // The library reads a list with commas itself, and tries its servers in random order.
+        // The library parses the comma-separated list itself, and tries its servers in random order.
         return natsOptions_SetURL(options, address.urls.joined(separator: ","))
     }
 

@@ -1,15 +1,15 @@
 #if Cluster
 import RoostAPI
 
-/// The names that topics have on NATS.
+/// The names of topics on NATS.
 ///
-/// `roost.channel.<id>`, `roost.user.<id>`, `roost.nodes` and `roost.node.<id>`. An id may hold what NATS gives a meaning to: dots,
-/// spaces, `*` and `>`. So its UTF-8 is written in base64 with `-` and `_`, without padding: letters, digits, `-` and `_` only. They are
-/// never read back: each subscription knows its topic.
+/// `roost.channel.<id>`, `roost.user.<id>`, `roost.nodes` and `roost.node.<id>`. An id may contain characters with a meaning in NATS: dots,
+/// spaces, `*` and `>`. So its UTF-8 is written in base64 with `-` and `_`, without padding: only letters, digits, `-` and `_`. Names are
+/// never parsed: each subscription knows its topic.
 struct NATSSubjects: Sendable {
     let prefix: String
 
-    /// - Throws: ``BusFailure`` when the prefix isn't one word of a subject, or too long for one.
+    /// - Throws: ``BusFailure`` if the prefix isn't a single token of a subject, or is too long.
     init(prefix: String) throws(BusFailure) {
         guard (1...64).contains(prefix.utf8.count), prefix.utf8.allSatisfy({ Self.alphabet.contains($0) }) else {
             throw BusFailure(message: "the prefix of NATS subjects must be 1 to 64 letters, digits, - or _")
@@ -42,7 +42,7 @@ struct NATSSubjects: Sendable {
                     output[written] = alphabet[Int(bits >> bitCount & 0x3F)]
                     written += 1
                 }
-                // Bits already written are dropped, so that nothing overflows.
+                // Bits already written are dropped, so nothing overflows.
                 bits &= (1 << bitCount) - 1
             }
             if bitCount > 0 {

@@ -5,7 +5,7 @@ import Synchronization
 /// Work that callers queued for a ``NATSBus``'s thread. Protected by the lock of the bus that holds it.
 ///
 /// Topics are kept as wanted states, not as a list of commands: subscribing and unsubscribing while NATS doesn't answer makes nothing grow.
-/// Messages are bounded, and settlements by the number of waiting callers.
+/// Messages are bounded; settlements are bounded by the number of waiting callers.
 struct NATSWork {
     static let messageCountMax = 65_536
     static let messageBytesMax = 16 * 1_024 * 1_024
@@ -27,7 +27,7 @@ struct NATSWork {
     private(set) var wanted: [BusTopic: NATSSubscription] = [:]
     private var batch = Batch()
     private var messageBytes = 0
-    /// The library has lost, made or given up its connection: the thread has to look at it.
+    /// The library has lost, made or given up its connection: the thread has to check it.
     var hasChanged = false
     var isStarted = false
     var isStopping = false
@@ -54,7 +54,7 @@ struct NATSWork {
         batch.changes[topic] = .some(nil)
     }
 
-    /// Queues a message. Returns false when too many wait already.
+    /// Queues a message. Returns false if too many are already queued.
     mutating func publish(_ payload: [UInt8], to topic: BusTopic) -> Bool {
         guard batch.messages.count < Self.messageCountMax, messageBytes + payload.count <= Self.messageBytesMax else {
             return false

@@ -2,22 +2,22 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What a node tells the others that is never stored. It travels on the topic of its channel, to the nodes with somebody there, and may be lost.
+/// News that a node sends to the others and that is never stored. It travels on the topic of its channel, to the nodes that follow it, and may be lost.
 enum NodeNews: Codable, Hashable, Sendable {
     case typing(UserID, ChannelID)
     case stoppedTyping(UserID, ChannelID)
     case read(ReadPosition, ChannelID)
     case signal(Signal)
-    /// Whoever marks a channel as unread doesn't go on reading it on another node, unless they began there later: this may come late, and twice.
+    /// A user who marks a channel as unread stops reading it on other nodes, unless they began there later: this may arrive late, and twice.
     case markedUnread(UserID, ChannelID, at: Seq)
     /// What is shown of a user in a channel has changed.
     case profileShown(UserSummary, ChannelID)
 
-    /// Nil for notices that travel otherwise, or not at all.
+    /// Nil for notices that are sent differently, or not at all.
     init?(_ notice: Notice) {
         switch notice {
         case .typing(let user, let channel): self = .typing(user, channel)
-        // Whoever leaves a channel doesn't type in it any more.
+        // A user who leaves a channel no longer types in it.
         case .stoppedTyping(let user, let channel), .left(let user, let channel, _): self = .stoppedTyping(user, channel)
         case .read(let position, let channel): self = .read(position, channel)
         case .signal(let signal, _): self = .signal(signal)
@@ -27,7 +27,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         }
     }
 
-    /// Nil if it can't be read, or is about another stream than the one that it came on.
+    /// Nil if it can't be read, or is about a different stream than the one that it arrived on.
     init?(_ payload: [UInt8], of stream: StreamID) {
         guard let news = try? JSONDecoder().decode(Self.self, from: Data(payload)), stream == news.stream else {
             return nil
@@ -44,7 +44,7 @@ enum NodeNews: Codable, Hashable, Sendable {
         }
     }
 
-    /// The same for this node's rules. Who may have a signal, each node finds for itself.
+    /// The notice for this node's rules. Each node determines for itself who may have a signal.
     var notice: Notice {
         switch self {
         case .typing(let user, let channel): .typing(user, channel)
@@ -58,6 +58,6 @@ enum NodeNews: Codable, Hashable, Sendable {
 
     var payload: [UInt8]? { (try? JSONEncoder().encode(self)).map(Array.init) }
 
-    /// Whether a packet of a stream's topic is such news: JSON, while packets of events begin with the number of their version.
+    /// Whether a payload on a stream's topic is such news: it is JSON, while packets of events begin with their version number.
     static func isIn(_ payload: [UInt8]) -> Bool { payload.first == UInt8(ascii: "{") }
 }

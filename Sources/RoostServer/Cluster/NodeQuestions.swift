@@ -1,14 +1,15 @@
 import RoostAPI
 
-/// Questions to the other nodes that are answered with users, until all have answered or the time for that is over. A value; times are milliseconds.
+/// Questions to the other nodes that are answered with users. Each is open until all have answered or its deadline has passed. A value; times
+/// are in milliseconds.
 struct NodeQuestions {
-    /// A question that is over: whom each node has named, and what it was asked for.
+    /// A finished question: the users that each node has named, and the closure that takes them.
     struct Answer {
         let users: [NodeID: [UserID]]
         let run: @Sendable ([NodeID: [UserID]]) -> Void
     }
 
-    /// Which users may be named in an answer: anybody may send one over the bus.
+    /// Which users may be named in an answer: anyone may send one over the bus.
     enum Expected {
         case someOf(Set<UserID>)
         case any(atMost: Int)
@@ -24,14 +25,14 @@ struct NodeQuestions {
         var answer: Answer { Answer(users: found, run: run) }
     }
 
-    /// How many may wait, and how many of those that may be answered with many users.
+    /// The most open questions, and the most of those that may be answered with many users.
     static let openMax = 10_000
     static let largeOpenMax = 100
     private var open: [Int64: Question] = [:]
     private var largeOpen: Int { open.values.count { if case .any = $0.expected { true } else { false } } }
     private var last: Int64 = 0
 
-    /// - Returns: The question's number; nil while too many wait.
+    /// - Returns: The question's number; nil while too many are open.
     mutating func ask(
         _ nodes: Set<NodeID>, expecting expected: Expected, deadline: Int64, run: @escaping @Sendable ([NodeID: [UserID]]) -> Void
     ) -> Int64? {
@@ -44,7 +45,7 @@ struct NodeQuestions {
         return last
     }
 
-    /// Takes a node's answer. Users whom nobody asked for are none.
+    /// Takes a node's answer. Users that weren't asked about are ignored.
     mutating func heard(_ users: [UserID], to question: Int64, from node: NodeID) -> Answer? {
         guard let expected = open[question]?.expected, open[question]?.missing.remove(node) != nil else { return nil }
         switch expected {
@@ -54,7 +55,7 @@ struct NodeQuestions {
         return takeIfAnswered(question)
     }
 
-    /// Waits for a node no longer.
+    /// Stops waiting for a node.
     mutating func forget(_ node: NodeID) -> [Answer] {
         open.keys.sorted().compactMap { question in
             open[question]?.missing.remove(node)

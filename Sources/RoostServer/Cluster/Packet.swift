@@ -2,21 +2,22 @@ import NIOCore
 import RoostAPI
 import RoostCore
 
-/// The bytes in which the items of one stream travel between nodes.
+/// The format in which the items of one stream travel between nodes.
 ///
 /// A version comes first: a node ignores packets of a format that it doesn't know, and reads the events from the database. All numbers are
-/// big endian; a text is its length in UTF-8 bytes (16 bits) and those bytes; an event's JSON has 32 bits of length.
+/// big endian; a text is its length in UTF-8 bytes (16 bits) followed by those bytes; an event's JSON has a length of 32 bits.
 ///
 ///     version: 1 byte, kind of the stream: 1 byte (0 channel, 1 user), id: text, number of items: 32 bits, then each item:
 ///     after, seq: 64 bits each; is destroyed: 1 byte; oldest message: 64 bits, 0 for none; joined: 16 bits, each a text and 64 bits;
-///     the role, a text; floors: as joined without a role; whether others see that the user is online: 1 byte (0 no, 1 yes, 2 as before); left: 16 bits, each a text; roles: 16 bits, each two texts and 64 bits; readers:
+///     the role, a text; floors: as joined without a role; whether others see that the user is online: 1 byte (0 no, 1 yes,
+///     2 unchanged); left: 16 bits, each a text; roles: 16 bits, each two texts and 64 bits; readers:
 ///     members and others, 1 byte each, the roles that may read and those that may watch: 16 bits each, each a text; JSON
 enum Packet {
     static let version: UInt8 = 7
-    /// Bytes of events after which a new packet begins. A bus takes at most 1 MB in one.
+    /// Bytes of events after which a new packet begins. A bus takes at most 1 MB in one packet.
     static let sizeBytesMax = 256 * 1024
 
-    /// Packets with all items, in their order.
+    /// Packets with all items, in order.
     static func encode(_ items: some Sequence<StreamItem>) -> [(stream: StreamID, bytes: [UInt8])] {
         var order: [StreamID] = []
         var byStream: [StreamID: [StreamItem]] = [:]
@@ -75,7 +76,7 @@ enum Packet {
         return Array(bytes.readableBytesView)
     }
 
-    /// The items of a packet. Nil if it isn't one of this version, or doesn't belong to the stream it came on.
+    /// The items of a packet. Nil if it has another version, or doesn't belong to the stream it arrived on.
     static func decode(_ payload: [UInt8], of stream: StreamID) -> [StreamItem]? {
         var bytes = ByteBuffer(bytes: payload)
         guard bytes.readInteger(as: UInt8.self) == version, let kind = bytes.readInteger(as: UInt8.self),
@@ -112,7 +113,7 @@ extension ByteBuffer {
         return readString(length: Int(length))
     }
 
-    /// A position that a stream can have: the node calculates with it.
+    /// Reads a position, which must be one that a stream can have: the node calculates with it.
     fileprivate mutating func readSeq() -> Seq? {
         readInteger(as: Seq.self).flatMap { 0...Limits.seqMax ~= $0 ? $0 : nil }
     }

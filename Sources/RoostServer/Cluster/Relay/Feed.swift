@@ -3,7 +3,7 @@ import RoostCore
 
 /// A node's state of one stream that it follows for its sockets.
 struct Feed {
-    /// Whether the subscription holds and the position is known. Before that, items wait.
+    /// Whether the subscription is in place and the position is known. Before that, items wait.
     var isLive = false
     /// Delivered up to here.
     var position: Seq = 0
@@ -16,12 +16,12 @@ struct Feed {
     /// When the gap was noticed, and whether it is being fetched.
     var gapSince: Relay.Time?
     var isFetching = false
-    /// Whether some of what was read from the database is yet to be delivered. A row stands at its newest change there: a joining that was
-    /// passed already may be among the rest.
+    /// Whether some of what was read from the database is yet to be delivered. There a row has the position of its newest change: a joining
+    /// that was already passed may be among the rest.
     var isPartlyRead = false
-    /// How often in a row a fetch found nothing.
+    /// How many consecutive fetches found nothing.
     var emptyFetches = 0
-    /// Between two pages of a gap: up to which joining those so far have told who is gone.
+    /// Between two pages of a gap: the joining up to which the pages so far have reported who is gone.
     var toldUpTo: Seq?
 
     /// Attachments at a seq that the position hasn't reached yet.
@@ -34,10 +34,10 @@ struct Feed {
     /// connection would otherwise send events twice to the user's other connections, or to the same one.
     var attaching: Set<UserID> = []
     var behind: [UserID: [Attachment]] = [:]
-    /// Users who left, between which positions and when: an attachment that was decided before the leaving must not be made after it. A seq ahead of the
-    /// feed is that of a joining, before which they left: no page that follows tells it again.
+    /// Users who left, between which positions and when: an attachment that was decided before the leaving must not be made after it. A seq
+    /// ahead of the feed is that of a joining, before which they left: no later page reports it again.
     var departed: [UserID: (after: Seq, seq: Seq, time: Relay.Time)] = [:]
-    /// How many were left of them when they were looked through.
+    /// How many of them were kept when they were last checked.
     var departedKept = 0
 
     /// The position at which a member's role last changed: roles read before it are out of date.
@@ -47,11 +47,11 @@ struct Feed {
 
     init(at now: Relay.Time) { touchedAt = now }
 
-    /// Whether nobody waits for anything here.
+    /// Whether nothing waits here.
     var isIdle: Bool { isLive && parked.isEmpty && parkedConnects.isEmpty && catchUps.isEmpty && waiting.isEmpty }
 
-    /// Returns whether a user's connection has yet to get an event that the feed has delivered. Without a connection, any of the user's
-    /// that are attached by membership.
+    /// Returns whether a user's connection has yet to get an event that the feed has delivered. Without a connection, this is about any of
+    /// the user's that are attached by membership.
     func isBringingUp(_ user: UserID, _ connection: ConnectionID?, from seq: Seq) -> Bool {
         catchUps.values.contains { $0.attachment.receiver.isMeant(user, connection) && $0.position < seq }
             || parked.contains { $0.receiver.isMeant(user, connection) && $0.seq < seq }
@@ -94,7 +94,7 @@ struct Attachment {
     /// The connection that waits for this attachment.
     var connect: Relay.ConnectToken?
 
-    /// Returns whether a leaving ends this: a watch of the same user that is older.
+    /// Returns whether a leaving ends this attachment: it ends older watches of the same user.
     func isEnded(by leaving: StreamItem.Leaving) -> Bool {
         guard case .watcher(_, leaving.user) = receiver else { return false }
         return leaving.seq > seq
@@ -110,12 +110,12 @@ struct Attachment {
     }
 }
 
-/// A receiver that is behind the feed: the events between are read from the database, and those delivered meanwhile are recorded.
+/// A receiver that is behind the feed: the events in between are read from the database, and those delivered meanwhile are recorded.
 struct CatchUp {
     var attachment: Attachment
     /// The receiver has events up to here.
     var position: Seq
     var recorded: [StreamItem] = []
-    /// How often in a row the database had nothing newer, though the feed is further.
+    /// How many times in a row the database had nothing newer although the feed is ahead.
     var emptyFetches = 0
 }

@@ -1,14 +1,14 @@
 import RoostAPI
 import RoostCore
 
-/// Answers, each after the events of its operation.
+/// Queued answers, each of which is given after the events of its operation.
 ///
 /// 1. An answer waits until every event of its operation has been delivered on this node, and until the caller's attachment to the channel,
-///    if one is under way, has come past it: a user who has just joined gets their own message before its reply. It also waits until the
+///    if one is under way, has passed them: a user who has just joined gets their own message before its reply. It also waits until the
 ///    caller's own stream here has reached the membership that the operation relied on, which another node may have written.
-/// 2. The answers of one connection in one channel go out in the order in which the operations ran, whatever each of them waits for.
-///    Answers of different channels don't wait for one another.
-/// 3. Watching begins and ends with its answer: no event of the channel comes before the answer that says at which position it begins.
+/// 2. The answers of one connection in one channel go out in the order in which the operations ran, whatever each of them waits for. Answers
+///    in different channels don't wait for one another.
+/// 3. Watching begins and ends with its answer: no event of the channel precedes the answer that says at which position it begins.
 struct AnswerQueue {
     enum Key: Hashable {
         case channel(ConnectionID, ChannelID)
@@ -55,7 +55,7 @@ extension Relay {
             return wait(key, for: place)
         }
         answers[key, default: AnswerQueue(held: [])].held.append(AnswerQueue.Held(operation: operation))
-        // Checked before the items too, so that the answer comes right after the last of them.
+        // Checked before the items too, so the answer comes right after the last of them.
         proceed(key)
         for item in operation.items { accept(item) }
         proceed(key)

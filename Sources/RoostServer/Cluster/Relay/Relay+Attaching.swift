@@ -48,7 +48,8 @@ extension Relay {
         request(.findUnused(due.filter { feeds[$0] != nil }, asOf: now))
     }
 
-    /// - Parameter time: When it was asked whether a socket needs them. One may need them since, however long an event loop took to answer.
+    /// - Parameter time: When the hub was asked whether a socket needs them. One may have begun to need them since, however long an event
+    ///   loop took to answer.
     mutating func close(_ streams: [StreamID], asOf time: Time) {
         var closed: [StreamID] = []
         for stream in streams {
@@ -94,13 +95,13 @@ extension Relay {
         }
     }
 
-    /// Attaches at once, or when the feed has caught up with the receiver or the receiver with the feed.
+    /// Attaches immediately, or when the feed has caught up with the receiver or the receiver with the feed.
     mutating func place(_ attachment: Attachment) {
         let stream = StreamID.channel(attachment.channel)
         let user = attachment.receiver.user
         guard let feed = feeds[stream] else { return }
         if let departed = feed.departed[user] {
-            // Ahead of the feed is where the user joined last: what is from before that is of a membership that has ended.
+            // A seq ahead of the feed is where the user last joined: attachments from before that belong to a membership that has ended.
             let isOfFormerMembership = departed.seq > max(feed.position, attachment.seq)
             if isOfFormerMembership || attachment.isEnded(by: .init(user: user, seq: departed.seq)) { return giveUp(attachment) }
         }
@@ -126,7 +127,7 @@ extension Relay {
         finish(attachment)
     }
 
-    /// Ends an attachment whose user has left, or whose channel is gone. Its connection may have been told that it watches.
+    /// Ends an attachment whose user has left, or whose channel is gone. Its connection may have been answered that it watches.
     mutating func giveUp(_ attachment: Attachment) {
         if case .watcher(let connection, let user) = attachment.receiver {
             let behind = feeds[.channel(attachment.channel)]?.behind[user] ?? []
@@ -169,10 +170,10 @@ extension Relay {
     mutating func depart(_ leaving: StreamItem.Leaving, from channel: ChannelID, with item: StreamItem) {
         let stream = StreamID.channel(channel)
         let user = leaving.user
-        // One of the feed's own events doesn't end the membership that begins ahead of it.
+        // An event of the feed doesn't end a membership that begins ahead of the feed.
         let ahead = feeds[stream]?.departed[user].map { $0.seq > item.seq ? $0.seq : 0 } ?? 0
         feeds[stream]?.departed[user] = (item.after, max(leaving.seq, ahead), now)
-        // Each time they have doubled: looking at all with each that leaves would take the longer the more leave.
+        // Only when they have doubled: checking all of them each time a user leaves would take longer the more users leave.
         if let feed = feeds[stream], feed.departed.count > max(64, 2 * feed.departedKept) {
             let kept = feed.departed.filter { now - $0.value.time < settings.departedTime || $0.value.seq > item.seq }
             feeds[stream]?.departed = kept
@@ -184,7 +185,7 @@ extension Relay {
         for attachment in feed.parked + (feed.behind[user] ?? []) where attachment.seq >= leaving.seq {
             if case .watcher(let connection, user) = attachment.receiver { emit(.watches(connection, user, channel)) }
         }
-        // One that was older doesn't catch up any further: its connection may have had as a member's what would come.
+        // An older watch doesn't catch up any further: its connection may have received those events as a member's.
         for (token, catchUp) in feed.catchUps where catchUp.attachment.isEnded(by: leaving) { end(token, in: stream) }
     }
 
@@ -195,8 +196,8 @@ extension Relay {
         emit(.change(.destroyed(channel)))
     }
 
-    /// Gives receivers that aren't attached yet the event that ends their channel, and ends their watches. Those that were catching up may miss events
-    /// before it, of a channel that is gone. A connection that isn't welcomed yet reads of it after its welcome.
+    /// Sends receivers that aren't attached yet the event that ends their channel, and ends their watches. Those that were catching up may
+    /// miss earlier events of the channel, which is gone. A connection that isn't welcomed yet reads of it after its welcome.
     private mutating func tellUnattached(_ item: StreamItem, in channel: ChannelID) {
         guard let feed = feeds[item.stream] else { return }
         var waiting = feed.catchUps.values.map(\.attachment) + feed.parked
@@ -222,7 +223,7 @@ extension Relay {
     private mutating func cancel(in channel: ChannelID, where isMeant: (Attachment.Receiver) -> Bool) {
         let stream = StreamID.channel(channel)
         guard let feed = feeds[stream] else { return }
-        // Queued attachments first: the end of the one that they wait for would begin them.
+        // Queued attachments first: ending the one that they wait for would begin them.
         for (user, attachments) in feed.behind {
             let kept = attachments.filter { !isMeant($0.receiver) }
             feeds[stream]?.behind[user] = kept.isEmpty ? nil : kept

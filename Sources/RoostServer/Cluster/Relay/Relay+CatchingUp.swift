@@ -1,15 +1,14 @@
 import RoostAPI
 import RoostCore
 
-/// Brings up receivers that are behind the feed: they get the events between from the database, then those delivered since, and then they
-/// are attached.
+/// Catches up receivers that are behind the feed: they get the events in between from the database, then those delivered since, and then they are attached.
 extension Relay {
     mutating func catchUp(_ attachment: Attachment) {
         let stream = StreamID.channel(attachment.channel)
         let token = nextToken()
         feeds[stream]?.catchUps[token] = CatchUp(attachment: attachment, position: attachment.seq)
         count { $0.catchUps += 1 }
-        // Others are told by what the feed delivers.
+        // Other users' leavings are reported by what the feed delivers.
         let leavers = MissedEvents.Leavers.user(attachment.receiver.user)
         request(.fetch(Fetch(stream: stream, after: attachment.seq, purpose: .catchUp(token), leavers: leavers)))
     }
@@ -46,21 +45,21 @@ extension Relay {
         let isEmpty = !fetched.hasMore && catchUp.position == after
         catchUp.emptyFetches = isEmpty ? catchUp.emptyFetches + 1 : 0
         if catchUp.emptyFetches >= settings.emptyFetchesMax {
-            // The feed is at a position that the database doesn't know, which honest nodes never publish. What comes next doesn't follow on what
-            // the receiver has, and makes its client resume.
+            // The feed is at a position that the database doesn't know, which honest nodes never publish. The next event doesn't follow what
+            // the receiver has, which makes its client resume.
             feeds[fetch.stream]?.catchUps[token] = nil
             catchUp.attachment.seq = catchUp.position
             return complete(catchUp.attachment)
         }
         feeds[fetch.stream]?.catchUps[token] = catchUp
         giveAnswers(waitingFor: fetch.stream)
-        // If the database has nothing newer, though the feed is further, it is asked again as if it had more.
+        // If the database has nothing newer although the feed is ahead, it is queried again as if it had more.
         let next = Fetch(
             stream: fetch.stream, after: max(after, catchUp.position), purpose: fetch.purpose, leavers: fetch.leavers)
         request(.fetch(next))
     }
 
-    /// Returns whether the receiver may get more: not after leaving, nor after the channel's end.
+    /// Gives the receiver an item. Returns whether it may get more: not after leaving, nor after the channel's end.
     private mutating func give(_ item: StreamItem, to catchUp: inout CatchUp) -> Bool {
         guard !item.left.contains(where: { $0.user == catchUp.attachment.receiver.user }) else { return false }
         if case .channel(let channel) = item.stream {
@@ -76,7 +75,7 @@ extension Relay {
         return !item.isDestroyed
     }
 
-    /// Moves the member's queued attachments past an item that their connections got too.
+    /// Moves the member's queued attachments past an item that their connections have also got.
     private mutating func bringUpThoseBehind(_ user: UserID, _ item: StreamItem) {
         guard var behind = feeds[item.stream]?.behind[user] else { return }
         for index in behind.indices where behind[index].seq >= item.after { behind[index].seq = max(behind[index].seq, item.seq) }

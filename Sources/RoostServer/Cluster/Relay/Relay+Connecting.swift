@@ -1,8 +1,8 @@
 import RoostAPI
 import RoostCore
 
-/// Gives a connection its place in the order of all streams that its user needs. Its answer, the welcome, comes once all of them reach it:
-/// what a client reads after it and what it then gets as events leave nothing out.
+/// Gives a connection its place in the order of all streams that its user needs. Its answer, the welcome, is given once all of them reach it:
+/// between what a client reads after the welcome and the events that it then gets, nothing is missing.
 extension Relay {
     struct Connect {
         let connection: ConnectionID
@@ -10,9 +10,9 @@ extension Relay {
         /// The user's streams as they were at one moment.
         var streams: UserStreams
         let answer: Committed.Answer
-        /// The channels that don't reach it yet.
+        /// How many channels don't reach it yet.
         var pending = 0
-        /// How often in a row a read brought no newer position of the user's stream.
+        /// How many consecutive reads found no newer position of the user's stream.
         var emptyReads = 0
     }
 
@@ -33,7 +33,7 @@ extension Relay {
             // Another node's commit may never be announced.
             if feed.position < connect.streams.user { noteGap(stream, head: connect.streams.user) }
         } else if feed.position > connect.streams.user, connect.emptyReads < settings.emptyFetchesMax {
-            // The user joined or left something meanwhile. A database that went back doesn't have it, and may never: then what was read has to do.
+            // The user joined or left something meanwhile. A database that went back doesn't have it, and may never: then what was read has to suffice.
             request(.readStreams(connect.user, token))
         } else {
             begin(token, connect)

@@ -1,19 +1,19 @@
 import RoostAPI
 import RoostCore
 
-/// Makes one order of each stream out of what this node commits and what the bus brings.
+/// Merges what this node commits and what the bus delivers into one order for each stream.
 ///
-/// The bus may lose, repeat and reorder; lanes and nodes commit side by side. So for each stream that a socket of this node needs, the relay
-/// keeps the seq up to which it has delivered:
-/// 1. What is older is dropped.
-/// 2. What follows is delivered.
-/// 3. What is ahead waits a moment for the events between; then those are read from the database, and delivered first.
+/// The bus may lose, repeat and reorder events; lanes and nodes commit concurrently. So for each stream that a socket of this node needs, the
+/// relay keeps the seq up to which it has delivered:
+/// 1. Older events are dropped.
+/// 2. The next event is delivered.
+/// 3. Events further ahead wait a moment for those in between; then the missing ones are read from the database, and delivered first.
 ///
 /// Events that were never announced, because a node died between commit and publishing or because the bus lost them, are found by comparing
-/// positions with the database: all of them when a node is lost or the bus returns, and otherwise a share of them each second.
+/// positions with the database: all positions when a node is lost or the bus returns, and otherwise a share of them each second.
 ///
-/// A receiver is attached to a channel at a seq. If the feed is at that seq, this happens at once. If the feed is behind, the receiver
-/// waits. If it is ahead, the receiver first gets the events between from the database. So nobody misses an event, and nobody gets one from
+/// A receiver is attached to a channel at a seq. If the feed is at that seq, this happens immediately. If the feed is behind, the receiver
+/// waits. If it is ahead, the receiver first gets the events in between from the database. So no receiver misses an event, or gets one from
 /// before joining or after leaving.
 ///
 /// It is a state machine without threads, clock or sockets: ``handle(_:at:)`` takes an input, and leaves the deliveries in ``steps`` and
@@ -29,7 +29,7 @@ struct Relay {
         var gapPatience: Time = 10
         /// The pause before a failed request is retried.
         var retryAfter: Time = 500
-        /// How often a fetch may find nothing of what was announced, before that is dropped.
+        /// How many fetches may find nothing of what was announced before that is dropped.
         var emptyFetchesMax = 3
         /// The most items that wait in one feed, and that are recorded for one receiver. Any more are fetched when their turn comes.
         var waitingItemsMax = 1000
@@ -89,7 +89,7 @@ struct Relay {
         let stream: StreamID
         let after: Seq
         let purpose: Purpose
-        /// Whom the items tell as gone.
+        /// Which users the items report as gone.
         var leavers = MissedEvents.Leavers.all
     }
 
@@ -112,7 +112,7 @@ struct Relay {
         case watches(ConnectionID, UserID, ChannelID, online: Int? = nil)
         /// From here on a connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
-        /// From here on a connection gets the events of a channel that it has asked to watch, unless that has ended.
+        /// From here on a connection gets the events of a channel that it has asked to watch, unless the watch has ended.
         case attachWatcher(ConnectionID, ChannelID)
         case answer(Committed.Answer)
     }
@@ -132,12 +132,12 @@ struct Relay {
     private(set) var steps: [Step] = []
     private(set) var requests: [Request] = []
     var feeds: [StreamID: Feed] = [:]
-    /// Feeds in which something is missing.
+    /// Feeds with missing events.
     var gaps: Set<StreamID> = []
     /// Feeds that may have no socket.
     var possiblyUnused: Set<StreamID> = []
     var connects: [ConnectToken: Connect] = [:]
-    /// Queued answers in their order, and which of the queues wait for a stream.
+    /// Queued answers, in order, and which of the queues wait for a stream.
     var answers: [AnswerQueue.Key: AnswerQueue] = [:]
     var waitingAnswers: [StreamID: [AnswerQueue.Key]] = [:]
     var lastToken: Int64 = 0
@@ -146,7 +146,7 @@ struct Relay {
     var sweep = Sweep()
     /// How many comparisons with the database wait for an answer.
     private var headsUnderWay = 0
-    /// While so many wait no more are asked for: a database that doesn't answer would have them pile up.
+    /// While this many wait, no more are requested: they would pile up if the database doesn't answer.
     private static let headsUnderWayMax = 2
     private(set) var counts = Counts()
 
@@ -245,7 +245,7 @@ struct Relay {
         giveAnswers(waitingFor: stream)
     }
 
-    /// Delivers the waiting items that are next now, and drops older ones.
+    /// Delivers the waiting items whose turn has come, and drops older ones.
     mutating func drain(_ stream: StreamID) {
         while feeds[stream]?.isLive == true, let position = feeds[stream]?.position,
             let next = feeds[stream]?.waiting.removeValue(forKey: position + 1)
@@ -289,7 +289,7 @@ struct Relay {
             return
         }
         counts.gapsFetched += 1
-        // The missing items came meanwhile: the joinings and leavings were read for a position that has passed.
+        // Otherwise the missing items arrived meanwhile: the joinings and leavings were read for a position that has passed.
         let isCurrent = feeds[fetch.stream]?.position == fetch.after
         if isCurrent {
             feeds[fetch.stream]?.isPartlyRead = true

@@ -11,7 +11,7 @@ struct StreamItem: Hashable, Sendable {
     var joined: [Place] = []
     /// Channels whose messages up to a seq are hidden from the user. Only in a user's stream, and above 0.
     var floors: [Place] = []
-    /// Whether others see from now on that the user is online; nil if that stays. Only in a user's stream.
+    /// Whether others see from now on that the user is online; nil if unchanged. Only in a user's stream.
     var sharesPresence: Bool?
     /// Members whose role changes or begins with this event. Only in a channel's stream.
     var roles: [RoleChange] = []
@@ -72,7 +72,7 @@ extension StreamItem {
             case .destroyed(let channel):
                 if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
-            // These go to the hub directly, past the relay: they concern sockets, whatever their streams.
+            // These go to the hub directly, bypassing the relay: they concern sockets, whatever their streams.
             case .accessChanged, .signal, .typing, .stoppedTyping, .read, .mayRead, .reading, .stoppedReading, .markedUnread,
                 .profileChanged, .profileShown, .rulesChanged, .readers:
                 break

@@ -2,13 +2,13 @@ import RoostAPI
 
 /// Chooses the streams that are compared with the database next.
 ///
-/// In quiet times a share of all streams each second, in turn, so that events lost without a trace are found within as many seconds as a turn takes.
-/// After a node or the bus was lost, or a comparison failed, all of them, as fast as possible.
+/// In quiet times it takes a share of all streams each second, in turn: events lost without a trace are found within as many seconds as one
+/// round takes. After a node or the bus was lost, or a comparison failed, it takes all of them, as fast as possible.
 struct Sweep {
     /// Those to be compared as fast as possible.
     private var urgent: [StreamID] = []
-    /// All streams from `first` on, the one whose turn is next in front. A stream that is opened stands behind the others, and so does one after its turn: were
-    /// they in another order each time, the first of one turn could be the last of the next. Closed ones are left out when their turn comes.
+    /// All streams from `first` on, the one whose turn is next in front. A stream is appended when it is opened, and again after its turn: if
+    /// the order changed each time, the first of one round could be the last of the next. Closed streams are dropped when their turn comes.
     private var order: [StreamID] = []
     private var first = 0
     private var ordered: Set<StreamID> = []
@@ -16,24 +16,25 @@ struct Sweep {
 
     /// The pause between reads in quiet times.
     private static let pause: Relay.Time = 1000
-    /// The pause in haste, which leaves the database time for other work.
+    /// The pause between urgent reads, which leaves the database time for other work.
     private static let urgentPause: Relay.Time = 20
 
-    /// Takes in a stream that was opened.
+    /// Adds a stream that was opened.
     mutating func follow(_ stream: StreamID) {
         if ordered.insert(stream).inserted { order.append(stream) }
     }
 
-    /// Begins with those that an earlier comparison of all has left: begun again and again, it would otherwise never come to them.
+    /// Starts comparing all streams, beginning with those that an earlier comparison of all has left: if restarted again and again, it would
+    /// otherwise never reach them.
     mutating func begin(_ streams: some Collection<StreamID>) {
         let all = Set(streams)
         let left = urgent.filter(all.contains)
         urgent = all.subtracting(left) + left
     }
 
-    /// Compares streams once more that couldn't be.
+    /// Queues streams again whose comparison failed.
     mutating func again(_ streams: [StreamID]) {
-        // All may have been begun anew meanwhile.
+        // A comparison of all may have started over meanwhile.
         let waiting = Set(urgent)
         urgent += streams.filter { !waiting.contains($0) }
     }
@@ -62,7 +63,7 @@ struct Sweep {
             if open[stream] != nil { part.append(stream) } else { ordered.remove(stream) }
         }
         order += part
-        // Seldom enough that each stream is moved once a turn or so.
+        // Rarely enough that each stream is moved about once per round.
         if first >= order.count / 2 {
             order.removeFirst(first)
             first = 0
