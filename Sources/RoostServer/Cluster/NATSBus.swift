@@ -26,7 +26,7 @@ final class NATSBus: Bus {
     private let wake = MonotonicSemaphore()
     private let thread = DispatchGroup()
 
-    /// Held while the handler is called, so that nothing is called after ``stop()``.
+    /// Held while the handler is called, so nothing is called after ``stop()``.
     private let handling = Mutex(Handling())
     /// Whether the server is connected as far as the handler knows, from the start or by the last event. Changed while `handling` is held, so
     /// events are reported in this order. Read from any thread.
@@ -64,7 +64,7 @@ final class NATSBus: Bus {
             defer { work.isStarted = true }
             return !work.isStarted && !work.isStopping
         }
-        guard mayStart else { throw BusFailure(message: "the bus was started before") }
+        guard mayStart else { throw BusFailure(message: "the bus has already been started") }
         handling.withLock { $0.handler = handler }
         let outcome = Outcome()
         thread.enter()

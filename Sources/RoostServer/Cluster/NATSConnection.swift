@@ -18,7 +18,7 @@ struct NATSConnection: ~Copyable {
         static let reconnectJitterMilliseconds: Int64 = 600
         /// Room for messages published before the library reports that the connection is gone.
         static let reconnectBufferBytes: Int32 = 64 * 1_024
-        /// The most messages queued for the handler, per subscription. The library drops any more, which the receiver notices by the seq.
+        /// The most messages queued for the handler, per subscription. The library drops further ones, which the receiver notices by the seq.
         static let pendingMessages: Int32 = 8_192
         static let pendingBytes: Int32 = 16 * 1_024 * 1_024
     }
@@ -50,7 +50,7 @@ struct NATSConnection: ~Copyable {
 
     var isConnected: Bool { natsConnection_Status(connection) == NATS_CONN_STATUS_CONNECTED }
 
-    /// The library gives up for good when a server refuses twice: after a change of passwords, for example.
+    /// The library gives up for good if a server refuses twice: after a change of passwords, for example.
     var isClosed: Bool { natsConnection_IsClosed(connection) }
 
     /// Why it isn't connected, in the library's or the server's words: they name no user and no password.
@@ -101,7 +101,7 @@ struct NATSConnection: ~Copyable {
     }
 
     deinit {
-        // Removed first, so that the library's last callbacks do nothing.
+        // Removed first, so the library's last callbacks do nothing.
         NATSCallbacks.forget(number)
         for subscribed in subscriptions.values { NATSCallbacks.forget(subscribed.number) }
         natsConnection_Close(connection)

@@ -10,7 +10,7 @@ struct NATSWork {
     static let messageCountMax = 65_536
     static let messageBytesMax = 16 * 1_024 * 1_024
 
-    /// The work that the thread takes at once. Subscriptions come first, since a settlement covers those before it.
+    /// The work that the thread takes in one go. Subscriptions come first, since a settlement covers those before it.
     struct Batch {
         var changes: [BusTopic: NATSSubscription?] = [:]
         var messages: [(topic: BusTopic, payload: [UInt8])] = []

@@ -32,16 +32,16 @@ struct FrameAssembler {
     /// - Parameter sizeBytesMax: The largest message.
     mutating func receive(_ frame: ClientFrame, sizeBytesMax: Int = Limits.messageSizeBytes) -> Outcome {
         guard frame.isMasked else { return .violation(.protocolError, "a client's frames must be masked") }
-        guard !frame.hasReservedBits else { return .violation(.protocolError, "no extension was agreed on") }
+        guard !frame.hasReservedBits else { return .violation(.protocolError, "no extension was negotiated") }
         switch frame.opcode {
         case .text:
-            guard fragments == nil else { return .violation(.protocolError, "the last message isn't finished") }
+            guard fragments == nil else { return .violation(.protocolError, "the previous message isn't finished") }
             return add(frame.payload, isLast: frame.isFinal, sizeBytesMax)
         case .continuation:
             guard fragments != nil else { return .violation(.protocolError, "there is no message to continue") }
             return add(frame.payload, isLast: frame.isFinal, sizeBytesMax)
         case .binary:
-            return .violation(.unacceptableData, "messages are text")
+            return .violation(.unacceptableData, "messages must be text")
         case .ping, .pong, .connectionClose:
             return control(frame)
         default:
@@ -51,7 +51,7 @@ struct FrameAssembler {
 
     private func control(_ frame: ClientFrame) -> Outcome {
         guard frame.isFinal, frame.payload.readableBytes <= 125 else {
-            return .violation(.protocolError, "a control frame is whole and short")
+            return .violation(.protocolError, "a control frame must be unfragmented and at most 125 bytes long")
         }
         switch frame.opcode {
         case .ping: return .ping(frame.payload)
@@ -69,24 +69,24 @@ struct FrameAssembler {
         var reason = payload
         guard reason.readableBytes > 0 else { return .close(nil) }
         guard let code = reason.readInteger(as: UInt16.self) else {
-            return .violation(.protocolError, "a close code has two bytes")
+            return .violation(.protocolError, "a close code must have two bytes")
         }
         guard Self.closeCodes.contains(where: { $0.contains(code) }) else {
-            return .violation(.protocolError, "\(code) isn't a code of a close frame")
+            return .violation(.protocolError, "\(code) isn't a valid close code")
         }
-        guard Self.isText(reason) else { return .violation(.dataInconsistentWithMessage, "a reason is UTF-8") }
+        guard Self.isText(reason) else { return .violation(.dataInconsistentWithMessage, "a close reason must be UTF-8") }
         return .close(WebSocketErrorCode(codeNumber: Int(code)))
     }
 
     private mutating func add(_ data: ByteBuffer, isLast: Bool, _ sizeBytesMax: Int) -> Outcome {
         var data = data
         guard (fragments?.readableBytes ?? 0) + data.readableBytes <= sizeBytesMax else {
-            return .violation(.messageTooLarge, "a message has at most \(sizeBytesMax) bytes")
+            return .violation(.messageTooLarge, "a message must have at most \(sizeBytesMax) bytes")
         }
         if fragments == nil, isLast { return validated(data) }
         fragmentCount += 1
         guard fragmentCount <= Self.fragmentsMax else {
-            return .violation(.messageTooLarge, "a message has at most \(Self.fragmentsMax) fragments")
+            return .violation(.messageTooLarge, "a message must have at most \(Self.fragmentsMax) fragments")
         }
         if fragments == nil { fragments = data } else { fragments?.writeBuffer(&data) }
         guard isLast, let whole = fragments else { return .incomplete }
@@ -97,7 +97,7 @@ struct FrameAssembler {
 
     /// A text message is UTF-8 (RFC 6455 §8.1).
     private func validated(_ data: ByteBuffer) -> Outcome {
-        Self.isText(data) ? .message(data) : .violation(.dataInconsistentWithMessage, "a text message is UTF-8")
+        Self.isText(data) ? .message(data) : .violation(.dataInconsistentWithMessage, "a text message must be UTF-8")
     }
 
     private static func isText(_ data: ByteBuffer) -> Bool {

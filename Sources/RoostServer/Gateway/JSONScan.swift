@@ -208,7 +208,7 @@ struct JSONScan {
                 marks.begin()
             }
         }
-        guard index < bytes.count else { throw malformed(at: index, "a string without an end") }
+        guard index < bytes.count else { throw malformed(at: index, "an unterminated string") }
         if isKey {
             add(Key(range: start + 1..<index, hasEscapes: hasEscapes), isPlain: isASCII && !hasEscapes)
             expected = .colon
@@ -232,14 +232,14 @@ struct JSONScan {
 
     /// - Returns: The index after the escape, and its scalar if it is written as a number.
     private func readEscape(from start: Int) throws(RoostError) -> (end: Int, scalar: UInt32?) {
-        guard start + 1 < bytes.count else { throw malformed(at: start, "an escape without an end") }
+        guard start + 1 < bytes.count else { throw malformed(at: start, "an incomplete escape") }
         guard bytes[start + 1] == UInt8(ascii: "u") else {
             guard "\"\\/bfnrt".utf8.contains(bytes[start + 1]) else { throw malformed(at: start, "an unknown escape") }
             return (start + 2, nil)
         }
         let unit = try readUnit(from: start)
         guard (0xd800...0xdfff).contains(unit) else { return (start + 6, unit) }
-        // A high surrogate is half a character. The other half has to follow at once.
+        // A high surrogate is half a character. The other half has to follow immediately.
         guard unit < 0xdc00 else { throw malformed(at: start, "half a surrogate pair") }
         let low = try readUnit(from: start + 6)
         guard (0xdc00...0xdfff).contains(low) else { throw malformed(at: start, "half a surrogate pair") }

@@ -31,15 +31,15 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let front: RequestDeadlineHandler
     private var state = State.fresh
-    /// Whether a request's head has been handed on and its end hasn't.
+    /// Whether a request's head has been passed on and its end hasn't.
     private var isInsideRequest = false
-    /// Requests handed on whose answers have not been written.
+    /// Requests passed on whose answers haven't been written.
     private var unanswered = 0
     /// Whether an answer's head has been written and its end hasn't.
     private var isAnswering = false
     /// The refusal of the last request, sent once those before it are answered.
     private var refusal: Problem?
-    /// Whether the refusal answers a request that was handed on, and broke off after its head.
+    /// Whether the refusal answers a request that was passed on, and broke off after its head.
     private var isRefusalOfOpenRequest = false
     /// Whether the current request, or the last one, is a HEAD request.
     private var isHead = false

@@ -56,7 +56,7 @@ enum RequestRules {
         let lengths = head.headers["content-length"]
         let codings = head.headers["transfer-encoding"]
         guard lengths.isEmpty || codings.isEmpty else {
-            throw Refusal("A request has a Content-Length or a Transfer-Encoding, not both.", field: "Content-Length")
+            throw Refusal("A request must not have both a Content-Length and a Transfer-Encoding.", field: "Content-Length")
         }
         guard lengths.count <= 1 else { throw Refusal("Content-Length is given more than once.", field: "Content-Length") }
         if !codings.isEmpty {

@@ -176,7 +176,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         if isSignedOut { perform(session.closeEnded()) }
     }
 
-    /// Whether ``flush()`` mustn't wait for more.
+    /// Whether ``flush()`` must not wait for more output.
     var mustFlush: Bool { session.mustFlush }
 
     /// Writes the queued output.

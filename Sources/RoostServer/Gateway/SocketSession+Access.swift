@@ -24,7 +24,7 @@ extension SocketSession {
         return true
     }
 
-    /// Closes a socket whose caller is shut out.
+    /// Closes the socket of a caller who is shut out.
     mutating func closeEnded() -> [Action] {
         guard let error = accessRefusal, !isClosing else { return [] }
         refuse(

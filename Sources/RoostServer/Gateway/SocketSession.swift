@@ -123,7 +123,7 @@ struct SocketSession {
         do {
             return try reader.next(sizeBytesMax: sizeBytesMax)
         } catch {
-            close(.messageTooLarge, "a frame has at most \(sizeBytesMax) bytes\(isOpen ? "" : " before authentication")")
+            close(.messageTooLarge, "a frame must have at most \(sizeBytesMax) bytes\(isOpen ? "" : " before authentication")")
             return nil
         }
     }
@@ -133,7 +133,7 @@ struct SocketSession {
         if !isOpen {
             unauthenticatedBytes += frame.payload.readableBytes + (frame.opcode.isControlOpcode ? Self.controlFrameBytes : 0)
             guard unauthenticatedBytes <= sizeBytesMax else {
-                return close(.messageTooLarge, "a socket has at most \(sizeBytesMax) bytes before authentication")
+                return close(.messageTooLarge, "a socket may send at most \(sizeBytesMax) bytes before authentication")
             }
         }
         switch assembler.receive(frame, sizeBytesMax: isOpen ? RoostAPI.Limits.messageSizeBytes : sizeBytesMax) {
@@ -167,7 +167,7 @@ struct SocketSession {
         case (.unreadableCredentials(let error), .unauthenticated):
             refuse(error, closing: .unauthenticated, "the authenticate frame can't be read")
         case (.authenticate, _), (.unreadableCredentials, _):
-            refuse(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
+            refuse(RoostError(.invalidArgument, "This socket is already authenticated.", field: "authenticate"))
         case (.call(let number, _, _), .open) where budget.isUnderWay(number),
             (.refused(let number, _), .open) where budget.isUnderWay(number):
             actions.append(.refused(Self.repeatedNumber))
@@ -467,7 +467,7 @@ struct SocketSession {
     mutating func tick(_ now: NIODeadline, _ time: Timestamp, _ pressure: Pressure, _ waiting: WaitingBytes? = nil) -> [Action] {
         switch state {
         case .unauthenticated:
-            if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token came") }
+            if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token arrived") }
         case .authenticating, .connecting:
             // The token has arrived. It is the server that takes too long.
             if now - connectedAt > limits.authenticationTimeout { close(CloseCode.tryAgainLater, "come back later") }

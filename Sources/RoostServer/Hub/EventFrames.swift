@@ -41,7 +41,7 @@ struct EventFrames {
         var isByMembership: Bool { if case .watcher = self { false } else { true } }
     }
 
-    /// The same events twice: for watchers, and for everybody else.
+    /// The same events twice: for watchers, and for all others.
     struct Frames: Sendable {
         var watching = ByteBuffer()
         var notification = ByteBuffer()
@@ -83,7 +83,7 @@ struct EventFrames {
         }
         // Events with other readers get their own buffer.
         if let channel, let index = open[channel], case .send(audience, var frames) = steps[index] {
-            // Taken out while it grows, so that the buffer isn't copied.
+            // Taken out while it grows, so the buffer isn't copied.
             steps[index] = .send(audience, Frames())
             frames.append(members, at: seq)
             steps[index] = .send(audience, frames)

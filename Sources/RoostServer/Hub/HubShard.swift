@@ -28,7 +28,7 @@ final class HubShard {
     /// Counts the ticks.
     private var turn = 0
     private(set) var deliveryCount: Int64 = 0
-    /// Bytes of events and replies that were given to sockets.
+    /// Bytes of events and replies that were sent to sockets.
     private(set) var sentByteCount: Int64 = 0
     /// System calls that wrote to sockets, bypassing their channels.
     private(set) var writeCount: Int64 = 0

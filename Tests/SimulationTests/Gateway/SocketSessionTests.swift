@@ -123,7 +123,7 @@ struct SocketSessionTests {
         let ping = ByteBuffer(bytes: RawSocket.frame(opcode: 9, []))
         var (counting, unread) = (session(), session())
         for _ in 0..<(16_384 / 6) { _ = receive(ping, in: &counting) + flushed(&counting) }
-        #expect(receive(ping, in: &counting) == Self.closing(1009, "a socket has at most 16384 bytes before authentication"))
+        #expect(receive(ping, in: &counting) == Self.closing(1009, "a socket may send at most 16384 bytes before authentication"))
         unread.becameUnread(10, at: Self.time(1))
         #expect(receive(ping, in: &unread).allSatisfy { if case .flush = $0 { false } else { true } })
         #expect(unread.becameRead(isHanding: false, .init()).contains { if case .flush = $0 { true } else { false } })
@@ -148,7 +148,7 @@ struct SocketSessionTests {
         let again = receive(Self.client(#"{"authenticate":{"token":"t"}}"#), in: &session)
         #expect(
             try again == [
-                Self.refused(RoostError(.invalidArgument, "This socket is authenticated already.", field: "authenticate"))
+                Self.refused(RoostError(.invalidArgument, "This socket is already authenticated.", field: "authenticate"))
             ])
     }
 
@@ -308,7 +308,7 @@ struct SocketSessionTests {
         let never = Timestamp(milliseconds: 0)
         var silent = session()
         #expect(silent.tick(Self.time(10), never, .init()) == [])
-        #expect(silent.tick(Self.time(11), never, .init()) == Self.closing(4003, "no token came"))
+        #expect(silent.tick(Self.time(11), never, .init()) == Self.closing(4003, "no token arrived"))
 
         // The token did come, and the server is late.
         for isVerified in [false, true] {

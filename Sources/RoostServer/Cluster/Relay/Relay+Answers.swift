@@ -1,7 +1,7 @@
 import RoostAPI
 import RoostCore
 
-/// Queued answers, each of which is given after the events of its operation.
+/// Queued answers, each of which is sent after the events of its operation.
 ///
 /// 1. An answer waits until every event of its operation has been delivered on this node, and until the caller's attachment to the channel,
 ///    if one is under way, has passed them: a user who has just joined gets their own message before its reply. It also waits until the

@@ -1,7 +1,7 @@
 import RoostAPI
 import RoostCore
 
-/// Gives a connection its place in the order of all streams that its user needs. Its answer, the welcome, is given once all of them reach it:
+/// Gives a connection its place in the order of all streams that its user needs. Its answer, the welcome, is sent once all of them reach it:
 /// between what a client reads after the welcome and the events that it then gets, nothing is missing.
 extension Relay {
     struct Connect {
@@ -50,8 +50,7 @@ extension Relay {
         proceed(token)
     }
 
-    /// Adds the connection to the hub at once, with all floors and roles and the channels whose feeds are live; the other channels follow
-    /// one by one.
+    /// Adds the connection to the hub immediately, with all floors and roles and the channels whose feeds are live; the other channels follow one by one.
     private mutating func begin(_ token: ConnectToken, _ connect: Connect) {
         var ready = connect.streams
         ready.channels = [:]

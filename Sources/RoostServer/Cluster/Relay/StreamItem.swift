@@ -19,7 +19,7 @@ struct StreamItem: Hashable, Sendable {
     var readers = Readers()
     /// Users who no longer get the channel's events, including this one. Only in a channel's stream.
     var left: [Leaving] = []
-    /// Nobody gets the channel's events after this one.
+    /// Whether this is the channel's last event.
     var isDestroyed = false
     /// The smallest seq of the event's messages, if they may be hidden from some receivers. Only in a channel's stream.
     var oldestMessage: Seq?
