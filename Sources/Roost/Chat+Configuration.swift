@@ -5,32 +5,32 @@ import RoostAPI
 extension Chat {
     /// Where a client keeps its files: a folder for each user and server, with its data and its queued operations.
     ///
-    /// The folder goes by the host, the port and the path of the server's address, as they are written there, and not by the scheme: an app that changes from `http` to
-    /// `https` keeps its files. If another server is behind that address, its data replace those of the former one with the first connection, and operations that
-    /// were meant for the former one wait (``LiveOutbox/isForAnotherServer``).
+    /// The folder is named after the host, port and path of the server's address, exactly as written, and not its scheme: an app that changes from
+    /// `http` to `https` keeps its files. If the address now belongs to another server, the first connection replaces the former server's data, and
+    /// operations meant for the former server wait (``LiveOutbox/isForAnotherServer``).
     public enum Storage: Hashable, Sendable {
-        /// The app's own folder where the system has such files: in `Application Support` on Apple's systems, in `$XDG_DATA_HOME` or
-        /// `~/.local/share` on Linux. The app's name there is its bundle identifier, or the name of the program if it has none.
+        /// The app's own folder in the system's usual location: `Application Support` on Apple's systems, `$XDG_DATA_HOME` or `~/.local/share` on
+        /// Linux. The folder is named after the app's bundle identifier, or after the program if it has none.
         case standard
-        /// This directory, which is made if it isn't there. One process at a time has a user's files in it; others may read them with
+        /// This directory, which is created if it doesn't exist. Only one process at a time can open a user's files; others can read them with
         /// ``StoredChat``.
         case directory(URL)
-        /// The same, for a directory that an app shares with its extensions, such as an App Group's. iOS terminates an app that holds a lock there in
-        /// the background (`0xdead10cc`), so the client releases the files when the app goes there: until the app is back, the client is offline, other
-        /// processes may take the files, and sending throws `unavailable`. An app that connects in the background has the files again, and releases
-        /// them with ``Chat/disconnect()``.
+        /// Like ``directory(_:)``, for a directory that an app shares with its extensions, such as an App Group's. iOS terminates an app that holds a
+        /// lock there in the background (`0xdead10cc`), so the client releases the files when the app goes to the background: until the app is back,
+        /// the client is offline, other processes may open the files, and sending throws `unavailable`. An app that connects in the background opens
+        /// the files again, and releases them with ``Chat/disconnect()``.
         ///
-        /// A chat that is made in the background, in an app that a push has launched for instance, has the files only while it is connected or tries
-        /// to connect, or while it opens or writes them: what is sent without a connection is kept, unless another process has the files.
-        /// ``Chat/disconnect()`` ends an attempt to connect too.
+        /// A chat created in the background, for instance in an app launched by a push, holds the files only while it is connected or connecting, or
+        /// while it opens or writes them: messages sent without a connection are kept, unless another process has the files open.
+        /// ``Chat/disconnect()`` also ends an attempt to connect.
         case shared(URL)
         /// Nothing is written: queued messages are lost with the process, and each start fetches everything.
         case inMemory
 
-        /// Whether other processes have the files when the app is in the background.
+        /// Whether other processes may open the files while the app is in the background.
         var isShared: Bool { if case .shared = self { true } else { false } }
 
-        /// Nil where nothing is written.
+        /// Nil if nothing is written.
         ///
         /// - Throws: `CocoaError` when the system has no place for data.
         var directory: URL? {
@@ -51,30 +51,30 @@ extension Chat {
 
     /// An app's settings. Every field has a default.
     public struct Configuration: Sendable {
-        /// Where the client's files are.
+        /// Where the client keeps its files.
         public var storage: Storage = .standard
         /// How this device appears in the user's list of devices (``Chat/devices()``). If nil, it isn't listed.
         public var device: DeviceInfo? = .current
-        /// The size that the cache is trimmed to: when it is opened, and after each sixteenth of that size that the chat has received, so that it may take an
-        /// eighth more in between. The oldest messages are deleted, first those of channels that were never shown or haven't been for longest,
-        /// last those of channels with a ``MessageList``. The newest 100 of each channel stay, and what a list shows; the outbox isn't part of the cache. While another
-        /// chat of this process has the same files, nothing is deleted.
+        /// The size that the cache is trimmed to: when it is opened, and each time the chat has received another sixteenth of that size, so the cache
+        /// may exceed it by up to an eighth. The oldest messages are deleted, starting with the channels that were never shown or not for longest and
+        /// ending with those that have a ``MessageList``. The newest 100 messages of each channel and the messages that a list shows are kept; the
+        /// outbox isn't part of the cache. While another chat of this process has the same files open, nothing is deleted.
         public var cacheSizeBytesMax: Int = 256 << 20
-        /// Called, on any thread, with problems with this device's files that don't stop the client. Tell the user if an outbox had to be set
-        /// aside. If nil, problems are only logged.
+        /// Called, on any thread, with problems with this device's files that don't stop the client. Tell the user if an outbox had to be set aside.
+        /// If nil, problems are only logged.
         public var onStorageProblem: (@Sendable (StorageProblem) -> Void)?
-        /// Whether the client checks its connection by itself when the app comes to the foreground or the network changes, on systems that
-        /// report this. An app that turns it off calls ``Chat/nudge()``; files of ``Storage/shared(_:)`` aren't released in the background then.
+        /// Whether the client checks its connection by itself when the app comes to the foreground or the network changes, on systems that report
+        /// this. If false, the app calls ``Chat/nudge()`` itself, and files of ``Storage/shared(_:)`` aren't released in the background.
         public var followsSystem: Bool = true
-        /// The log for failures. It never contains tokens or messages.
+        /// The log for failures. Tokens and messages are never logged.
         public var logger: Logger = Logger(label: "roost")
-        /// The bounds of the wait between attempts to connect. Each wait is random, from 0 to a time that doubles with each attempt, from the
-        /// lower bound to the upper one.
+        /// The bounds of the wait between attempts to connect. Each wait is random, from 0 to a maximum that starts at the lower bound and doubles
+        /// with each attempt, up to the upper bound.
         public var backoff: ClosedRange<Duration> = .milliseconds(500)...(.seconds(30))
-        /// How long a call waits for its answer. For what was missed the client waits longer after it waited in vain, up to eight times as long.
+        /// How long a call waits for its answer. A request to catch up waits longer after each timeout, up to eight times as long.
         public var callTimeout: Duration = .seconds(30)
-        /// Whether an operation that is refused for a time, as in a channel that is silenced for an hour, holds up its channel's queue and is
-        /// sent again afterwards, which keeps the order. Otherwise it counts as refused, and the next one is sent.
+        /// Whether an operation that is refused for a limited time, for instance because its channel is silenced for an hour, holds up its channel's
+        /// queue until it can be sent again, which keeps the order. If false, it counts as refused and the next operation is sent.
         public var waitsForEndOfRefusal: Bool = true
         /// The transport of the frames.
         public var transport: any Transport = Configuration.standardTransport
@@ -130,7 +130,7 @@ extension Chat {
     }
 }
 
-/// A clock that tells the time of day too, instead of the device's: that of a test server.
+/// A clock that also provides the time of day, in place of the device's clock: a test server's clock.
 package protocol DayClock: Clock<Duration> {
     var timestamp: Timestamp { get }
 }

@@ -2,11 +2,11 @@ public import Foundation
 import Logging
 public import RoostAPI
 
-/// A user's chat: channels, messages and unread counts that follow the server and are there offline too.
+/// A user's chat: channels, messages and unread counts that follow the server and are also available offline.
 ///
-/// Make one for each signed-in user and keep it: it disconnects when nobody has it any more. Live objects keep it, but for ``connection``, ``preferences``,
-/// ``unread`` and ``outbox``, which are its own. It connects, fetches tokens, reconnects, catches up and sends again by itself; an
-/// app shows live objects and awaits calls.
+/// Make one for each signed-in user and keep it: it disconnects when it is released. Live objects keep it alive, except ``connection``,
+/// ``preferences``, ``unread`` and ``outbox``, which it owns. It connects, fetches tokens, reconnects, catches up and retries by itself; the app only
+/// shows live objects and awaits calls.
 ///
 ///     let chat = Chat(url: server, user: "ann") { try await backend.chatToken() }
 ///     try await chat.connect()
@@ -22,15 +22,15 @@ public final class Chat: Sendable {
     @MainActor private var livePreferences: LivePreferences?
     @MainActor private var liveUnread: LiveUnread?
     @MainActor private var liveOutbox: LiveOutbox?
-    /// The delegates by their identifiers.
+    /// The delegates' observations by the delegates' identifiers.
     @MainActor var delegates: [String: ObservationToken] = [:]
 
     /// - Parameters:
-    ///   - url: The server, like `https://chat.example.com`; a path is only needed where a proxy puts the socket somewhere else.
-    ///   - user: The user of the tokens.
-    ///   - configuration: Where files go, how long to wait.
+    ///   - url: The server, like `https://chat.example.com`; a path is needed only if a proxy serves the socket elsewhere.
+    ///   - user: The user that the tokens are for.
+    ///   - configuration: Settings such as storage and timeouts.
     ///   - token: Returns a token for the user. It is called again when a token has expired or was refused, and retried later if it throws. One call
-    ///     is made at a time. A call without an answer within a minute is cancelled; if it ignores that, the next one runs beside it.
+    ///     runs at a time. A call that hasn't returned within a minute is cancelled; if it ignores the cancellation, the next one runs beside it.
     public init(
         url: URL, user: UserID, configuration: Configuration = Configuration(), token: @escaping @Sendable () async throws -> String
     ) {
@@ -63,7 +63,7 @@ public final class Chat: Sendable {
         return preferences
     }
 
-    /// Returns once the preferences show what is on the disk, if the app has them.
+    /// Returns once the preferences show what is stored, if the app uses them.
     @MainActor func showPreferences() async { await livePreferences?.showNow() }
 
     /// The unread messages of all of the user's channels, as a live object (AM-44).
@@ -74,7 +74,7 @@ public final class Chat: Sendable {
         return unread
     }
 
-    /// The user's operations that the server hasn't carried out, as a live object.
+    /// The user's operations that the server hasn't carried out yet, as a live object.
     @MainActor public var outbox: LiveOutbox {
         if let liveOutbox { return liveOutbox }
         let outbox = LiveOutbox(driver)
@@ -82,22 +82,22 @@ public final class Chat: Sendable {
         return outbox
     }
 
-    /// Connects, and returns once everything that was missed is on this device.
+    /// Connects, and returns once everything missed is stored on this device.
     ///
     /// While there is no network, or while the token provider throws, it keeps trying; ``LiveConnection/status`` says why. An app that starts
     /// offline calls ``start()`` instead.
-    /// - Parameter timeout: How long to wait; nil for ever. The client goes on trying after it.
+    /// - Parameter timeout: How long to wait; nil to wait indefinitely. The client keeps trying after the timeout.
     /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, if ``disconnect()`` is called meanwhile, and with
-    ///   ``Storage/shared(_:)`` if the app goes to the background (the client connects by itself when the app is back); the server's
-    ///   refusal, such as `unauthenticated` or `token_expired` (the client keeps trying, see ``ConnectionStatus/refused(_:)``);
-    ///   `invalid_argument`, immediately, if the URL isn't a server address; `unavailable` if this device's files can't be opened;
-    ///   `unauthenticated` after ``logOut(discardingUnsent:)``; `CancellationError`.
+    ///   ``Storage/shared(_:)`` if the app goes to the background (the client reconnects by itself when the app is back); the server's refusal, such
+    ///   as `unauthenticated` or `token_expired` (the client keeps trying, see ``ConnectionStatus/refused(_:)``); `invalid_argument`, immediately, if
+    ///   the URL isn't a server address; `unavailable` if this device's files can't be opened; `unauthenticated` after ``logOut(discardingUnsent:)``;
+    ///   `CancellationError`.
     public func connect(timeout: Duration? = nil) async throws {
         try await driver.connect(timeout: timeout)
         await liveConnection?.catchUp()
     }
 
-    /// Starts connecting and returns at once. Live objects show the data on this device; ``LiveConnection/status`` says what goes wrong.
+    /// Starts connecting and returns at once. Live objects show this device's data; ``LiveConnection/status`` reports problems.
     public func start() {
         let (driver, stops) = (driver, driver.stopCount)
         Task {
@@ -109,19 +109,19 @@ public final class Chat: Sendable {
         }
     }
 
-    /// Ends the connection and stays offline until ``connect(timeout:)`` or ``start()``. The outbox is kept.
+    /// Closes the connection and stays offline until ``connect(timeout:)`` or ``start()``. The outbox is kept.
     public func disconnect() async {
         driver.noteStop()
         await driver.stop()
         await liveConnection?.catchUp()
     }
 
-    /// Tells the client that the app came to the foreground, or that the network changed. On Apple platforms the client notices both by
-    /// itself (``Configuration/followsSystem``).
+    /// Notifies the client that the app came to the foreground or the network changed. On Apple platforms the client notices both by itself
+    /// (``Configuration/followsSystem``).
     ///
     /// A client that waits for its next attempt connects at once, unless the server asked it to wait. A connected client pings the server, and
-    /// reconnects if it hears nothing within 5 seconds. After ``disconnect()`` nothing happens. Without nudges, a dead connection is noticed
-    /// after two of the server's ping intervals.
+    /// reconnects if it hears nothing within 5 seconds. After ``disconnect()`` this does nothing. Without nudges, a dead connection is noticed after
+    /// two of the server's ping intervals.
     public func nudge() {
         let driver = driver
         Task { await driver.nudge() }
@@ -129,14 +129,14 @@ public final class Chat: Sendable {
 
     /// Calls any operation of the protocol.
     ///
-    /// Send messages with ``LiveChannel/send(_:)-(String)`` instead, which keeps them until they have arrived.
+    /// To send messages, use ``LiveChannel/send(_:)-(String)`` instead, which keeps them until they have arrived.
     ///
-    /// Calls, including those of live objects, reach the server in the order in which they are made, even if nobody waits for the answers in
-    /// between. Two tasks that are created one after the other on the main actor keep that order; the children of an `async let` or a task
-    /// group don't. Leave `isolation` out: it is the caller's actor, on which the call gets its place.
+    /// Calls, including those of live objects, reach the server in the order in which they are made, even if the caller doesn't wait for each answer.
+    /// Two tasks created one after the other on the main actor keep that order; the children of an `async let` or a task group don't. Leave
+    /// `isolation` out: it defaults to the caller's actor, whose order the calls keep.
     ///
-    /// - Throws: `RoostError` with `not_connected` while offline, when nothing is sent, and if the connection is lost before the answer, when the
-    ///   operation may or may not have been carried out. The same holds for `unavailable`, if no answer comes in time, and for
+    /// - Throws: `RoostError` with `not_connected` while offline, when nothing is sent, or if the connection is lost before the answer, when the
+    ///   operation may or may not have been carried out. The same uncertainty applies to `unavailable`, if no answer arrives in time, and to
     ///   `CancellationError`, if the task is cancelled. Also the code of a limit, without asking the server, and every code that the operation
     ///   documents.
     public func call<Call: RoostAPI.Operation>(
@@ -146,7 +146,7 @@ public final class Chat: Sendable {
         return try await Self.answer(to: operation, try await driver.call(operation))
     }
 
-    /// Reads an answer off the caller's actor, which is the main one of most callers.
+    /// Decodes an answer off the caller's actor, usually the main actor.
     @concurrent
     private static func answer<Call: RoostAPI.Operation>(to operation: Call, _ answer: CallAnswer) async throws -> Call.Response {
         do {

@@ -1,6 +1,6 @@
-// What an app has with `import Roost`: the identifiers, models, errors, filters and limits that the SDK's functions take and return. The rest
-// of the protocol (operations, frames, what writes and describes them) is in RoostAPI, which an app imports for `chat.call(…)`.
-// `scripts/check-documentation` fails when something is missing here, and when something is here that the SDK doesn't use.
+// What an app gets with `import Roost`: the identifiers, models, errors, filters and limits that the SDK's functions take and return. The rest of the
+// protocol (operations, frames and the code that encodes and describes them) is in RoostAPI, which an app imports for `chat.call(…)`.
+// `scripts/check-documentation` fails if a type is missing here, or if one is listed that the SDK doesn't use.
 // See docs/decisions/0069-what-an-app-imports.md.
 
 // Identifiers and values.

@@ -3,35 +3,35 @@ import GRDB
 import Logging
 public import RoostAPI
 
-/// A user's chat as it is stored on this device, for an app's extension: it reads even while the app has the files open, writes nothing and
-/// doesn't connect.
+/// A user's chat as stored on this device, for an app's extension: it can be read even while the app has the files open, writes nothing and doesn't
+/// connect.
 ///
 ///     let stored = try StoredChat(user: "ann", at: server, in: .directory(group))
 ///     let channels = try await stored.channels()
 ///
-/// Each answer shows a single moment: that of the app's last connection. What the app stores later is in the next answer. Messages on their way
-/// to the server aren't included.
+/// Each answer shows a single moment: the state as of the app's last connection. Later changes that the app stores appear in the next answer.
+/// Messages still on their way to the server aren't included.
 ///
-/// It is over once its file is deleted or replaced, as by ``Chat/logOut(discardingUnsent:)`` in the app or where the file was damaged: each function throws
-/// `unavailable` then. Make another one.
+/// It becomes invalid once its file is deleted or replaced, for instance by ``Chat/logOut(discardingUnsent:)`` in the app, or because the file was
+/// damaged: each function then throws `unavailable`. Make a new one.
 public struct StoredChat: Sendable {
     /// The user that the chat belongs to.
     public let user: UserID
     private let queue: DatabaseQueue
     private let path: String
-    /// The number of the file that is open, which nothing else has as long as it is.
+    /// The number of the open file; no other file can have it while this one is open.
     private let number: UInt64
 
     /// Opens the files of a user.
     ///
-    /// This opens a database on the calling thread, and waits up to 5 seconds if another process has locked it. Don't call it on the main actor.
+    /// Opens a database on the calling thread, and waits up to 5 seconds if another process has locked it. Don't call it on the main actor.
     ///
     /// - Parameters:
-    ///   - user: The user of the chat that stored them.
-    ///   - url: The server, as it was given to the chat.
-    ///   - storage: The same that the chat was configured with. An app and its extensions share the directory of an App Group.
-    /// - Throws: `RoostError` with `unavailable` if nothing is stored, it can't be read, or it was stored by another version of this package:
-    ///   the extension shows what it can without it.
+    ///   - user: The user whose files they are.
+    ///   - url: The server's address, as given to the chat.
+    ///   - storage: The storage that the chat was configured with. An app and its extensions share the directory of an App Group.
+    /// - Throws: `RoostError` with `unavailable` if nothing is stored, it can't be read, or it was stored by another version of this package. The
+    ///   extension then has to do without it.
     public init(user: UserID, at url: URL, in storage: Chat.Storage = .standard) throws {
         self.user = user
         do {
@@ -52,8 +52,9 @@ public struct StoredChat: Sendable {
     /// Returns the user's first channels, in the order of the query.
     ///
     /// - Parameters:
-    ///   - query: Filters and order; with none, the one with the newest message first, hidden ones left out. Its `limit` and `cursor` are ignored.
-    ///   - limit: The most channels, at least 1.
+    ///   - query: Filters and order; by default the channel with the newest message comes first, and hidden ones are left out. Its `limit` and
+    ///     `cursor` are ignored.
+    ///   - limit: The maximum number of channels, at least 1.
     /// - Throws: `RoostError` with `invalid_argument` for a query that only the server can answer, the code of a limit, and `unavailable`
     ///   if the files can't be read.
     public func channels(matching query: ChannelQuery = ChannelQuery(), limit: Int = 50) async throws -> [ChannelItem] {
@@ -78,7 +79,7 @@ public struct StoredChat: Sendable {
     ///
     /// - Parameters:
     ///   - channel: The channel's id.
-    ///   - limit: The most messages, 1 to 300.
+    ///   - limit: The maximum number of messages, 1 to 300.
     /// - Throws: `RoostError` with `unavailable` if the files can't be read.
     public func messages(in channel: ChannelID, limit: Int = 30) async throws -> [MessageItem] {
         try await read { database in
@@ -88,11 +89,12 @@ public struct StoredChat: Sendable {
         }
     }
 
-    /// A stored message of a channel by its id, such as the one that a push names.
+    /// A stored message of a channel by its id, such as the id in a push.
     ///
-    /// A push may be there before the app has stored its message: then this is nil.
+    /// A push may arrive before the app has stored its message; this is nil then.
     ///
-    /// - Returns: The message as ``messages(in:limit:)`` returns it, without content if it was deleted. Nil if it isn't stored, or the user may not see it.
+    /// - Returns: The message as ``messages(in:limit:)`` returns it, without content if it was deleted. Nil if it isn't stored, or if the user may
+    ///   not see it.
     /// - Throws: `RoostError` with `unavailable` if the files can't be read.
     public func message(_ id: MessageID, in channel: ChannelID) async throws -> MessageItem? {
         try await read { database in try database.listedMessage(id, in: channel) }
@@ -119,12 +121,12 @@ public struct StoredChat: Sendable {
         } catch {
             throw RoostError(.unavailable, "What is stored on this device can't be read: \(error)")
         }
-        // It may have been deleted meanwhile, and what is open can be read as long as it is.
+        // The file may have been deleted meanwhile; a file that is open stays readable.
         try requireSameFile()
         return value
     }
 
-    /// - Throws: `RoostError` with `unavailable` if the file that is open was deleted or replaced.
+    /// - Throws: `RoostError` with `unavailable` if the open file was deleted or replaced.
     private func requireSameFile() throws {
         guard FolderLock.number(at: path) == number else {
             throw RoostError(

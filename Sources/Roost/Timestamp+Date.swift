@@ -11,6 +11,6 @@ extension Timestamp {
         self.init(milliseconds: Int64(exactly: milliseconds) ?? (milliseconds > 0 ? .max : .min))
     }
 
-    /// The moment a while later.
+    /// The timestamp after a duration.
     func adding(_ duration: Duration) -> Timestamp { Timestamp(date.addingTimeInterval(duration / .seconds(1))) }
 }
