@@ -1,4 +1,4 @@
-/// A value that is copied as one reference and compared by it first: after a change, most rows of a list are the ones that they were.
+/// A value that is copied as one reference and compared by reference first: after a change, most rows of a list are the same references as before.
 final class Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
     let value: Value
 

@@ -1,14 +1,14 @@
 import NIOConcurrencyHelpers
 
-/// A value that changes, and its followers. Slow followers get the newest value and not each one in between; whoever needs those asks for the changes since
-/// it last did.
+/// A value that changes, and its followers. Slow followers get the newest value, not every one in between; a follower that needs them all asks for
+/// the changes since it last asked.
 final class Broadcast<Value: Sendable>: Sendable {
-    /// How many of the last values are known.
+    /// How many of the latest values are kept.
     static var rememberedMax: Int { 32 }
 
     private struct State {
         var value: Value
-        /// The last values, with the current one.
+        /// The latest values, including the current one.
         var recent: [Value]
         /// How many values there have been.
         var count = 1
@@ -22,9 +22,9 @@ final class Broadcast<Value: Sendable>: Sendable {
 
     var current: Value { state.withLockedValue { $0.value } }
 
-    /// Returns the values since the first ones, as far as they are known, and how many there have been.
+    /// Returns the values since the first `count`, as far as they are still kept, and the total number so far.
     ///
-    /// - Parameter count: How many there had been when this was asked last; 0 for the first time.
+    /// - Parameter count: The total returned by the previous call; 0 the first time.
     func changes(since count: Int) -> (values: [Value], count: Int) {
         state.withLockedValue { ($0.recent.suffix(max(0, $0.count - count)).map(\.self), $0.count) }
     }
@@ -39,7 +39,7 @@ final class Broadcast<Value: Sendable>: Sendable {
         }
     }
 
-    /// The current value, and the newest one whenever it has changed since.
+    /// The current value, then the newest one after each change.
     func values() -> AsyncStream<Value> {
         let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLockedValue { state in
@@ -48,7 +48,7 @@ final class Broadcast<Value: Sendable>: Sendable {
             continuation.yield(state.value)
             return state.lastNumber
         }
-        // Cancelling a task holds a lock of it, which a new value needs to wake it: this one can't be waited for there.
+        // Cancelling a task holds its lock, which a new value needs in order to wake it: waiting for this lock here would deadlock.
         continuation.onTermination = { [weak self] _ in
             Task { self?.forget(number) }
         }

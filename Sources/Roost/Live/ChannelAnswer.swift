@@ -1,19 +1,20 @@
 import RoostAPI
 
-/// Knows whether what the server has answered of a channel still holds.
+/// Tracks whether the server's answer about a channel still holds.
 ///
-/// While a channel is followed, events say what has changed since. They don't say it of the time before the user came back to the channel, nor if the
-/// channel came to this device afresh, nor if the user may read it again: then the server has to be asked again, although the connection is the same.
+/// While a channel is followed, events report the changes since. They don't cover the time before the user came back to the channel, a channel that
+/// this device has fetched again, or a right to read that the user has regained: in these cases the server has to be asked again, even on the same
+/// connection.
 @MainActor
 final class ChannelAnswer {
-    /// Whether something has changed since the server was asked.
+    /// Whether something has changed since the last request.
     private(set) var isOutdated = false
     private let channel: ChannelID
     private let driver: SyncDriver
-    /// Whether the server was asked, and with which generation of the channel's position; nil if the channel wasn't followed.
+    /// Whether the server was asked, and at which generation of the channel's position; nil if the channel wasn't followed.
     private var isAsked = false
     private var generation: Int64?
-    /// Whether the user may read the channel, as it was known last.
+    /// Whether the user may read the channel, as of the last check.
     private var mayRead = false
 
     init(of channel: ChannelID, _ driver: SyncDriver) {
@@ -21,28 +22,26 @@ final class ChannelAnswer {
         self.driver = driver
     }
 
-    /// Takes note that the server is asked now. Its answer includes everything that is in the store.
+    /// Records that the server is being asked now. Its answer includes everything that is in the store.
     func ask() async throws {
         isOutdated = false
         (generation, mayRead) = try await stored()
         isAsked = true
     }
 
-    /// Something has changed of which only the server knows what.
+    /// Records that something has changed, and that only the server knows what.
     func outdate() { isOutdated = true }
 
-    /// Looks whether the channel has begun afresh on this device or has ended since the server was asked, or the user may read it again.
-    ///
-    /// - Returns: Whether that is so.
+    /// Checks whether, since the last request, the channel has started over or ended on this device, or the user has regained the right to read it.
     func hasBegunAfresh() async -> Bool {
         guard isAsked else { return false }
         do {
             let now = try await stored()
-            // A right that was lost meanwhile and is back counts, whether the server was asked in between or not.
+            // A right that was lost and regained counts, whether the server was asked in between or not.
             defer { mayRead = now.mayRead }
             return now.generation != generation || now.mayRead && !mayRead
         } catch {
-            // What is shown stays: whoever reads the store to show it says that it can't be read.
+            // The object keeps showing what it has; the code that reads the store to show it reports the error.
             return false
         }
     }

@@ -1,53 +1,53 @@
 public import RoostAPI
 
-/// Something that happened in a chat, told once it is in this device's store: for sounds, banners, bots and delegates. See ``Chat/events``.
+/// Something that happened in a chat, sent once it is in this device's store: for sounds, banners, bots and delegates. See ``Chat/events``.
 public enum ChatEvent: Hashable, Sendable {
     /// Something that happened while the client was connected and up to date.
     case happened(Happening)
-    /// Things happened in these channels, after the given seqs, that aren't told one by one: while the client was away, after events were lost,
-    /// or because this sequence was read too slowly. The store has the result. A program that needs every message calls `message.list` with that
-    /// `after`.
+    /// Things happened in these channels, after the given seqs, that aren't sent as separate events: while the client was away, after events were
+    /// lost, or because this sequence was read too slowly. The store has the result. A program that needs every message calls `message.list` with
+    /// that `after`.
     ///
-    /// It is empty if only the user's own data changed. After a client's first connection it has all channels, each after 0.
+    /// It is empty if only the user's own data changed. After a client's first connection it lists all channels, each after 0.
     case missed(after: [ChannelID: Seq])
 
     /// One thing that happened.
     public struct Happening: Hashable, Sendable {
         /// What happened; nil for a kind that is newer than this version.
         public let kind: EventKind?
-        /// The channel in which it happened; nil for what concerns only the user, such as preferences.
+        /// The channel in which it happened; nil if it concerns only the user, such as a change of preferences.
         public let channel: ChannelID?
         /// Who did it; nil if the server doesn't say.
         public let actor: UserID?
-        /// Whether the user did it, on whichever device.
+        /// Whether the user did it, on any device.
         public let isOwn: Bool
-        /// Whether the user did it on another device, or a backend did it for them. Nil if that isn't known: the server doesn't say where a change
-        /// came from, and this device was itself waiting for an answer, or the server may have marked a channel as read because the user reads it here
-        /// (``LiveChannel/startReading()``). It is always known for messages that are sent with ``LiveChannel/send(_:)-(MessageDraft)``.
+        /// Whether the user did it on another device, or a backend did it for them. Nil if that isn't known: the server doesn't report where a change
+        /// came from, and this device was itself waiting for an answer, or the server may have marked a channel as read because the user is reading
+        /// it here (``LiveChannel/startReading()``). It is always known for messages sent with ``LiveChannel/send(_:)-(MessageDraft)``.
         public let isFromOtherDevice: Bool?
-        /// Whether this device watched the channel when the server sent the event, as it does while the channel is open on a screen
-        /// (``LiveChannel/watch(limit:watchersLimit:)``, ``LivePresence``). If it didn't, an app shows a notification (ST-07).
+        /// Whether this device was watching the channel when the server sent the event, as it does while the channel is open on a screen
+        /// (``LiveChannel/watch(limit:watchersLimit:)``, ``LivePresence``). If false, an app shows a notification (ST-07).
         ///
-        /// Always false for what the server tells the user alone, such as `mentionReceived`, and after a reconnect until the watch has begun again. What came
-        /// while the client was away has no such value: it is told as ``ChatEvent/missed(after:)``.
+        /// Always false for events that only this user receives, such as `mentionReceived`, and after a reconnect until the watch has been resumed.
+        /// Events missed while the client was away have no such value: they are covered by ``ChatEvent/missed(after:)``.
         public let isWatched: Bool
-        /// The message that was sent, edited or deleted; nil for other kinds, and for one that was deleted for good. One that the user has deleted for
-        /// themselves has no content.
+        /// The message that was sent, edited or deleted; nil for other kinds, and for a message that was deleted for good. A message that the user
+        /// has deleted for themselves has no content.
         public internal(set) var message: Message?
         /// The place of the message that was deleted for good; nil for other kinds.
         public let purged: PurgedMessage?
-        /// The invitations that were sent, accepted, declined or withdrawn, each with who invited whom (SB-17); with `memberJoined` and `channelCreated`
-        /// those that led to it.
+        /// The invitations that were sent, accepted, declined or withdrawn, each with inviter and invited user (SB-17); for `memberJoined` and
+        /// `channelCreated` the invitations that led to it.
         ///
-        /// Empty for other kinds, and for members whose channel's type doesn't tell them of invitations, or whose channel everyone may read: inviter and invited
-        /// are told in any case.
+        /// Empty for other kinds, for members of a channel whose type doesn't show them invitations, and for members of a channel that everyone may
+        /// read. Inviter and invited user receive them in any case.
         public let invitations: [Invitation]
     }
 }
 
 extension Chat {
-    /// What happens from now on in the user's channels, in those of others that they watch and may read, and to the user's own data, in the order in which
-    /// it is stored.
+    /// Events from now on: in the user's channels, in other channels that they watch and may read, and about the user's own data. They arrive in the
+    /// order in which they are stored.
     ///
     ///     for await event in chat.events {
     ///         guard case .happened(let news) = event, news.kind == .messageNew, !news.isOwn, let message = news.message else { continue }
@@ -55,11 +55,11 @@ extension Chat {
     ///         if !message.isSilent, message.kind != .system { playSound() }
     ///     }
     ///
-    /// An event comes after its rows are in this device's store. What happened while the client was away isn't told as if it happened now:
-    /// all of it is one ``ChatEvent/missed(after:)``. There are no events for messages that the user may not see.
+    /// An event is sent after its rows are in this device's store. Events missed while the client was away aren't replayed: a single
+    /// ``ChatEvent/missed(after:)`` stands for all of them. There are no events for messages that the user may not see.
     ///
-    /// Each call begins its own sequence, which holds up to 1,000 unread events. If it is full, they are replaced by one
-    /// ``ChatEvent/missed(after:)``. It ends when the chat is released or the user logs out.
+    /// Each call starts a separate sequence, which buffers up to 1,000 unread events. When the buffer is full, they are replaced by one
+    /// ``ChatEvent/missed(after:)``. The sequence ends when the chat is released or the user logs out.
     public var events: ChatEvents { driver.events.events() }
 }
 
@@ -70,10 +70,10 @@ public struct ChatEvents: AsyncSequence, Sendable {
     let signals: AsyncStream<Void>
     let queue: EventQueue
 
-    /// Several iterators share the events between them.
+    /// Several iterators share the events: each event goes to only one of them.
     public func makeAsyncIterator() -> Iterator { Iterator(signals: signals.makeAsyncIterator(), queue: queue) }
 
-    /// Takes events in their order.
+    /// Returns events in order.
     public struct Iterator: AsyncIteratorProtocol {
         var signals: AsyncStream<Void>.Iterator
         let queue: EventQueue

@@ -1,7 +1,7 @@
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// Hands what happened to everybody who follows it.
+/// Passes events on to all of their followers.
 final class EventFeed: Sendable {
     private struct Reader {
         let queue: EventQueue
@@ -38,14 +38,14 @@ final class EventFeed: Sendable {
 
     func send(_ event: ChatEvent, at position: StreamPosition?) {
         let readers = state.withLockedValue { $0.readers.values.map(\.self) }
-        // Waking a task needs a lock of it, which is held while it is cancelled, and that waits for the lock above.
+        // Waking a task needs its lock, which is held while the task is cancelled, and cancellation waits for the lock above.
         for reader in readers {
             reader.queue.add(event, at: position)
             reader.signals.yield()
         }
     }
 
-    /// Ends all sequences, after what is in them.
+    /// Ends all sequences once their buffered events have been read.
     func end() {
         let readers = state.withLockedValue { state in
             state.hasEnded = true
@@ -62,13 +62,13 @@ struct StreamPosition: Hashable, Sendable {
     var seq: Seq
 }
 
-/// The events that one reader hasn't taken yet: a bounded number. When it is full, they become one that says what was missed.
+/// The events that one reader hasn't taken yet, up to a limit. When it is full, they are replaced by one event that says what was missed.
 final class EventQueue: Sendable {
     static let countMax = 1000
 
     private struct State {
         var events: [(event: ChatEvent, position: StreamPosition?)] = []
-        /// How many of them were taken.
+        /// How many of them have been taken.
         var taken = 0
     }
 
@@ -91,7 +91,7 @@ final class EventQueue: Sendable {
         }
     }
 
-    /// What is left of events that weren't read: where the first of each channel was.
+    /// Replaces unread events by one `missed`, with the position of the first event of each channel.
     private static func missed(_ events: [(event: ChatEvent, position: StreamPosition?)]) -> ChatEvent {
         var after: [ChannelID: Seq] = [:]
         for (event, position) in events {

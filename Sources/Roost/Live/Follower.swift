@@ -1,60 +1,60 @@
 import Observation
 import RoostAPI
 
-/// Keeps a live object up to date: it has the object's work done when something changes, one piece after another, as long as the object
-/// exists, and knows how far it has come.
+/// Keeps a live object up to date as long as the object exists: it runs the object's work when something changes, one piece after another, and tracks
+/// the object's phase.
 ///
-/// Work that begins later sees a later state, and its result is shown later. An object that can't read the store goes on showing what it
-/// has; its phase and the log say why. It reads it again in a while, a bounded number of times, and with the next change.
+/// Work that starts later sees a later state, and its result is shown later. An object that can't read the store keeps showing what it has; its phase
+/// and the log say why. The store is read again after a while, a bounded number of times, and with the next change.
 @MainActor @Observable
 final class Follower {
     /// How a piece of work ended.
     enum Outcome {
         case done
-        /// The server, or a limit, refuses for good: the app has to know.
+        /// The server, or a limit, refuses permanently: the app has to know.
         case refused(RoostError)
-        /// There will be another occasion: a connection, a change, or the same question in a while. Or the user has logged out meanwhile.
+        /// It will be retried: on a connection, on a change, or by the same request after a while. Or the user has logged out meanwhile.
         case failed
     }
 
     /// How far the object has come.
     private(set) var phase = LivePhase.loading
-    /// Whether the object has something to show, however far it has come since.
+    /// Whether the object has something to show, whatever its phase is now.
     @ObservationIgnored private(set) var hasAnswer = false
-    /// Whether the user has logged out. What the server has told before isn't shown any more.
+    /// Whether the user has logged out. Earlier answers of the server aren't shown any longer.
     @ObservationIgnored private(set) var hasEnded = false
     @ObservationIgnored private var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
     @ObservationIgnored private var lastWaiting = 0
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private var following: ObservationToken?
-    /// What asks soon, or within some seconds.
+    /// A scheduled call, due soon or within some seconds.
     @ObservationIgnored private var delayed: (task: Task<Void, Never>, isSpread: Bool)?
     @ObservationIgnored private var random: any RandomNumberGenerator & Sendable
     @ObservationIgnored private var turns = Turns()
-    /// What asks the server: what changes meanwhile is shown without waiting for the answers.
+    /// Work that asks the server: changes in the meantime are shown without waiting for the answers.
     @ObservationIgnored private var questions = Turns()
-    /// Whether it is unavailable because there is no connection.
+    /// Whether the object is unavailable because there is no connection.
     @ObservationIgnored private var isAway = false
-    /// Whether it is unavailable because this device's files couldn't be opened, which is tried again when the app connects.
+    /// Whether the object is unavailable because this device's files couldn't be opened, which is retried when the app connects.
     @ObservationIgnored private var awaitsFiles = false
     @ObservationIgnored private var away: (@MainActor () async -> Bool)?
-    /// Has the server asked once more.
+    /// Asks the server again.
     @ObservationIgnored private var connected: (@MainActor () async -> Void)?
     @ObservationIgnored private var askingAgain: Task<Void, Never>?
-    /// How often in a row the server couldn't answer.
+    /// How many times in a row the server couldn't answer.
     @ObservationIgnored private var failures = 0
-    /// Whether a change couldn't be looked at.
+    /// Whether a change couldn't be processed.
     @ObservationIgnored private var hasMissedChange = false
     @ObservationIgnored private var changed: (@MainActor (StoreChange) async -> Void)?
-    /// What came with changes for which the store couldn't be read.
+    /// The changes for which the store couldn't be read.
     @ObservationIgnored private var missed = StoreChange()
-    /// How often the store couldn't be read.
+    /// How many times the store couldn't be read.
     @ObservationIgnored private var failedReads = 0
     @ObservationIgnored private var readingAgain: Task<Void, Never>?
-    /// How often the store was read again in vain since it could be read.
+    /// How many times in a row rereading the store has failed.
     @ObservationIgnored private var rereads = 0
     private static let rereadsMax = 8
-    /// Users whom the object shows, as it has said, each with the version that was known.
+    /// Users that the object shows, each with the version known at the time.
     @ObservationIgnored private var shown: [UserID: Int64] = [:]
 
     init(_ driver: SyncDriver) {
@@ -65,14 +65,14 @@ final class Follower {
     /// Follows a topic until this object is released.
     ///
     /// - Parameters:
-    ///   - connected: Called when there is a connection, and everything that was missed is stored. It gets no turn: it may ask the server.
-    ///   - away: Called when there is no connection and no answer yet, to show what is known. Returns whether only the server has the answer, so
-    ///     that the object is unavailable.
-    ///   - ended: Takes its turn when the user has logged out, to forget what the server has answered. The object is loaded then, as one that reads
-    ///     the store is.
-    ///   - changed: Called with everything at once, then with each change. If the store can't be read in ``work(isQuestion:asksServer:_:)``, it is called again in a
-    ///     while, with what the change was about and everything.
-    ///   - failed: Called when this device's files can't be opened, each time that was tried.
+    ///   - connected: Called when there is a connection and everything missed is stored. It doesn't take a turn, so it may ask the server.
+    ///   - away: Called when there is no connection and no answer yet, to show what is known. Returns whether only the server has the answer, which
+    ///     makes the object unavailable.
+    ///   - ended: Takes a turn when the user has logged out, to discard the server's answers. The object is loaded then, like one that reads the
+    ///     store.
+    ///   - changed: Called with everything at once, then with each change. If the store can't be read in ``work(isQuestion:asksServer:_:)``, it is
+    ///     called again after a while, with the subject of the change and everything.
+    ///   - failed: Called each time this device's files can't be opened.
     func follow(
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
         away: (@MainActor () async -> Bool)? = nil, ended: (@MainActor () -> Void)? = nil,
@@ -93,14 +93,14 @@ final class Follower {
                 self?.enter(.unavailable(error), awaitsFiles: true)
             },
             changed: { [weak self] change in
-                // With another history, or another file, users who were known aren't.
+                // With another history or another file, what was known of users no longer holds.
                 if change.isEverything { self?.shown = [:] }
                 if change.isEnd { await self?.end(ended) }
                 await self?.look(at: change)
             })
     }
 
-    /// Has the object look at a change, and at what it couldn't read before.
+    /// Passes a change to the object, together with the changes that it couldn't read before.
     private func look(at change: StoreChange) async {
         readingAgain?.cancel()
         readingAgain = nil
@@ -112,7 +112,7 @@ final class Follower {
         if failedReads == failedBefore { rereads = 0 } else { missed.merge(change) }
     }
 
-    /// Has what couldn't be read looked at once more in a while. After several times in vain, the next change is the next occasion.
+    /// Retries after a while what couldn't be read. After several failures the next retry is with the next change.
     private func readAgain(after error: any Error) {
         failedReads += 1
         missed.merge(.everything)
@@ -136,8 +136,8 @@ final class Follower {
         if let forget { await work { forget() } }
     }
 
-    /// Follows a topic, and has a step take its turn for everything at once and then for each change. What came with a change for which that failed is only found by
-    /// looking at everything: the next change is one of everything.
+    /// Follows a topic, and runs a step for everything at once and then for each change. After a failed step the next change is one of everything,
+    /// because only that finds what the failed change was about.
     func follow(
         _ topic: ChangeSignals.Topic, connected: (@MainActor () async -> Void)? = nil,
         reload: @escaping @MainActor (StoreChange) async throws -> Void
@@ -153,11 +153,11 @@ final class Follower {
             })
     }
 
-    /// Has a step take its turn.
+    /// Runs a step in its turn.
     ///
     /// - Parameters:
     ///   - isQuestion: Whether it asks for what the object shows, so that its success ends an earlier refusal.
-    ///   - asksServer: Whether it waits for the server, and so takes its turn among what does. What it makes of the answer it does in a ``turn(_:)``.
+    ///   - asksServer: Whether it waits for the server, and so takes its turn among such steps. It processes the answer in a ``turn(_:)``.
     @discardableResult
     func work(
         isQuestion: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor () async throws -> Void
@@ -175,7 +175,7 @@ final class Follower {
             }
             return .done
         } catch let error as RoostError {
-            // The user has logged out meanwhile: the object shows that, and not what becomes of what was asked before.
+            // The user has logged out meanwhile: the object shows that, not the outcome of earlier requests.
             guard hasEnded == hadEnded else { return .failed }
             guard !error.isRetryable else {
                 if isQuestion { askAgain(after: error) }
@@ -192,10 +192,10 @@ final class Follower {
         }
     }
 
-    /// Whether the server is asked once more in a while.
+    /// Whether another request to the server is scheduled.
     var isAskingAgain: Bool { askingAgain != nil }
 
-    /// Asks once more in a while what the server couldn't answer now, as long as the connection lasts: the next one asks by itself.
+    /// Asks the server again after a while if it couldn't answer now, as long as the connection lasts: a new connection asks by itself.
     private func askAgain(after error: RoostError) {
         guard let connected, askingAgain == nil, driver.statuses.current == .online else { return }
         let pause = Duration.pause(after: error, failures: failures, first: 500)
@@ -209,18 +209,18 @@ final class Follower {
         }
     }
 
-    /// Has a part of work that asks the server take its turn among what changes the object. Does nothing once the user has logged out.
+    /// Runs a part of work that asks the server in its turn among what changes the object. Does nothing once the user has logged out.
     ///
-    /// - Throws: What it throws.
+    /// - Throws: The step's error.
     func turn(_ step: @escaping @MainActor () async throws -> Void) async throws {
         try await turns.take { [weak self] in if self?.hasEnded == false { try await step() } }
     }
 
-    /// Has a step of the app's take its turn. One that asks the server is cancelled with the caller's task. One that reads this device's files isn't: it is done
-    /// in a moment, and what it changes has to be whole.
+    /// Runs a step for the app in its turn. A step that asks the server is cancelled with the caller's task. A step that reads this device's files
+    /// isn't: it takes only a moment, and its changes have to be complete.
     ///
     /// - Parameter asksServer: As for ``work(isQuestion:asksServer:_:)``.
-    /// - Throws: The `RoostError` that it throws, and one with `unavailable` if the store can't be read; `CancellationError` if it asks the server.
+    /// - Throws: The step's `RoostError`, or one with `unavailable` if the store can't be read; `CancellationError` if it asks the server.
     func take(asksServer: Bool, _ step: @escaping @MainActor () async throws -> Void) async throws {
         do {
             if asksServer { try await questions.takeUnlessCancelled(step) } else { try await turns.take(step) }
@@ -229,9 +229,9 @@ final class Follower {
         }
     }
 
-    /// Calls back in a moment, once for all that ask until then: several events cost one question to the server.
+    /// Calls back in a moment, once for all calls until then: several events cost one request to the server.
     ///
-    /// What was to be done within some seconds isn't needed any more.
+    /// Replaces a call that was due within some seconds.
     func soon(_ work: @escaping @MainActor () async -> Void) {
         if let delayed {
             guard delayed.isSpread else { return }
@@ -240,8 +240,8 @@ final class Follower {
         delayed = (delay(work, by: .milliseconds(250)), isSpread: false)
     }
 
-    /// Calls back within some seconds, once for all that ask until then, unless something calls back sooner: a signal has given many clients a reason to ask, and they
-    /// mustn't all do so at the same moment.
+    /// Calls back within some seconds, once for all calls until then, unless an earlier callback is scheduled meanwhile: a signal has given many
+    /// clients a reason to ask, and they mustn't all ask at the same moment.
     func withinSeconds(_ work: @escaping @MainActor () async -> Void) {
         guard delayed == nil else { return }
         delayed = (delay(work, by: .spread(random.next())), isSpread: true)
@@ -259,10 +259,10 @@ final class Follower {
 
     // MARK: Users
 
-    /// Has it learned from the server what is shown of users, if that has changed: each is named once, however often the object shows them.
+    /// Has shown users fetched from the server if they have changed: each is requested once, however often the object shows them.
     func shows(_ users: some Sequence<UserSummary>) {
         var new: [UserID: Int64] = [:]
-        // A user often has the next row as well, and looking into a set takes longer.
+        // Consecutive rows often have the same user, and a lookup in a set takes longer.
         var last: UserID?
         for user in users where user.userId != last {
             last = user.userId
@@ -271,7 +271,7 @@ final class Follower {
         shows(new)
     }
 
-    /// The same of users with the versions of what the object shows; 0 for one of whom only the id is known.
+    /// Does the same for users with the versions that the object shows; 0 for users of whom only the id is known.
     func shows(_ users: [UserID: Int64]) {
         let new = users.filter { shown[$0.key] == nil }
         guard !new.isEmpty else { return }
@@ -281,7 +281,7 @@ final class Follower {
         Task { await driver.submit(.show(new)) }
     }
 
-    /// With another connection, whoever is shown may have changed.
+    /// On a new connection, the users shown may have changed.
     private func showAgain() {
         guard !shown.isEmpty else { return }
         let (driver, shown) = (driver, shown)
@@ -290,16 +290,16 @@ final class Follower {
 
     // MARK: Phases
 
-    /// Says that the object shows an answer now. A refusal, or a failure, that came after it is ended by the next work that succeeds.
+    /// Records that the object shows an answer now. A later refusal or failure is ended by the next work that succeeds.
     func answered() {
         hasAnswer = true
         if phase == .loading || isAway { enter(.loaded) }
     }
 
-    /// Says that there is no connection, if that is so and the object waits for an answer of the server.
+    /// Records that there is no connection, if there is none and the object waits for an answer of the server.
     func lookForConnection() async { await go(away: driver.statuses.current.absence) }
 
-    /// There is no connection to answer the object, or one is being made if there is no reason.
+    /// Handles the absence of a connection; without a reason, one is being made.
     private func go(away error: RoostError?) async {
         guard let away, phase == .loading || isAway else { return }
         guard let error else { return enter(.loading) }
@@ -307,10 +307,10 @@ final class Follower {
         enter(.unavailable(error), isAway: true)
     }
 
-    /// Says that the object was asked for something else. What it shows stays until there is an answer.
+    /// Records that the object was asked for something else. It keeps showing what it has until there is an answer.
     func askedAnew() { enter(.loading) }
 
-    /// Cancels the work that is under way, because the object was asked for something else: the work for that doesn't wait for it.
+    /// Cancels the current work because the object was asked for something else: the new work doesn't wait for it.
     func abandonWork() {
         turns.cancel()
         questions.cancel()
@@ -319,7 +319,7 @@ final class Follower {
         (failures, askingAgain) = (0, nil)
     }
 
-    /// Says that the object won't be asked for.
+    /// Records that the object's request is refused.
     func refused(_ error: RoostError) { enter(.refused(error)) }
 
     private var isUnanswered: Bool {
@@ -330,13 +330,13 @@ final class Follower {
     ///
     /// - Throws: The error of the phase; `CancellationError`.
     func loaded() async throws {
-        // A connection that is being made, or that the app hasn't asked for yet, is waited for.
+        // Waits also for a connection that is being made, or that the app hasn't asked for yet.
         while isUnanswered {
             lastWaiting += 1
             let number = lastWaiting
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                    // A task that has an executor of its own goes through that on its way here: the answer, or the end of the task, may have come.
+                    // A task with a custom executor passes through it on its way here: the answer, or the end of the task, may have come first.
                     if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
                     guard isUnanswered else { return continuation.resume() }
                     waiting[number] = continuation
@@ -345,7 +345,7 @@ final class Follower {
                 Task { @MainActor in waiting.removeValue(forKey: number)?.resume(throwing: CancellationError()) }
             }
         }
-        // The reason may be a newer one than that of the phase, which follows.
+        // The reason may be newer than the phase's, which follows it.
         if isAway, let error = driver.statuses.current.absence { throw error }
         if let error = phase.error { throw error }
     }
@@ -354,25 +354,25 @@ final class Follower {
         (self.isAway, self.awaitsFiles) = (isAway, awaitsFiles)
         if new != phase { phase = new }
         guard new != .loading else { return }
-        // Also whoever began to wait while a connection was being made that failed as the one before did.
+        // Also resumes callers that began to wait while a connection was being made that failed for the same reason as the one before.
         for continuation in waiting.values { continuation.resume() }
         waiting = [:]
     }
 }
 
 extension Duration {
-    /// How long to wait before the server is asked again: as long as it says, and twice as long from one time to the next.
+    /// How long to wait before asking the server again: at least as long as it says, and twice as long after each failure.
     ///
     /// - Parameters:
-    ///   - failures: How often in a row it was asked in vain before.
+    ///   - failures: How many times in a row it was asked in vain.
     ///   - first: The first wait, in milliseconds.
     static func pause(after error: any Error, failures: Int, first: Int64) -> Duration {
         let asked = (error as? RoostError)?.retryAfterMilliseconds ?? 0
-        // Whatever a server says, it is asked within the hour.
+        // Whatever the server says, it is asked again within the hour.
         return .milliseconds(min(max(asked, first << min(failures, 7)), 3_600_000))
     }
 
-    /// How long to wait before asking what many clients were told at once to ask.
+    /// How long to wait before a request that many clients were prompted to make at once.
     ///
     /// - Parameter random: A random number.
     static func spread(_ random: UInt64) -> Duration { .milliseconds(500 + Int64(random % 4500)) }

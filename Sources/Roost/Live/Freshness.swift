@@ -1,39 +1,39 @@
 import RoostAPI
 
-/// Until when what the server has answered was right: it is right at this moment as long as signals have told each change since it was asked.
+/// Until when the server's answer was right: it is right now as long as signals have reported each change since the request.
 struct Freshness: Hashable, Sendable {
-    /// A question to the server, and what was so when it was asked.
+    /// A request to the server, and the state when it was made.
     struct Question {
         fileprivate let time: Timestamp
         fileprivate let isWatched: Bool
         fileprivate let interruptions: Int
     }
 
-    /// Until when the answer was right; nil while it is, and before there is one.
+    /// Until when the answer was right; nil while it still is, and before there is one.
     private(set) var asOf: Timestamp?
     private var isFollowed = false
     private var interruptions = 0
 
-    /// The server is asked.
+    /// Records a request to the server.
     ///
-    /// - Parameter isWatched: Whether signals tell of changes.
+    /// - Parameter isWatched: Whether signals report changes.
     func ask(at time: Timestamp, isWatched: Bool) -> Question {
         Question(time: time, isWatched: isWatched, interruptions: interruptions)
     }
 
-    /// What the server has answered is shown from now on.
+    /// Records that the server's answer is shown from now on.
     mutating func answered(_ question: Question, isWatched: Bool) {
         isFollowed = isWatched && question.isWatched && question.interruptions == interruptions
         asOf = isFollowed ? nil : question.time
     }
 
-    /// Signals have told of changes until then, and not of each one since.
+    /// Records that signals have reported every change up to a time, but not every change since.
     mutating func interrupt(at time: Timestamp) {
         interruptions += 1
         guard isFollowed else { return }
         (isFollowed, asOf) = (false, time)
     }
 
-    /// Nothing is shown any more.
+    /// Records that nothing is shown any longer.
     mutating func forget() { (isFollowed, asOf) = (false, nil) }
 }

@@ -6,7 +6,7 @@ struct ListState<Item: Identifiable & Hashable & Sendable>: Sendable where Item.
     var update: ListUpdate<Item>
 }
 
-/// The callbacks and sequences that follow one live list. The difference of two lists is made once for all of them.
+/// The callbacks and sequences that follow one live list. The difference of two lists is computed once for all of them.
 @MainActor
 final class ListObservers<Item: Identifiable & Hashable & Sendable> where Item.ID: Sendable {
     private let observers = Observers<ListState<Item>>()
@@ -14,7 +14,7 @@ final class ListObservers<Item: Identifiable & Hashable & Sendable> where Item.I
 
     /// The updates of the list, each with the difference from the one before; the first inserts everything.
     ///
-    /// - Parameter owner: The live list. It lives as long as somebody reads.
+    /// - Parameter owner: The live list. It is kept alive while the sequence is read.
     func updates(of owner: some AnyObject & Sendable, startingWith items: [Item]?) -> ListUpdates<Item> {
         ListUpdates(states: observers.values(of: owner, startingWith: state(items)))
     }

@@ -21,16 +21,16 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
 
     /// The difference between two lists, with as few moves as possible, in a time that grows little faster than the lists.
     ///
-    /// To apply an update, first take out removed and moved items, then put in inserted and moved ones, in the order of the new indices.
+    /// To apply an update, first remove the removed and moved items, then insert the inserted and moved ones, in the order of the new indices.
     public init(from old: [Item], to new: [Item]) {
         items = new
         inserted = []
         removed = []
         moved = []
         updated = []
-        // Most changes leave the beginning and the end where they were.
+        // Most changes leave the beginning and the end as they were.
         let common = min(old.count, new.count)
-        // Items that are equal have one id, and are mostly the same reference.
+        // Equal items have the same id, and mostly are the same reference.
         func differ(_ one: Item, _ other: Item) -> Bool { one != other && one.id != other.id }
         let head = (0..<common).first { differ(old[$0], new[$0]) } ?? common
         let tail = (0..<(common - head)).first { differ(old[old.count - 1 - $0], new[new.count - 1 - $0]) } ?? (common - head)
@@ -39,10 +39,10 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
         updated += (0..<tail).map { new.count - tail + $0 }.filter { old[$0 - new.count + old.count] != new[$0] }
     }
 
-    /// The difference between two lists of which it is known where items may differ: their indices in both. The others are in both, in one
+    /// The difference between two lists when the indices in both at which items may differ are known. The other items are in both lists, in the same
     /// order.
     ///
-    /// It takes a time that grows with what changed, and not with the lists.
+    /// Its time grows with the number of changes, not with the lists.
     init(from old: [Item], to new: [Item], changed: [(old: Int?, new: Int?)]) {
         items = new
         removed = changed.filter { $0.new == nil }.compactMap(\.old).sorted()
@@ -51,7 +51,7 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
             change.old.flatMap { from in change.new.map { (from: from, to: $0) } }
         }.sorted { $0.to < $1.to }
         updated = kept.filter { old[$0.from] != new[$0.to] }.map(\.to)
-        // An item is between the same unchanged ones as before if as many of them come before it.
+        // An item is between the same unchanged items as before if the same number of them precede it.
         let (oldIndices, newIndices) = (changed.compactMap(\.old).sorted(), changed.compactMap(\.new).sorted())
         let between = kept.filter {
             $0.from - Self.count(below: $0.from, in: oldIndices) == $0.to - Self.count(below: $0.to, in: newIndices)
@@ -69,7 +69,7 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
         return low
     }
 
-    /// The difference between the parts of two lists in which they differ.
+    /// Adds the difference within the ranges in which the two lists differ.
     private mutating func compare(_ old: [Item], _ oldRange: Range<Int>, _ newRange: Range<Int>) {
         let before = Dictionary(oldRange.map { (old[$0].id, $0) }, uniquingKeysWith: { first, _ in first })
         var kept: [(from: Int, to: Int)] = []
@@ -102,7 +102,7 @@ public struct ListUpdates<Item: Identifiable & Hashable & Sendable>: AsyncSequen
     /// Each update is the difference from the iterator's last one; use one iterator.
     public func makeAsyncIterator() -> Iterator { Iterator(states: states.makeAsyncIterator()) }
 
-    /// Compares each list with the one it gave out before.
+    /// Compares each list with the one that it returned before.
     public struct Iterator: AsyncIteratorProtocol {
         var states: AsyncStream<ListState<Item>>.Iterator
         var last: ListState<Item>?
@@ -123,11 +123,11 @@ public struct ListUpdates<Item: Identifiable & Hashable & Sendable>: AsyncSequen
             return nil
         }
 
-        /// The difference from the list before; nil if there is none.
+        /// The difference from the previous list; nil if there is none.
         private mutating func update(to state: ListState<Item>) -> ListUpdate<Item>? {
             let before = last
             last = state
-            // States that were skipped are part of the difference.
+            // The difference includes states that were skipped.
             let isNext = before.map { $0.number + 1 == state.number } ?? false
             let update = isNext ? state.update : ListUpdate(from: before?.update.items ?? [], to: state.update.items)
             return before == nil || !update.isEmpty ? update : nil

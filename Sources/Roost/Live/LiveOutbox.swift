@@ -1,39 +1,40 @@
 public import Observation
 public import RoostAPI
 
-/// The user's operations that the server hasn't carried out, as a live object: messages and changes on their way, and those that were refused.
+/// The user's operations that the server hasn't carried out, as a live object: messages and changes on their way, and refused ones.
 ///
-/// An app shows it so that its user can decide about refused operations, and has to ask its user if ``isForAnotherServer`` is true. Operations that
-/// this version can't read aren't in it (``StorageProblem/Kind/operationsNotRead``).
+/// An app shows it so that the user can decide about refused operations. If ``isForAnotherServer`` is true, the app has to ask the user. Operations
+/// that this version can't read aren't included (``StorageProblem/Kind/operationsNotRead``).
 ///
-/// After the server was restored from its backup, a message that was acknowledged and hadn't come back as an event is sent again, and its queued edits and deletions
-/// follow it. If the app was restarted after the acknowledgement, they name the message's former id, and may be refused with `not_found`.
+/// If the server is restored from its backup, a message that was acknowledged but hadn't come back as an event is sent again, and its queued edits
+/// and deletions follow it. If the app was restarted after the acknowledgement, they name the message's former id, and may be refused with
+/// `not_found`.
 @MainActor @Observable
 public final class LiveOutbox {
-    /// An operation of the user's.
+    /// One of the user's operations.
     public struct Entry: Identifiable, Hashable, Sendable {
-        /// How far it has come.
+        /// An operation's state.
         public enum State: Hashable, Sendable {
             /// It is sent as soon as possible.
             case pending
-            /// The server refuses it until a certain time (`until` of the error), when it is sent again.
+            /// The server refuses it until a certain time (`until` of the error), and it is sent again then.
             case waiting(RoostError)
-            /// The server refused it, and what it showed was taken back. With `key_expired` it may have been carried out: it went unanswered for
+            /// The server refused it, and its effect is no longer shown. With `key_expired` it may have been carried out: it went unanswered for
             /// longer than the server remembers operations.
             case failed(RoostError)
-            /// It was meant for the data of another server, and isn't sent until the app says so.
+            /// It was meant for another server's data, and isn't sent until the app says so.
             case forAnotherServer
         }
 
-        /// Names the operation in this device's outbox, also after a restart of the app. It is drawn at random, and says nothing of the order.
+        /// Identifies the operation in this device's outbox, also after a restart of the app. The id is random and says nothing about the order.
         public let id: Int64
         /// The operation's name in the protocol, such as `message.send` or `channel.hide`.
         public let operation: String
-        /// The channel that it concerns; nil if there is none.
+        /// The channel that it concerns; nil if none.
         public let channel: ChannelID?
         /// When the user asked for it, by this device's clock.
         public let createdAt: Timestamp
-        /// How far it has come.
+        /// The operation's state.
         public let state: State
 
         init(_ item: OutboxItem, server: String?) {
@@ -49,23 +50,23 @@ public final class LiveOutbox {
         }
     }
 
-    /// How many operations ``entries`` begins with, and ``loadMore()`` adds.
+    /// How many operations ``entries`` starts with, and how many ``loadMore()`` adds.
     public nonisolated static let pageSize = 300
 
-    /// The oldest operations, in the order in which they are sent: ``pageSize`` at most, and as many more with each ``loadMore()``. Refused ones keep
-    /// their place, and so come to the front.
+    /// The oldest operations, in the order in which they are sent: at most ``pageSize``, and as many more with each ``loadMore()``. Refused ones keep
+    /// their place, and so move to the front.
     public private(set) var entries: [Entry] = []
-    /// The number of all operations, whether they are in ``entries`` or not.
+    /// The total number of operations, whether they are in ``entries`` or not.
     public private(set) var count = 0
-    /// Whether ``loadMore()`` would add something.
+    /// Whether ``loadMore()`` would add entries.
     public var hasMore: Bool { count > entries.count }
-    /// Whether some operations were meant for another server than the one that is connected: its data was replaced by something other than its
-    /// own backup. The app asks its user, then calls ``sendOperationsForAnotherServer()`` or ``discardOperationsForAnotherServer()``.
+    /// Whether some operations were meant for another server than the connected one: its data was replaced, and not from its own backup. The app asks
+    /// the user, then calls ``sendOperationsForAnotherServer()`` or ``discardOperationsForAnotherServer()``.
     public private(set) var isForAnotherServer = false
-    /// How far it has come.
+    /// The phase of the live object.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's outbox has answered.
+    /// Returns once the device's outbox has been read.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -81,7 +82,7 @@ public final class LiveOutbox {
         follower.follow(.outbox, reload: { [weak self] _ in try await self?.reload() })
     }
 
-    /// The entries from now on, the current ones first.
+    /// The entries from now on, starting with the current ones.
     public var updates: AsyncStream<[Entry]> { observers.values(of: self, startingWith: follower.hasAnswer ? entries : nil) }
 
     /// Calls back with the entries, and again on every change, until the token is invalidated or released (AM-29).
@@ -91,7 +92,7 @@ public final class LiveOutbox {
 
     /// Adds a page of later operations. Does nothing if there are none.
     ///
-    /// - Throws: `RoostError` with `unavailable` if this device can't read them. Then nothing was added.
+    /// - Throws: `RoostError` with `unavailable` if this device can't read them. Nothing was added then.
     public func loadMore() async throws {
         guard hasMore else { return }
         try await follower.take(asksServer: false) {
@@ -105,10 +106,10 @@ public final class LiveOutbox {
         }
     }
 
-    /// Retries a refused operation. Does nothing for other operations, nor for those that are meant for another server.
+    /// Retries a refused operation. Does nothing for other operations, or for those meant for another server.
     public func retry(_ entry: Entry) async { await driver.request(.retry(.operation(entry.id, of: entry.channel))) }
 
-    /// Discards an operation, and takes back what it shows. If the server has carried it out meanwhile, it stays.
+    /// Discards an operation and stops showing its effect. If the server has carried it out meanwhile, the effect stays.
     public func discard(_ entry: Entry) async { await driver.request(.discard(.operation(entry.id, of: entry.channel))) }
 
     /// Sends the operations that were meant for another server to this one (``isForAnotherServer``).

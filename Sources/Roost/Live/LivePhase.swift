@@ -1,20 +1,20 @@
 public import RoostAPI
 
-/// How far a live object or list has come. It is one value, so that no two can disagree.
+/// The phase of a live object or list. It is a single value, so its parts can't contradict each other.
 public enum LivePhase: Hashable, Sendable {
-    /// Nothing has answered yet, and what is shown means nothing.
+    /// There is no answer yet, and the values shown mean nothing.
     case loading
-    /// It shows what this device's store has, or what the server answered, and follows every change.
+    /// It shows this device's store or the server's answer, and follows every change.
     case loaded
-    /// The server, or a limit, refuses it. What was shown before stays.
+    /// The server, or a limit, refuses it. Earlier values stay.
     case refused(RoostError)
     /// There is no answer at the moment: this device's files can't be opened or read (`unavailable`), or only the server has the answer and there is
-    /// no connection (`not_connected` with the reason, or the server's refusal, such as `unauthenticated`). What was shown before stays, and is
-    /// brought up to date as soon as possible: files that couldn't be read are read again after a second and then ever later, for some minutes, and with
+    /// no connection (`not_connected` with the reason, or the server's refusal, such as `unauthenticated`). Earlier values stay, and are brought up
+    /// to date as soon as possible: files that couldn't be read are read again after a second, then at growing intervals for some minutes, and with
     /// each change.
     case unavailable(RoostError)
 
-    /// Why it shows less than it was asked for; nil while it is loading or loaded.
+    /// Why it shows less than requested; nil while it is loading or loaded.
     public var error: RoostError? {
         switch self {
         case .loading, .loaded: nil

@@ -1,10 +1,10 @@
 /// Finds the items of a reordered list that can stay in place.
 enum LongestRun {
-    /// The indices of a longest increasing part of a list of different numbers (patience sorting).
+    /// The indices of a longest increasing subsequence of distinct numbers (patience sorting).
     static func indices(of numbers: [Int]) -> Set<Int> {
-        /// The index of the lowest number that ends a run of each length.
+        /// For each length, the index of the lowest number that ends a run of that length.
         var ends: [Int] = []
-        /// The index before each in the run that it ends.
+        /// For each index, the index before it in the run that it ends.
         var previous = [Int?](repeating: nil, count: numbers.count)
         for index in numbers.indices {
             var (low, high) = (0, ends.count)

@@ -10,7 +10,7 @@ public final class ObservationToken: Sendable {
 
     deinit { invalidate() }
 
-    /// Ends the observation at once. If it is called on the main actor, no callback comes after it returns. Calling it again does nothing.
+    /// Ends the observation at once. If called on the main actor, no callback runs after it returns. Calling it again does nothing.
     public func invalidate() {
         let cancel = cancel.withLockedValue { cancel in
             defer { cancel = nil }

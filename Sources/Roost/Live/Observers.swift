@@ -11,7 +11,7 @@ final class Observers<Value: Sendable> {
 
     var isEmpty: Bool { observers.isEmpty }
 
-    /// Calls back with the value, and with each that is notified, until the token is invalidated or released.
+    /// Calls back with the value, and with each later one, until the token is invalidated or released.
     func add(startingWith value: Value?, _ callback: @escaping @MainActor (Value) -> Void) -> ObservationToken {
         lastNumber += 1
         let number = lastNumber
@@ -23,12 +23,13 @@ final class Observers<Value: Sendable> {
         return token
     }
 
-    /// Values as a sequence. Slow readers get the newest and not each one in between.
+    /// Values as a sequence. Slow readers get the newest value, not every one in between.
     ///
     /// - Parameters:
-    ///   - owner: The live object. It lives as long as somebody reads, so that a loop over the updates of an object that nobody else holds goes on.
-    ///   - value: What comes first.
-    ///   - count: How many of the newest wait for a slow reader.
+    ///   - owner: The live object. It is kept alive while the sequence is read, so a loop over the updates of an object without other references
+    ///     continues.
+    ///   - value: The first value.
+    ///   - count: How many of the newest values are buffered for a slow reader.
     func values(of owner: some AnyObject & Sendable, startingWith value: Value?, keeping count: Int = 1) -> AsyncStream<Value> {
         let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(count))
         let token = add(startingWith: value) { value in
@@ -40,7 +41,7 @@ final class Observers<Value: Sendable> {
 
     func notify(_ value: Value) {
         for number in observers.keys.sorted() {
-            // A callback may have ended another observation: each is looked up when its turn comes.
+            // A callback may have ended another observation, so each one is looked up in its turn.
             guard let observer = observers[number], let token = observer.token, !token.isInvalidated else { continue }
             observer.callback(value)
         }

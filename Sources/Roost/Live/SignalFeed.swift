@@ -1,38 +1,38 @@
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// Hands what happens at this moment to everybody who follows it. Nothing of it is stored.
+/// Passes signals and other news of the moment to their followers. None of it is stored.
 ///
-/// A follower that is slow loses signals, the oldest first, and is told so in their place. It never loses that a watch has begun or ended.
+/// A slow follower loses signals, the oldest first, and gets a notice of that in their place. It never loses that a watch has begun or ended.
 final class SignalFeed: Sendable {
     /// One piece of news.
     enum News: Hashable, Sendable {
         case signal(Signal)
-        /// Somebody has sent a message: they don't type any more. Only followers of typing are told.
+        /// A user has sent a message, and so stopped typing. Only followers of typing get this.
         case wrote(UserID, ChannelID)
-        /// These users aren't members any more, so they don't type either. Only followers of typing are told.
+        /// These users are no longer members, and so don't type either. Only followers of typing get this.
         case left([UserID], ChannelID)
-        /// The channel is watched from now on: what was known of this moment may be out of date.
+        /// The channel is watched from now on: what was known of the moment may be out of date.
         case watching(ChannelID)
-        /// The server has ended what watched the channel.
+        /// The server has ended the watch of the channel.
         case unwatched(ChannelID)
-        /// Nothing here watches the channel any more, as the app wants it.
+        /// The app has ended all watches of the channel on this client.
         case stoppedWatching(ChannelID)
-        /// The connection has ended: what was known of this moment isn't any more.
+        /// The connection has ended: what was known of the moment no longer holds.
         case disconnected
-        /// News was dropped, because the follower didn't take it in time: what it knows of this moment may be wrong until it has asked the server.
+        /// News was dropped because the follower didn't take it in time: what it knows of the moment may be wrong until it has asked the server.
         case missed
     }
 
-    /// A piece of news as a follower gets it.
+    /// A piece of news as delivered to a follower.
     struct Notice: Hashable, Sendable {
         var news: News
-        /// When it was so, by this device's clock: when it was told; of ``News/disconnected`` when the server was last heard of; of ``News/missed`` when the first
-        /// that was dropped was told.
+        /// When it was so, by this device's clock: when it was sent; for ``News/disconnected`` when the server was last heard from; for
+        /// ``News/missed`` when the first dropped one was sent.
         var time: Timestamp
     }
 
-    /// What follows one kind of signals of a channel.
+    /// A follower of one kind of signals of a channel.
     private struct Follower: Sendable {
         let channel: ChannelID
         let kind: Signal.Kind
@@ -51,7 +51,7 @@ final class SignalFeed: Sendable {
 
     private struct State {
         var followers: [Int: Follower] = [:]
-        /// The channels whose signals come on this connection.
+        /// The channels whose signals arrive on this connection.
         var watched: Set<ChannelID> = []
         var lastNumber = 0
         var hasEnded = false
@@ -59,7 +59,7 @@ final class SignalFeed: Sendable {
 
     private let state = NIOLockedValueBox(State())
     private let now: @Sendable () -> Timestamp
-    /// Beyond so many of the app's own signals that weren't read, the oldest are dropped.
+    /// The limit of the app's own unread signals; beyond it the oldest are dropped.
     private static let unreadMax = 100
 
     /// - Parameter now: This device's clock.
@@ -67,11 +67,11 @@ final class SignalFeed: Sendable {
 
     // MARK: Following
 
-    /// Tells a live object what happens in a channel from now on, one notice after another, until the token is released.
+    /// Delivers what happens in a channel from now on to a live object, one notice after another, until the token is released.
     ///
     /// - Parameters:
-    ///   - kind: The signals that it gets. It gets all other news, but who has written or left only with those of typing.
-    ///   - take: Takes a notice in. The next one waits for it.
+    ///   - kind: The kind of signals that it gets. It gets all other news too, but who has written or left only with the kind for typing.
+    ///   - take: Processes a notice. The next one waits until it returns.
     func follow(
         _ channel: ChannelID, _ kind: Signal.Kind, _ take: @escaping @MainActor (Notice) async -> Void
     ) -> ObservationToken {
@@ -82,7 +82,7 @@ final class SignalFeed: Sendable {
             wake.yield()
         }
         let number = add(Follower(channel: channel, kind: kind, tell: tell, end: { wake.finish() }))
-        // Cancelling a task holds a lock of it, which news need to wake it: this one can't be waited for there.
+        // Cancelling a task holds its lock, which news needs in order to wake it: waiting for this lock here would deadlock.
         wake.onTermination = { [weak self] _ in
             Task { self?.forget(number) }
         }
@@ -109,7 +109,7 @@ final class SignalFeed: Sendable {
         return stream
     }
 
-    /// Returns the number of the follower. After the end it is ended at once, and has none that counts.
+    /// Returns the follower's number. After the end the follower is ended at once, and its number refers to none.
     private func add(_ follower: Follower) -> Int {
         let number = state.withLockedValue { state -> Int? in
             guard !state.hasEnded else { return nil }
@@ -125,7 +125,7 @@ final class SignalFeed: Sendable {
 
     // MARK: Telling
 
-    /// - Parameter time: When it was so, if that isn't now.
+    /// - Parameter time: When it was so, if not now.
     func send(_ news: News, at time: Timestamp? = nil) {
         let followers = state.withLockedValue { state in
             switch news {
@@ -141,16 +141,16 @@ final class SignalFeed: Sendable {
         for follower in followers { follower.tell(notice) }
     }
 
-    /// Whether what happens in a channel at this moment is told.
+    /// Whether signals of a channel are being received.
     func isWatched(_ channel: ChannelID) -> Bool { state.withLockedValue { $0.watched.contains(channel) } }
 
-    /// Says of which channels nothing is told any more, since nobody here wants to watch them.
+    /// Sends ``News/stoppedWatching(_:)`` for the watched channels that nothing on this client wants to watch any longer.
     func endWatches(unless isWanted: (ChannelID) -> Bool) {
         let ended = state.withLockedValue { $0.watched }.filter { !isWanted($0) }
         for channel in ended.sorted() { send(.stoppedWatching(channel)) }
     }
 
-    /// Ends all sequences, after what is in them, and those of later at once.
+    /// Ends all sequences once their buffered signals have been read, and later ones at once.
     func end() {
         let followers = state.withLockedValue { state in
             state.hasEnded = true
@@ -161,17 +161,17 @@ final class SignalFeed: Sendable {
     }
 }
 
-/// The notices that one live object hasn't taken yet: a bounded number.
+/// The notices that one live object hasn't taken yet, up to a limit.
 ///
-/// When there are too many signals, the oldest one makes room, and ``SignalFeed/News/missed`` takes its place. That a watch has begun or ended is kept: when there
-/// is too much of that, the last of each kind.
+/// When there are too many signals, the oldest is dropped and replaced by ``SignalFeed/News/missed``. That a watch has begun or ended is kept; when
+/// there are too many of these, only the last of each kind.
 final class NoticeQueue: Sendable {
-    /// The most signals, and the most of what is kept.
+    /// The maximum number of signals, and of the notices that are kept.
     static let countMax = 100
 
     private struct State {
         var notices: [SignalFeed.Notice] = []
-        /// How many of them were taken.
+        /// How many of them have been taken.
         var taken = 0
     }
 
@@ -182,7 +182,6 @@ final class NoticeQueue: Sendable {
             state.notices.removeFirst(state.taken)
             state.taken = 0
             state.notices.append(notice)
-            // Nothing is too much yet.
             guard state.notices.count > Self.countMax else { return }
             Self.dropSignal(in: &state.notices)
             Self.dropStates(in: &state.notices)
@@ -201,7 +200,7 @@ final class NoticeQueue: Sendable {
         guard notices.count(where: { $0.news.isDroppable }) > countMax,
             let oldest = notices.firstIndex(where: { $0.news.isDroppable })
         else { return }
-        // The follower asks after it has taken the first word of it. So that is enough for all that is dropped until then.
+        // The follower asks the server after it has taken the first `missed`, so one is enough for everything dropped until then.
         if notices[..<oldest].contains(where: { $0.news == .missed }) {
             notices.remove(at: oldest)
         } else {
@@ -218,7 +217,7 @@ final class NoticeQueue: Sendable {
 }
 
 extension SignalFeed.News {
-    /// Whether it makes room when a follower is slow.
+    /// Whether it may be dropped when a follower is slow.
     fileprivate var isDroppable: Bool {
         switch self {
         case .signal, .wrote, .left: true

@@ -2,17 +2,17 @@
 @MainActor
 final class Turns {
     private let order = CallOrder()
-    /// Cancels each piece of work that isn't done, by its number.
+    /// Cancels each unfinished piece of work, by its number.
     private var cancellations: [Int: @Sendable () -> Void] = [:]
     private var lastNumber = 0
 
-    /// Runs the work after all earlier work is done, whether the caller's task is cancelled or not.
+    /// Runs the work after all earlier work is done, even if the caller's task is cancelled.
     func take<Value: Sendable>(_ work: @escaping @MainActor () async throws -> Value) async throws -> Value {
         try await begin(work).value
     }
 
-    /// Runs the work after all earlier work is done, unless the caller's task is cancelled. Cancelling it cancels the work that is under way, and work that
-    /// waits for its turn isn't done. Earlier and later work goes on.
+    /// Runs the work after all earlier work is done, unless the caller's task is cancelled. Cancelling it cancels the work if it is running; if it is
+    /// still waiting for its turn, it doesn't run. Earlier and later work continues.
     func takeUnlessCancelled<Value: Sendable>(_ work: @escaping @MainActor () async throws -> Value) async throws -> Value {
         let task = begin(work)
         return try await withTaskCancellationHandler {
@@ -22,7 +22,7 @@ final class Turns {
         }
     }
 
-    /// Cancels the work that is under way, and what waits for its turn.
+    /// Cancels running and waiting work.
     func cancel() { for cancel in cancellations.values { cancel() } }
 
     private func begin<Value: Sendable>(_ work: @escaping @MainActor () async throws -> Value) -> Task<Value, any Error> {
