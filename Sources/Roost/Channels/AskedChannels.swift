@@ -1,10 +1,10 @@
 import RoostAPI
 
-/// Channels that only the server can find, page by page: those of others, deleted ones, and those with certain members.
+/// Channels that only the server can find, page by page: channels that the user isn't a member of, deleted ones, and those with certain members.
 ///
-/// The pages are kept in memory, and requested again after each reconnect. Channels that this device follows come from its store: their rows,
-/// whether they match, and new ones that do. The pages are requested again for what the store can't tell: when a member, or the user, joins or
-/// leaves, if the query names members, and when a channel begins to match that the store doesn't know enough of.
+/// The pages are kept in memory, and requested again after each reconnect. Channels that this device follows are taken from its store: their rows,
+/// whether they match, and new matches. The pages are requested again for changes that the store can't answer: when a member, or the user, joins or
+/// leaves, if the query names members, and when a channel begins to match that the store doesn't know enough about.
 @MainActor
 final class AskedChannels: ChannelSource {
     private let query: ChannelQuery
@@ -15,19 +15,19 @@ final class AskedChannels: ChannelSource {
     let asksServer = true
     private(set) var items: [ChannelItem]?
     private var views: [ChannelID: ChannelView] = [:]
-    /// The users whom they name, as the store knows them.
+    /// The users whom the rows show, as the store knows them.
     private var users: [UserID: UserSummary] = [:]
     private var nextCursor: String?
     private var isLoaded = false
-    /// The stored channels that matched when the server was last asked, each with whether the user was a member. One that begins to match, or
-    /// whose membership changed, is news that the server is asked about once.
+    /// The stored channels that matched when the server was last asked, each with whether the user was a member. For a channel that begins to match,
+    /// or whose membership changed, the server is asked once.
     private var matching: [ChannelID: Bool] = [:]
-    /// What has changed since the server was asked for all pages; nil while it isn't.
+    /// What has changed since all pages were requested; nil when no request is running.
     private var changedMeanwhile: StoreChange?
-    /// Whether a change couldn't be looked at, and the server hasn't been asked since.
+    /// Whether a change couldn't be processed, and the server hasn't been asked since.
     private var hasMissedChange = false
 
-    /// A channel as the store has it.
+    /// A channel as stored.
     private struct StoredChannel: Sendable {
         let view: ChannelView
         /// Nil if it doesn't match.
@@ -38,8 +38,8 @@ final class AskedChannels: ChannelSource {
     }
 
     /// - Parameters:
-    ///   - turn: Has what is made of an answer take its turn among the calls that don't ask the server.
-    ///   - ask: Has ``connected()`` called in a moment, once for all that happens until then.
+    ///   - turn: Runs the processing of an answer in its turn among the calls that don't ask the server.
+    ///   - ask: Schedules a call of ``connected()`` in a moment, one for everything that happens until then.
     init(
         _ query: ChannelQuery, pageSize: Int, chat: Chat,
         turn: @escaping @MainActor (@escaping @MainActor () async throws -> Void) async throws -> Void,
@@ -66,13 +66,13 @@ final class AskedChannels: ChannelSource {
 
     func follow(_ change: StoreChange) async throws {
         changedMeanwhile?.merge(change)
-        // What changed before the first answer is part of it. Of a change of everything, only what it names counts: everything changes at
-        // the beginning, and with another epoch, after which the server is asked.
+        // Changes before the first answer are part of it. Of a change of everything, only the ids that it names count: everything changes at the
+        // beginning, and with another epoch, after which the server is asked.
         guard isLoaded else { return }
         do {
             try await show(change)
         } catch {
-            // What came with it is only found by asking for everything. If it was cancelled, the app has asked for something else.
+            // Only asking for everything finds what the change was about. If it was cancelled, the app has asked for something else.
             hasMissedChange = true
             if !(error is CancellationError) { ask() }
             throw error
@@ -81,7 +81,7 @@ final class AskedChannels: ChannelSource {
     }
 
     private func show(_ change: StoreChange) async throws {
-        // The user's own membership changes with each message that they read. Whether a filter begins to match by it, the store tells.
+        // The user's own membership changes with each message that they read. Whether it makes a filter match, the store can tell.
         var mustAskAgain = namesUsers && !(change.members.isEmpty && change.renewed.isEmpty)
         var isConcerned = change.isEverything || change.users.contains { users[$0] != nil }
         for channel in try await stored(change.channels) where channel.isFollowed || change.memberships.contains(channel.id) {
@@ -90,18 +90,18 @@ final class AskedChannels: ChannelSource {
             if views[channel.id] != before { isConcerned = true }
         }
         if mustAskAgain { ask() }
-        // Most changes are of channels that aren't listed, and of users whom nobody sees.
+        // Most changes are of channels that aren't listed, and of users who aren't shown.
         if isConcerned { try await introduce() }
     }
 
-    /// Shows a channel as it is stored, or removes it. Returns whether the server must be asked, which alone can tell whether it belongs here.
+    /// Shows a channel as stored, or removes it. Returns whether the server must be asked, because only it can tell whether the channel belongs here.
     private func show(_ channel: StoredChannel) -> Bool {
         let id = channel.id
         guard let match = channel.match else {
             (views[id], matching[id]) = (nil, nil)
             return false
         }
-        // The user may find each of their own channels. A filter by members, or a channel that the user has left, the server has to look at.
+        // The user can find all of their own channels. A filter by members, or a channel that the user has left, is up to the server.
         let isCertain = match.isMember && !namesUsers && isInPages(channel.view)
         let isListed = views[id] != nil
         if isListed || isCertain { views[id] = channel.view }
@@ -109,13 +109,13 @@ final class AskedChannels: ChannelSource {
             matching[id] = true
             return false
         }
-        // The server would answer without operations on their way: it is asked when it has them, which is a change too.
+        // The server's answer wouldn't include operations on their way: it is asked once it has them, which is another change.
         guard matching[id] != match.isMember, !match.hasOverlay else { return false }
         matching[id] = match.isMember
         return true
     }
 
-    /// Whether a channel's place is before the last row. Beyond it, only the server knows where the next page begins.
+    /// Whether a channel's place is before the last row. Beyond it, only the server knows where the next page starts.
     private func isInPages(_ view: ChannelView) -> Bool {
         guard nextCursor != nil else { return true }
         let place = query.place(of: view)
@@ -126,7 +126,7 @@ final class AskedChannels: ChannelSource {
         query.isReversed ? other.isBefore(place) : place.isBefore(other)
     }
 
-    /// Reads channels from the store. Those that aren't there are left out.
+    /// Reads channels from the store. Those that aren't stored are left out.
     private func stored(_ ids: Set<ChannelID>) async throws -> [StoredChannel] {
         let (query, now) = (query, chat.driver.environment.now())
         return try await chat.driver.files().store.read { database in
@@ -140,7 +140,7 @@ final class AskedChannels: ChannelSource {
         }
     }
 
-    /// Reads the users whom the rows name, and makes the rows. Those whom a page brought are stored before it is here.
+    /// Reads the users whom the rows show, and makes the rows. Users of a page are stored before the page arrives here.
     private func introduce() async throws {
         let ids = Set(views.values.flatMap { [$0.lastMessage?.sender, $0.invitation?.inviter].compactMap { $0 } })
         users = try await chat.driver.files().store.read { database in
@@ -156,10 +156,10 @@ final class AskedChannels: ChannelSource {
         items = sorted.map { ChannelItem($0.view, users, now: now) }
     }
 
-    /// Asks for as many rows as are shown.
+    /// Requests as many rows as are shown.
     func connected() async throws {
         let query = query
-        // Read before, so that what changes while the server answers is news.
+        // Read first, so a change while the server answers is noticed.
         let matches = try await chat.driver.files().store.read { try query.storedMatches(in: $0) }
         changedMeanwhile = StoreChange()
         defer { changedMeanwhile = nil }
@@ -179,7 +179,7 @@ final class AskedChannels: ChannelSource {
     func complete() async throws {}
     func endStates() async throws { if isLoaded { makeRows() } }
 
-    /// The user has logged out: nobody is asked any more.
+    /// The user has logged out: the server isn't asked any longer.
     func forget() { (items, views, users, matching, nextCursor, isLoaded) = ([], [:], [:], [:], nil, true) }
 
     func extend() async throws {
@@ -193,7 +193,7 @@ final class AskedChannels: ChannelSource {
         }
     }
 
-    /// A page can be empty and not the last: then more are requested.
+    /// A page can be empty without being the last: then more are requested.
     private func pages(
         after start: String?, atLeast count: Int
     ) async throws -> (views: [ChannelID: ChannelView], nextCursor: String?) {
@@ -210,7 +210,7 @@ final class AskedChannels: ChannelSource {
         return (views, page.cursor)
     }
 
-    /// The channels of pages as they are now: the store is ahead of the server by the user's operations on their way, and by what came since.
+    /// The channels of the pages as they are now: the store is ahead of the server by the user's operations on their way, and by later events.
     private func asStored(_ found: [ChannelID: ChannelView]) async throws -> [ChannelID: ChannelView] {
         var views = found
         for channel in try await stored(Set(views.keys)) where channel.isFollowed {

@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// A list of permissions takes a bit for each permission there is, so that those of a channel are five bytes and not 300. The schema ends with
-/// the names of the permissions: a version with others fetches again.
+/// A list of permissions is stored with one bit per permission, so a channel's take five bytes instead of 300. The names of the permissions are part
+/// of the schema: a version with different ones fetches again.
 extension Capabilities: CachedModel {
     static let cacheColumns: CacheColumns = "own, own_user_seq, own_channel_seq, by_role, by_role_channel_seq"
 
@@ -18,7 +18,7 @@ extension Capabilities: CachedModel {
         try row.put(PermissionBits(own.permissions))
         try row.put(own.userSeq)
         try row.put(own.channelSeq)
-        // Most channels never had a change that concerned all members.
+        // Most channels have never had a change that concerned all members.
         let ofRoles = byRole.permissions.mapValues { PermissionBits($0) }
         try row.put(ofRoles.isEmpty ? nil : RolePermissions(bits: ofRoles))
         try row.put(byRole.channelSeq)
@@ -26,17 +26,17 @@ extension Capabilities: CachedModel {
 }
 
 extension Database {
-    /// Replaces the user's permissions in a channel, unless newer ones are there.
+    /// Replaces the user's permissions in a channel, unless newer ones are stored.
     func save(_ own: Capabilities.Own, in channel: ChannelID) throws {
         try save(Capabilities(own: own), in: channel, Self.upsertOfOwn)
     }
 
-    /// Replaces those of all members, by role, unless newer ones are there.
+    /// Replaces all members' permissions, by role, unless newer ones are stored.
     func save(_ byRole: Capabilities.ByRole, in channel: ChannelID) throws {
         try save(Capabilities(byRole: byRole), in: channel, Self.upsertOfRoles)
     }
 
-    /// What the user may do in a channel at a moment, as far as this device knows.
+    /// The user's permissions in a channel at a given time, as far as this device knows.
     func permissions(in channel: ChannelID, now: Timestamp) throws -> [Permission] {
         try first(Self.queryOfPermissions, [channel]) { row in
             let role: ChannelRole? = try row.value()
@@ -76,7 +76,7 @@ private struct RolePermissions: JSONCacheColumn {
     var bits: [String: PermissionBits]
 }
 
-/// A list of permissions in the order of all, in which the server has them.
+/// A list of permissions in the order of `allCases`, which is the server's order too.
 private struct PermissionBits: CacheColumn, Codable {
     private var bytes: [UInt8]
 
@@ -101,7 +101,7 @@ private struct PermissionBits: CacheColumn, Codable {
         return permissions
     }
 
-    /// Made once: each row of a list reads its permissions.
+    /// Computed once, because each row of a list reads its permissions.
     private static let all = Permission.allCases
     private static let places = Dictionary(
         uniqueKeysWithValues: all.enumerated().map { (place, permission) in (permission, place) })

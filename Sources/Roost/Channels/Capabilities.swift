@@ -2,13 +2,12 @@ import RoostAPI
 
 /// The user's permissions in a channel, as the server sent them: to the user alone, or to all members by role.
 ///
-/// The two come on different streams, between which there is no order. Both have the channel's seq at which they were valid, and the later
-/// one wins.
+/// The two arrive on different streams, whose order isn't defined. Both carry the channel's seq at which they were valid, and the later one wins.
 struct Capabilities: Codable, Hashable, Sendable {
     /// Permissions sent to the user alone.
     struct Own: Codable, Hashable, Sendable {
         var permissions: [Permission] = []
-        /// The user's membership at that moment, by its stamp.
+        /// The stamp of the user's membership at that time.
         var userSeq: Seq = 0
         var channelSeq: Seq = 0
 
@@ -25,15 +24,15 @@ struct Capabilities: Codable, Hashable, Sendable {
     var own = Own()
     var byRole = ByRole()
 
-    /// What a mute takes from a member, an operator too.
+    /// The permissions that a mute takes from a member, even from an operator.
     private static let takenByMute: Set<Permission> = [.messageSend, .messageEditOwn]
 
     /// Returns the permissions of a role. A deleted role grants those of every member.
     ///
     /// - Parameters:
     ///   - role: The user's role; nil for non-members.
-    ///   - isMuted: Whether the user is muted in the channel. The lists by role are those of members who aren't; what is sent to the user alone
-    ///     includes it already.
+    ///   - isMuted: Whether the user is muted in the channel. The lists by role apply to members who aren't muted; the permissions sent to the user
+    ///     alone already take it into account.
     func now(as role: ChannelRole?, isMuted: Bool) -> [Permission] {
         guard let role, byRole.channelSeq > own.channelSeq else { return own.permissions }
         let permissions = byRole.permissions[role.rawValue] ?? byRole.permissions[ChannelRole.member.rawValue] ?? []

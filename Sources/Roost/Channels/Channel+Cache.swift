@@ -2,10 +2,10 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// Channels aren't a kind of rows: streams are made of them. The cache keeps them, their counters and the user's permissions in them.
+/// Channels aren't a row kind: they are streams. The cache keeps them, their counters and the user's permissions in them.
 extension Channel {
-    /// A list of channels reads every row of `channels`: they are narrow, and the attributes are stored elsewhere. A row of attributes has
-    /// another revision with each write, so that it is read once. Only the usual order of a list has its index from the beginning
+    /// A list of channels reads every row of `channels`: the rows are narrow, and the attributes are stored elsewhere. A row of attributes gets a new
+    /// revision with each write, so an unchanged one isn't read again. Only the usual order of a list has its index from the start
     /// (``Store/makeIndex(for:)``).
     static let cacheSchema = """
         CREATE TABLE channels (
@@ -119,8 +119,7 @@ extension ChannelCounters: CachedModel {
 }
 
 extension Store {
-    /// Makes the index of an order that a list has asked for, unless it is there. It stays in the file, and finds the first rows of whoever asks for the
-    /// order next.
+    /// Creates the index for the order of a list, unless it exists. It stays in the file, and finds the first rows for the next list with that order.
     func makeIndex(for sort: ChannelSort) async throws {
         guard try await !read({ try $0.hasIndex(of: sort) }) else { return }
         try await change { try $0.execute(sql: sort.indexStatement) }
@@ -134,22 +133,22 @@ extension Database {
         return try value("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = ?)", [sort.index]) ?? false
     }
 
-    /// A channel with all that the user has in it and its newest message; nil when it isn't cached.
+    /// A channel with all of the user's state in it and its newest message; nil if it isn't cached.
     ///
-    /// - Parameter now: As that of a row.
+    /// - Parameter now: As for a row.
     func channelView(_ channel: ChannelID, now: Timestamp? = nil) throws -> ChannelView? { try channelRow(channel, now: now)?.view }
 
     /// The same as a row of a list.
     ///
     /// - Parameters:
-    ///   - known: The row as it was read before, parts of which may still be right.
+    ///   - known: The row as read before, parts of which may still be right.
     ///   - now: The time by which silences, rate limits and mutes have ended; nil leaves them as they were stored.
     func channelRow(_ channel: ChannelID, known: ChannelRow? = nil, now: Timestamp? = nil) throws -> ChannelRow? {
         try first(ChannelRow.query, [channel]) { try ChannelRow(&$0, known: known, now: now) }
     }
 
-    /// The types of those of some channels that are cached, and whether they have a policy of their own, by their ids. It is one statement, since
-    /// there are thousands of them after a first connection.
+    /// The types of those of the given channels that are cached, and whether they have their own policy, by id. A single statement, since there are
+    /// thousands of them after a first connection.
     func types(of channels: some Collection<ChannelID>) throws -> [(id: ChannelID, type: ChannelType, hasPolicy: Bool)] {
         let sql = """
             SELECT channel_id, type, has_policy FROM channels
@@ -161,7 +160,7 @@ extension Database {
         return types
     }
 
-    /// A channel's attributes and counters; nil when it isn't cached.
+    /// A channel's attributes and counters; nil if it isn't cached.
     func channel(_ id: ChannelID) throws -> Channel? {
         let sql = """
             SELECT \(Channel.cacheColumns.of("a")), \(ChannelCounters.cacheColumns.of("c"))
@@ -199,12 +198,12 @@ extension Database {
         try run(Self.replacementOfAttributes) { try $0.put(channel) }
     }
 
-    /// What lists look at in `channels`, beside the counters.
+    /// The columns of `channels` that lists use, besides the counters.
     private static let listedColumns: CacheColumns = """
         created_at, created_by, type, custom_type, name_key, tags, has_policy, is_public, is_frozen, is_deleted
         """
 
-    /// The counters follow if they aren't older than those that are there.
+    /// The counters are replaced unless they are older than the stored ones.
     private static let upsertOfChannel = """
         INSERT INTO channels (channel_id, \(ChannelCounters.cacheColumns), list_at, \(listedColumns))
         VALUES (?, \(ChannelCounters.cacheColumns.placeholders), ?, \(listedColumns.placeholders))
@@ -231,7 +230,7 @@ extension Database {
         WHERE channel_id = ?7 AND seq <= ?1
         """
 
-    /// Adds a new message to its channel's counters, unless they have it. Without reading them first: it is ``ChannelCounters/add(_:)`` in SQL.
+    /// Adds a new message to its channel's counters, unless they include it. It doesn't read them first: it is ``ChannelCounters/add(_:)`` in SQL.
     ///
     /// - Parameter counts: Whether it counts as unread.
     func addToCounters(of channel: ChannelID, messageAt seq: Seq, counts: Bool, sentAt time: Timestamp) throws {
@@ -244,7 +243,7 @@ extension Database {
         }
     }
 
-    /// SQLite makes a floating-point number of a whole one that is too large, so what is as large as it can be stays.
+    /// SQLite turns an integer that overflows into a floating-point number, so a counter that has reached its maximum stays.
     private static let additionToCounters = """
         UPDATE channels
         SET seq = ?1, message_count = message_count + (message_count < ?5), ordinal = ordinal + (?2 AND ordinal < ?5),
@@ -267,7 +266,7 @@ extension Database {
         try run("DELETE FROM capabilities WHERE channel_id = ?", [channel.rawValue])
     }
 
-    /// Has the next counters replace these, even lower ones: a restored backup goes back.
+    /// Lets the next counters replace these, even lower ones: a restored backup goes back.
     func outdateCounters(of channel: ChannelID) throws {
         try run("UPDATE channels SET seq = 0 WHERE channel_id = ?", [channel.rawValue])
     }

@@ -8,13 +8,13 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     public var channel: Channel { row.view.channel }
     /// The user's membership, current or former; nil if they never were a member.
     public var membership: Membership? { row.view.membership }
-    /// The user's invitation while it waits for an answer.
+    /// The user's pending invitation.
     public var invitation: Invitation? { row.view.invitation }
     /// The newest message on this device.
     public var lastMessage: Message? { row.view.lastMessage }
-    /// Who sent ``lastMessage``, as this device knows them: only by id until their name arrives.
+    /// The sender of ``lastMessage``, as this device knows them: only the id until their name arrives.
     public var lastSender: UserSummary? { row.sender }
-    /// Who sent ``invitation``, in the same way.
+    /// The sender of ``invitation``, likewise.
     public var inviter: UserSummary? { row.inviter }
     /// Messages that the user hasn't read (AM-43); 0 for non-members.
     public var unreadCount: Int { row.view.unreadCount }
@@ -24,8 +24,8 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     public var hiddenState: HiddenState { row.view.hiddenState }
     /// Whether the user has muted the channel for themselves (D-29): totals leave it out.
     public var isNotificationsMuted: Bool { membership?.isNotificationsMuted ?? false }
-    /// The user's permissions in the channel (AM-48). What the end of a silence or a mute gives back may be here only once the channel changes, or somebody
-    /// has opened it: ``LiveChannel`` asks for it.
+    /// The user's permissions in the channel (AM-48). A permission that returns with the end of a silence or a mute may appear only once the channel
+    /// changes or has been opened: ``LiveChannel`` asks for it.
     public var ownCapabilities: [Permission] { row.view.ownCapabilities }
 
     /// The channel's id.

@@ -3,32 +3,30 @@ public import RoostAPI
 
 /// Channels as a live collection: those that match a query, in its order (AM-30, R08).
 ///
-/// A list of the user's own channels comes from this device's store. It is complete and right offline too, and follows every event by
-/// moving the one row that it concerns. Lists that only the server can make come from it page by page, and again after each reconnect:
-/// channels of others (`membership` `all` or `notMember`), deleted ones (`includeDeleted`), and channels by their members (`exactUsers`,
-/// `includingUsers`), which are requested again whenever a member of one of the user's channels joins or leaves. In between, the user's own
-/// channels come into such a list, change and go as the filters say; those of others stay as they were. Offline it shows its last rows.
+/// A list of the user's own channels is read from this device's store. It is complete and right offline too, and follows every event by moving the
+/// one row that it concerns. Lists that only the server can answer are fetched page by page, and again after each reconnect: channels that the user
+/// isn't a member of (`membership` `all` or `notMember`), deleted ones (`includeDeleted`), and channels by their members (`exactUsers`,
+/// `includingUsers`), which are requested again whenever a member of one of the user's channels joins or leaves. In between, the user's own channels
+/// enter, change and leave such a list as the filters say; other channels stay as they were. Offline it shows its last rows.
 @MainActor @Observable
 public final class ChannelList {
-    /// The channels in the order of the query, as many pages as were loaded.
+    /// The channels in the order of the query, as many pages as have been loaded.
     public private(set) var items: [ChannelItem] = []
-    /// The unread messages of all channels of the list, including those that aren't loaded as rows from the store (AM-44), without those
-    /// that the user has muted (D-29). The first rows may be there before it: it is right once the list is loaded.
+    /// The number of unread messages in all channels of the list (AM-44), including stored channels that aren't loaded as rows, and excluding
+    /// channels that the user has muted (D-29). The first rows may be shown before it: it is right once the list is loaded.
     public private(set) var totalUnreadCount = 0
-    /// Whether ``loadMore()`` would add something.
+    /// Whether ``loadMore()`` would add rows.
     public private(set) var hasMore = false
-    /// How far the list has come: before it is loaded, empty means nothing, and it is `refused` where the server, or a limit, refuses the
-    /// query.
+    /// The phase of the list: before it is loaded, an empty list means nothing; `refused` if the server, or a limit, refuses the query.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store, or the server for lists that need it, has answered: the rows and the total are there.
+    /// Returns once the device's store, or the server for lists that need it, has answered: the rows and the total are complete.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
-    /// The query of the list. After a change the list keeps its rows, in the ``phase`` `loading`, until those of the new query are there;
-    /// observers get the difference. A query that exceeds its limits is refused: the rows stay as they are, and aren't updated until there is
-    /// another query.
+    /// The query of the list. After a change the list keeps its rows, in the ``phase`` `loading`, until the rows of the new query arrive; observers
+    /// get the difference. A query that exceeds its limits is refused: the rows stay as they are, and aren't updated until the query changes again.
     @ObservationIgnored public var query: ChannelQuery { didSet { if query.withoutPage != oldValue.withoutPage { ask() } } }
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let pageSize: Int
@@ -57,7 +55,7 @@ public final class ChannelList {
             })
     }
 
-    /// Makes the source of the query's rows, unless a limit refuses it.
+    /// Creates the source of the query's rows, unless a limit refuses the query.
     private func makeSource() {
         source = nil
         let query = query.withoutPage
@@ -75,7 +73,7 @@ public final class ChannelList {
         }
     }
 
-    /// Has another query answered.
+    /// Loads the rows of another query.
     private func ask() {
         follower.abandonWork()
         makeSource()
@@ -91,21 +89,22 @@ public final class ChannelList {
     /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
     public var updates: ListUpdates<ChannelItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
-    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29). The difference is empty
-    /// if only ``totalUnreadCount`` has changed, or the rows of another ``query`` are those of the one before.
+    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29). The difference is empty if
+    /// only ``totalUnreadCount`` has changed, or if another ``query`` has the same rows as the one before.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<ChannelItem>) -> Void) -> ObservationToken {
         observers.add(startingWith: isShown ? items : nil, callback)
     }
 
-    /// Adds a page of rows. Does nothing if there are none (SB-23).
+    /// Adds a page of rows. Does nothing if there are no more (SB-23).
     ///
-    /// - Throws: If the server is asked, as ``Chat/call(_:isolation:)``; else `RoostError` with `unavailable` if the store can't be read.
+    /// - Throws: The errors of ``Chat/call(_:isolation:)`` if the server is asked; otherwise `RoostError` with `unavailable` if the store can't be
+    ///   read.
     public func loadMore() async throws {
         guard hasMore, let source else { return }
         do {
             try await follower.take(asksServer: source.asksServer) { try await source.extend() }
         } catch {
-            // The app has asked for something else meanwhile, which has pages of its own.
+            // The app has asked for something else meanwhile, which has its own pages.
             guard source === self.source else { return }
             throw error
         }
@@ -126,7 +125,7 @@ public final class ChannelList {
                 guard self?.source === source else { throw CancellationError() }
                 throw error
             }
-            // The app may have asked for something else meanwhile: how this ended says nothing of that.
+            // The app may have asked for something else meanwhile: this outcome says nothing about that.
             guard self?.source === source else { throw CancellationError() }
         }
         guard source === self.source else { return }
@@ -134,7 +133,7 @@ public final class ChannelList {
         if source.isPartial { await work { try await $0.complete() } }
     }
 
-    /// The user has logged out: what only the server can answer goes, and what is left of an earlier query. The store's rows follow the store.
+    /// The user has logged out: rows from the server are removed, and those left of an earlier query. The store's rows follow the store.
     private func forget() {
         if source == nil {
             (hasMore, totalUnreadCount) = (false, 0)
@@ -147,10 +146,10 @@ public final class ChannelList {
     private func show() {
         guard let source, let items = source.items else { return }
         if hasMore != source.hasMore { hasMore = source.hasMore }
-        // The first rows don't wait for the places of all others, which make the total.
+        // The first rows don't wait for the places of all others, which make up the total.
         let (isAnswer, total) = (!source.isPartial, totalUnreadCount)
         if isAnswer, total != source.unreadCount { totalUnreadCount = source.unreadCount }
-        // A difference is of use if the rows before it are those that are shown.
+        // A difference is useful only if the rows before it are the ones shown.
         let difference = source.number == shown + 1 ? source.difference : nil
         shown = source.number
         follower.shows(source.shownUsers)
@@ -165,18 +164,18 @@ public final class ChannelList {
         let isChanged = !isShown || difference.map { !$0.isEmpty } ?? (items != before)
         if isChanged { (isShown, self.items) = (true, items) }
         if isAnswer { follower.answered() }
-        // The total comes after the rows, and another query may have the same ones.
+        // The total follows the rows, and another query may have the same rows.
         guard isChanged || isTotalNew || phase != phaseBefore else { return }
         observers.notify(items, after: before, difference)
     }
 
-    /// Silences, rate limits and mutes end without an event: the list shows it when the next of them does.
+    /// Silences, rate limits and mutes end without an event: the list is updated when the next of them ends.
     private func waitForEnd(_ end: Timestamp?) {
         guard end != awaitedEnd else { return }
         awaitedEnd = end
         expiry = end.map { end in
             chat.driver.environment.waiting(until: end) { [weak self] in
-                // The clock that was waited for and that of the day may differ a little: then it is waited for once more.
+                // The clock used for waiting and the time of day may differ a little: then it waits once more.
                 self?.awaitedEnd = nil
                 await self?.work(isQuestion: false) { try await $0.endStates() }
             }

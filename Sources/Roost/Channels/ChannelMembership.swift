@@ -2,13 +2,13 @@ public import RoostAPI
 
 /// The user's current membership in a channel (AM-31).
 public enum ChannelMembership: Hashable, Sendable {
-    /// Neither a member nor invited; or the channel isn't known on this device.
+    /// Neither a member nor invited, or the channel isn't known on this device.
     case none
-    /// An invitation waits for an answer.
+    /// The user has a pending invitation.
     case invited(Invitation)
     /// A member.
     case member
-    /// Banned until then: an app leaves the channel's screen.
+    /// Banned until the given time: an app leaves the channel's screen.
     case banned(until: Timestamp)
 
     init(_ view: ChannelView?, now: Timestamp) {

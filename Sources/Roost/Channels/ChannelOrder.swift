@@ -2,20 +2,20 @@ import RoostAPI
 
 /// A channel's place in a list.
 ///
-/// A class, so that moving one in a list of thousands moves eight bytes for each that it passes.
+/// A class, so moving one within a list of thousands moves only eight bytes for each place in between.
 final class ChannelPlace: Sendable {
     let id: ChannelID
     /// 0 comes before 1.
     let group: Int
-    /// The higher one comes first.
+    /// Higher values come first.
     let time: Int64
-    /// The lower one comes first. Nil for orders by time, where the highest id comes first.
+    /// Lower values come first. Nil for orders by time, where the highest id comes first.
     let name: String?
     let unreadCount: Int
-    /// Whether totals leave it out.
+    /// Whether totals leave the channel out.
     let isMuted: Bool
 
-    /// What it adds to a total. A total has room for all channels, whatever a broken server says of one.
+    /// What it adds to a total. A total has room for all channels, whatever a broken server sends for one.
     var countedUnread: Int { isMuted ? 0 : min(unreadCount, Int(Int32.max)) }
 
     init(id: ChannelID, group: Int = 0, time: Int64 = 0, name: String? = nil, unreadCount: Int, isMuted: Bool = false) {
@@ -35,13 +35,13 @@ final class ChannelPlace: Sendable {
     }
 }
 
-/// The channels of a list in their order: all of them, even those whose rows aren't loaded yet.
+/// The channels of a list in order: all of them, even those whose rows aren't loaded yet.
 ///
-/// It moves single channels, so that a change costs a look-up and no query, however long the list is.
+/// It moves single channels, so a change costs a look-up and no query, however long the list is.
 struct ChannelOrder {
     private(set) var places: [ChannelPlace]
     private var byID: [ChannelID: ChannelPlace]
-    /// The sum over all channels.
+    /// The total over all channels.
     var unreadCount: Int { Int(clamping: countedUnread) }
     private var countedUnread: Int64
 
@@ -57,7 +57,7 @@ struct ChannelOrder {
 
     func holds(_ id: ChannelID) -> Bool { byID[id] != nil }
 
-    /// Where a channel is shown, if it is.
+    /// A channel's index; nil if it isn't in the list.
     func index(of id: ChannelID) -> Int? { byID[id].map { index(of: $0) } }
 
     /// Moves a channel to its current place; nil removes it. Returns its index before and after.
@@ -76,16 +76,16 @@ struct ChannelOrder {
             return (nil, to)
         }
         let to = index(of: place)
-        // The place that it leaves moves with those behind it.
+        // The insertion index shifts by one once the old place is removed.
         let target = to <= from ? to : to - 1
         move(from: from, to: target, place)
         return (from, target)
     }
 
-    /// Puts a place where another one has to be taken away.
+    /// Inserts a place at one index and removes the one at another.
     ///
-    /// The places between the two move by one, and nothing else does. They move as one block of memory: taken one by one, the thousands between
-    /// the middle of a long list and its beginning took a twentieth of what a message costs.
+    /// Only the places between the two move, by one. They move as one block of memory: moved one by one, the thousands between the middle of a long
+    /// list and its beginning took a twentieth of the cost of a message.
     private mutating func move(from: Int, to: Int, _ place: ChannelPlace) {
         places.withUnsafeMutableBufferPointer { places in
             _ = places.moveElement(from: from)
@@ -98,7 +98,7 @@ struct ChannelOrder {
         }
     }
 
-    /// The index of a channel's place, or the one at which it would be inserted.
+    /// The index of a channel's place, or the index at which it would be inserted.
     private func index(of place: ChannelPlace) -> Int {
         var (low, high) = (0, places.count)
         while low < high {
@@ -111,7 +111,7 @@ struct ChannelOrder {
 }
 
 extension Dictionary {
-    /// Sets or takes away a value, and returns the one before.
+    /// Sets or removes a value, and returns the previous one.
     fileprivate mutating func updateOrRemove(_ value: Value?, for key: Key) -> Value? {
         if let value { updateValue(value, forKey: key) } else { removeValue(forKey: key) }
     }

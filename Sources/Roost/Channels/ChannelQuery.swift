@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 public import RoostAPI
 
-/// Which channels a live list holds, and in which order: the filters and sorts of the operation `channel.query`. Its `limit` and `cursor`
-/// are ignored, since a list pages by itself.
+/// The channels that a live list holds, and their order: the filters and sorts of the operation `channel.query`. Its `limit` and `cursor` are
+/// ignored, since a list pages by itself.
 public typealias ChannelQuery = QueryChannels
 
 extension QueryChannels {
@@ -16,8 +16,8 @@ extension QueryChannels {
 
     /// Whether a device can answer it from its store.
     ///
-    /// All of the user's own channels are there, but only some members of each, and of the deleted channels only those that were
-    /// deleted while this device looked on.
+    /// The store has all of the user's own channels, but only some members of each, and only those deleted channels that were deleted while this
+    /// device was following them.
     var isLocal: Bool {
         (membership ?? .member) == .member && exactUsers == nil && includingUsers == nil && includeDeleted != true
     }
@@ -25,11 +25,11 @@ extension QueryChannels {
     /// Whether the list is in the reverse of its sort's usual direction (ST-09).
     var isReversed: Bool { effectiveOrder != effectiveSort.usualOrder }
 
-    /// The places of the channels in the store that the query holds, in no order.
+    /// The places of the stored channels that match the query, unordered.
     func places(in database: Database) throws -> [ChannelPlace] { try StoredPlaces(self).all(in: database) }
 
-    /// The first channels that the query holds, in its order, found by the order's index. Nil without one: for a part of a name, which SQL
-    /// doesn't compare, and before the index is made (``Store/makeIndex(for:)``).
+    /// The first channels that match the query, in its order, found by the order's index. Nil without an index: for a part of a name, which SQL
+    /// doesn't compare, and before the index is created (``Store/makeIndex(for:)``).
     func first(_ count: Int, in database: Database) throws -> [ChannelID]? {
         guard nameContains == nil, try database.hasIndex(of: effectiveSort) else { return nil }
         let direction = effectiveOrder == .ascending ? "ASC" : "DESC"
@@ -47,8 +47,9 @@ extension QueryChannels {
         return found
     }
 
-    /// The channels in the store that match the query, or one of them, as far as the store can tell: it has only some members of a channel, so that
-    /// filters by members (`exactUsers`, `includingUsers`) aren't checked, and it doesn't know which channels of others the user may find.
+    /// The stored channels that match the query, or only the given one, as far as the store can tell: it has only some members of a channel, so
+    /// filters by members (`exactUsers`, `includingUsers`) aren't checked, and it doesn't know which channels the user may find without being a
+    /// member.
     func storedMatches(in database: Database, only id: ChannelID? = nil) throws -> [StoredMatch] {
         var conditions = storeConditions
         if let id { conditions.add("c.channel_id = ?", id.rawValue) }
@@ -76,14 +77,14 @@ extension QueryChannels {
         return try !part.isEmpty && NameKey.holds(part, in: row.value())
     }
 
-    /// The conditions of the parts that follow one another, each in the order of the index.
+    /// The conditions of the consecutive groups, each in the order of the index.
     private var groups: [String] {
         guard effectiveSort == .unreadFirst else { return [""] }
         let groups = ["AND c.ordinal > m.read_count", "AND c.ordinal <= m.read_count"]
         return isReversed ? groups.reversed() : groups
     }
 
-    /// The place of a channel that came from the server.
+    /// The place of a channel received from the server.
     func place(of view: ChannelView) -> ChannelPlace {
         let (channel, counters, unreadCount) = (view.channel, view.channel.counters, view.unreadCount)
         let (id, isMuted) = (channel.channelId, view.membership?.isNotificationsMuted ?? false)
@@ -100,7 +101,7 @@ extension QueryChannels {
         }
     }
 
-    /// The filters as conditions on the store's rows. Names are compared apart.
+    /// The filters as conditions on the store's rows. Names are compared separately.
     fileprivate var storeConditions: StoreConditions {
         var conditions = StoreConditions()
         switch membership ?? .member {
@@ -126,9 +127,9 @@ extension QueryChannels {
         if let createdAfter { conditions.add("c.created_at > ?", createdAfter) }
         if includeEmpty == false { conditions.add("c.message_count > 0") }
         if includeFrozen == false { conditions.add("c.is_frozen = 0") }
-        // In a deleted channel nothing is unread.
+        // A deleted channel has nothing unread.
         if unreadOnly == true { conditions.add("c.ordinal > m.read_count AND c.is_deleted = 0") }
-        // The user hides only their own channels from themselves.
+        // Users can hide only their own channels.
         guard membership ?? .member == .member else { return conditions }
         let comesBack =
             "(m.hidden_state = 'hiddenAllowAutoUnhide' AND c.ordinal > m.hidden_ordinal AND m.notifications_muted_until IS NULL)"
@@ -143,14 +144,14 @@ extension QueryChannels {
     }
 }
 
-/// Looks up the places of channels in the store. A list keeps one: each message asks for its channel's place, and to put the statement
-/// together took as long as to run it.
+/// Looks up the places of channels in the store. A list keeps one: each message asks for its channel's place, and building the statement took as long
+/// as running it.
 struct StoredPlaces: Sendable {
     private let sort: ChannelSort
     private let conditions: StoreConditions
-    /// Of all channels, and of one.
+    /// The statements for all channels, and for one.
     private let sql: (all: String, one: String)
-    /// The key of the part of a name that the channels' names contain.
+    /// The key of the part of a name that the query asks for.
     private let part: String?
 
     init(_ query: ChannelQuery) {
@@ -166,7 +167,7 @@ struct StoredPlaces: Sendable {
         sql = (all, all + " AND c.channel_id = ?")
     }
 
-    /// The places of all channels that the query holds, in no order.
+    /// The places of all channels that match the query, unordered.
     func all(in database: Database) throws -> [ChannelPlace] {
         var places: [ChannelPlace] = []
         try database.each(sql.all, conditions.values) { row in
@@ -175,7 +176,7 @@ struct StoredPlaces: Sendable {
         return places
     }
 
-    /// The place of a channel; nil if the query doesn't hold it.
+    /// The place of a channel; nil if it doesn't match the query.
     func one(_ id: ChannelID, in database: Database) throws -> ChannelPlace? {
         try database.first(sql.one, conditions.values + [id]) { try place(&$0) } ?? nil
     }
@@ -218,24 +219,24 @@ extension ChannelSort {
         }
     }
 
-    /// Whether the index is one of the schema's. The others are made once a list asks for their order, since each costs every new channel, and that of
-    /// the activity every message.
+    /// Whether the index is part of the schema. The others are created once a list asks for their order, since each index slows down every new
+    /// channel, and the one for the activity every message.
     var isAlwaysIndexed: Bool { index == "channels_listed" }
 
-    /// The statement that makes the index.
+    /// The statement that creates the index.
     var indexStatement: String { "CREATE INDEX IF NOT EXISTS \(index) ON channels (\(column), channel_id)" }
 }
 
 /// A channel in the store that matches a query, as far as the store can tell.
 struct StoredMatch: Sendable {
     let id: ChannelID
-    /// Whether the user is a member, or was when the channel was deleted.
+    /// Whether the user is a member, or was one when the channel was deleted.
     let isMember: Bool
     /// Whether operations on their way change what is shown of it: the server may not have them yet.
     let hasOverlay: Bool
 }
 
-/// Conditions that hold together. Values are bound, never written into the text.
+/// Conditions joined by AND. Values are bound, never written into the text.
 private struct StoreConditions {
     private(set) var sql = "TRUE"
     private(set) var values: [any CacheColumn] = []

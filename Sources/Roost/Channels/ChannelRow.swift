@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// What a row of a channel list holds. It is copied as one reference and compared by it first: after a change, most rows of a list are the
-/// ones that they were.
+/// The content of a row of a channel list. It is copied as one reference and compared by reference first: after a change, most rows of a list are the
+/// same references as before.
 final class ChannelRow: Hashable, Sendable {
     /// The stored rows from which a view was read.
     private struct Source: Hashable {
@@ -11,17 +11,17 @@ final class ChannelRow: Hashable, Sendable {
         var messageSeq: Seq?
         var messageChangeSeq: Seq?
         var isDeletedForMe: Bool?
-        /// What the user's operations on their way change.
+        /// The changes made by the user's operations on their way.
         var overlay: Data?
     }
 
     let view: ChannelView
-    /// Who sent the last message, and who invited.
+    /// The senders of the last message and of the invitation.
     let sender: UserSummary?
     let inviter: UserSummary?
     private let source: Source?
 
-    /// A row that the server sent.
+    /// A row received from the server.
     init(_ view: ChannelView, sender: UserSummary?, inviter: UserSummary?) {
         self.view = view
         self.sender = sender
@@ -44,7 +44,7 @@ final class ChannelRow: Hashable, Sendable {
 
     // MARK: From the store
 
-    /// A channel with all that is shown of it, in one statement.
+    /// A channel with everything that is shown of it, in one statement.
     static let query = """
         SELECT a.revision, l.seq, l.change_seq, l.is_deleted_for_me, o.json, \(ChannelMention.isUnread), \(ChannelCounters.cacheColumns.of("c")),
                \(Channel.cacheColumns.of("a")),
@@ -90,7 +90,7 @@ final class ChannelRow: Hashable, Sendable {
         let isMuted = membership?.isMuted(at: now) ?? false
         var permissions = capabilities?.now(as: isMember ? membership?.role : nil, isMuted: isMuted) ?? []
         if channel.deletedAt != nil {
-            // A deleted channel has no members, without a word to any of them.
+            // A deleted channel has no members, although none of them got an event about their membership.
             membership?.state = .none
             permissions = []
         }
@@ -122,13 +122,13 @@ final class ChannelRow: Hashable, Sendable {
             inviter: invitation.map { inviter ?? UserSummary(userId: $0.inviter) }, source)
     }
 
-    /// Whether the user has marked messages as unread on this device, which the server isn't known to have taken in.
+    /// Whether the user has marked messages as unread on this device, and the server isn't known to have received it.
     var isMarkedUnread: Bool {
         guard let overlay = source?.overlay else { return false }
         return (try? StoredJSON.decode(Overlay.self, from: overlay).unreadAfterSeq) != nil
     }
 
-    /// When a silence, a rate limit or a mute that it shows ends next; nil if none does.
+    /// When the next silence, rate limit or mute shown by it ends; nil if none does.
     func nextEnd(after now: Timestamp) -> Timestamp? {
         let end = view.channel.nextEnd(after: now)
         guard let muteEnd = view.membership?.mutedUntil, muteEnd > now, muteEnd < .forever else { return end }
@@ -142,12 +142,12 @@ final class ChannelRow: Hashable, Sendable {
             && !view.ownCapabilities.contains(.messageSend)
     }
 
-    /// Whether the row shows one of some users.
+    /// Whether the row shows any of the given users.
     func shows(_ users: Set<UserID>) -> Bool {
         (sender.map { users.contains($0.userId) } ?? false) || (inviter.map { users.contains($0.userId) } ?? false)
     }
 
-    /// The same row with its users as they are stored now.
+    /// The same row with its users as currently stored.
     func introduced(in database: Database) throws -> ChannelRow {
         let changed = ChannelRow(
             view, sender: try sender.map { try database.summary(of: $0.userId) },

@@ -2,20 +2,21 @@ import GRDB
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// The source of a list of channels. Takes one call at a time; while the server answers one, other calls that don't ask it.
+/// The source of a list of channels. It handles one call at a time, except that calls that don't ask the server can run while the server answers
+/// another one.
 @MainActor
 protocol ChannelSource: AnyObject {
-    /// The rows to show, in their order. Nil before the first answer.
+    /// The rows to show, in order. Nil before the first answer.
     var items: [ChannelItem]? { get }
-    /// Counts the calls.
+    /// The number of calls so far.
     var number: Int { get }
     /// The difference from the rows before the last call, if it is known.
     var difference: ListUpdate<ChannelItem>? { get }
-    /// Whether ``extend()`` would add something.
+    /// Whether ``extend()`` would add rows.
     var hasMore: Bool { get }
-    /// The unread messages of all channels that the query holds; not yet while ``isPartial``.
+    /// The number of unread messages in all channels that match the query; not yet known while ``isPartial``.
     var unreadCount: Int { get }
-    /// Users whom rows that came with the last call show, each with the version that is known.
+    /// Users shown by rows that the last call added, each with the known version.
     var shownUsers: [UserID: Int64] { get }
     /// Whether ``complete()`` has something to do once the rows are shown.
     var isPartial: Bool { get }
@@ -26,19 +27,19 @@ protocol ChannelSource: AnyObject {
     func follow(_ change: StoreChange) async throws
     /// Whether ``connected()`` and ``extend()`` ask the server.
     var asksServer: Bool { get }
-    /// Takes in that there is a connection, and everything that was missed is stored.
+    /// Handles that there is a connection and everything missed is stored.
     func connected() async throws
     /// Adds a page of rows.
     func extend() async throws
-    /// Does what the first rows didn't have to wait for.
+    /// Does the work that the first rows didn't have to wait for.
     func complete() async throws
-    /// Reads the rows again of channels in which a silence, a rate limit or a mute has ended since.
+    /// Rereads the rows of channels in which a silence, a rate limit or a mute has ended since.
     func endStates() async throws
 }
 
 /// The user's own channels, from this device's store: complete and right offline too.
 ///
-/// The list is kept and changed where the store is read, off the main actor, which only gets the rows.
+/// The list is kept and changed off the main actor, where the store is read; the main actor only gets the rows.
 @MainActor
 final class StoredChannels: ChannelSource {
     private let driver: SyncDriver
@@ -52,7 +53,7 @@ final class StoredChannels: ChannelSource {
     private(set) var isPartial = false
     private(set) var shownUsers: [UserID: Int64] = [:]
     private(set) var nextEnd: Timestamp?
-    /// The order whose index would have found the first rows, and may have to be made; nil once it is asked for.
+    /// The order whose index would have found the first rows, and may have to be created; nil once it has been requested.
     private var order: ChannelSort?
 
     init(_ query: ChannelQuery, pageSize: Int, driver: SyncDriver) {
@@ -65,10 +66,10 @@ final class StoredChannels: ChannelSource {
         try await perform { try $0.apply(change, in: $1, now: $2) }
         guard let order else { return }
         self.order = nil
-        // If it found them, it is there.
+        // If the index found them, it exists.
         guard !isPartial else { return }
         let driver = driver
-        // The rows are there: nobody waits for whoever writes at this moment, and if it fails the next list tries it.
+        // The rows are shown already: nothing waits for the store's current writer, and if it fails the next list tries again.
         Task { try? await driver.files().store.makeIndex(for: order) }
     }
     func connected() {}
@@ -80,7 +81,7 @@ final class StoredChannels: ChannelSource {
         _ step: @escaping @Sendable (inout ListedChannels, Database, Timestamp) throws -> Void
     ) async throws {
         let now = driver.environment.now
-        // If this fails, nobody waits for an end: the next change has all rows read again.
+        // If this fails, no end is waited for: the next change rereads all rows.
         (isPartial, difference, nextEnd) = (false, nil, nil)
         number += 1
         let shown: ListedChannels.Shown
@@ -92,7 +93,7 @@ final class StoredChannels: ChannelSource {
                 }
             }
         } catch {
-            // Also where the step didn't come to the store: what changed would be shown no more.
+            // Also if the step didn't reach the store: otherwise its change would never be shown.
             list.withLockedValue { $0.reset() }
             throw error
         }

@@ -1,20 +1,20 @@
 import GRDB
 import RoostAPI
 
-/// The user's own channels that a query holds, and the rows of those that are shown.
+/// The user's own channels that match a query, and the rows of those that are shown.
 ///
-/// A change moves and reads the rows that it concerns, and the difference from the rows before follows from that. Nothing else is looked at.
+/// A change moves and rereads only the rows that it concerns, and determines the difference from the previous rows.
 struct ListedChannels: Sendable {
-    /// What the main actor gets.
+    /// The result for the main actor.
     struct Shown: Sendable {
         var items: [ChannelItem]?
         var difference: ListUpdate<ChannelItem>?
         var hasMore: Bool
         var unreadCount: Int
         var isPartial: Bool
-        /// Users whom rows that were read show, each with the version that is known.
+        /// Users shown by the rows just read, each with the known version.
         var users: [UserID: Int64]
-        /// When a silence, a rate limit or a mute in a shown channel ends next.
+        /// When the next silence, rate limit or mute in a shown channel ends.
         var nextEnd: Timestamp?
     }
 
@@ -30,10 +30,10 @@ struct ListedChannels: Sendable {
     private var hasMore = false
     private var unreadCount = 0
     private var users: [UserID: Int64] = [:]
-    /// The earliest end of a silence, a rate limit or a mute in all rows that were read since the last end. The row may be gone since.
+    /// The earliest end of a silence, a rate limit or a mute in all rows read since the last end. The row may be gone by now.
     private var nextEnd: Timestamp?
 
-    /// So many rows are read before the places of all others are.
+    /// The maximum number of rows that are read before the places of all others.
     private static let firstRowsMax = 200
 
     init(_ query: ChannelQuery, pageSize: Int) {
@@ -52,7 +52,7 @@ struct ListedChannels: Sendable {
             isPartial: items != nil && order == nil, users: users, nextEnd: nextEnd)
     }
 
-    /// Has the next change read everything: the last one was broken off.
+    /// Makes the next change read everything, because the last one was interrupted.
     mutating func reset() {
         (order, items, difference, nextEnd) = (nil, nil, nil, nil)
     }
@@ -60,9 +60,9 @@ struct ListedChannels: Sendable {
     mutating func apply(_ change: StoreChange, in database: Database, now: Timestamp) throws {
         (difference, users) = (nil, [:])
         if items == nil, try readFirst(in: database, now: now) { return }
-        // After a change of everything, nothing is as it was.
+        // After a change of everything, no row can be kept.
         if change.isEverything { items = nil }
-        // Past some share of all channels, reading all of them takes less than looking up each.
+        // Above a certain share of the channels, reading all of them is faster than looking up each.
         let before = items
         let isIntroduced = try introduce(change.users, in: database)
         if let count = order?.places.count, items != nil, change.channels.count <= max(100, count / 4) {
@@ -74,7 +74,7 @@ struct ListedChannels: Sendable {
         if isIntroduced, let before, let items { difference = ListUpdate(from: before, to: items) }
     }
 
-    /// Shows users as they are stored now, and looks at no other rows. Returns whether there were any.
+    /// Shows users as currently stored, without rereading other rows. Returns whether any row shows them.
     private mutating func introduce(_ users: Set<UserID>, in database: Database) throws -> Bool {
         guard !users.isEmpty, var rows = items else { return false }
         var isIntroduced = false
@@ -103,11 +103,11 @@ struct ListedChannels: Sendable {
     mutating func complete(in database: Database, now: Timestamp) throws {
         difference = nil
         guard items != nil, order == nil else { return }
-        // A change that isn't told of yet may have come in between: rows are read again where they aren't stored as they were.
+        // There may have been a change in between that hasn't been reported yet: rows are reread if they aren't stored as they were.
         try readAll(keeping: { _ in false }, in: database, now: now)
     }
 
-    /// Reads the rows again of channels in which a silence, a rate limit or a mute has ended since they were read.
+    /// Rereads the rows of channels in which a silence, a rate limit or a mute has ended since they were read.
     mutating func endStates(in database: Database, now: Timestamp) throws {
         var ended = StoreChange()
         nextEnd = nil
@@ -124,7 +124,7 @@ struct ListedChannels: Sendable {
 
     // MARK: Reading
 
-    /// Reads the first rows by an index. Returns false if there is none, or the list isn't paged.
+    /// Reads the first rows by an index. Returns false if there is none, or if the list isn't paged.
     private mutating func readFirst(in database: Database, now: Timestamp) throws -> Bool {
         guard limit <= Self.firstRowsMax, let first = try query.first(limit + 1, in: database) else { return false }
         items = try first.prefix(limit).map { try row($0, nil, in: database, now: now) }
@@ -134,7 +134,7 @@ struct ListedChannels: Sendable {
 
     /// Reads all places, and the rows that are shown.
     ///
-    /// - Parameter keeping: The channels of which a row that is there is right.
+    /// - Parameter keeping: The channels whose current row is still right.
     private mutating func readAll(keeping: (ChannelID) -> Bool, in database: Database, now: Timestamp) throws {
         let order = ChannelOrder(try places.all(in: database), isReversed: query.isReversed)
         let known = Dictionary((items ?? []).map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
@@ -175,15 +175,15 @@ struct ListedChannels: Sendable {
         unreadCount = order.unreadCount
     }
 
-    /// A channel has a place and no row.
+    /// A channel has a place but no row.
     private struct Inconsistent: Error {}
 
     // MARK: Moving
 
-    /// Moves rows to where they belong now, and reads them.
+    /// Moves rows to their current places, and rereads them.
     private mutating func move(_ ids: Set<ChannelID>, in database: Database, now: Timestamp) throws {
         guard let before = items, var order else { return }
-        // Nobody else holds the places while they are moved. If this is broken off, everything is read again.
+        // Takes the only reference to the places, so moving them doesn't copy them. If this is interrupted, everything is read again.
         self.order = nil
         var items = before
         var changed = ids.reduce(into: [ChannelID: (old: Int?, new: Int?)]()) { changed, id in

@@ -5,51 +5,51 @@ public import RoostAPI
 ///
 /// ``channel`` is nil until this device knows the channel: because the user is, was or is invited to be a member of it, or because
 /// ``Chat/getChannel(_:)`` has fetched it. It is kept up to date while the user is a member, and while a non-member who may read it watches it
-/// (``watch(limit:watchersLimit:)``): ``unreadCount`` stays 0 then, and it isn't among the user's channels. After that it is as it was seen last, without
+/// (``watch(limit:watchersLimit:)``): ``unreadCount`` is 0 then, and it isn't among the user's channels. After that it stays as last seen, without
 /// ``lastMessage``.
 @MainActor @Observable
 public final class LiveChannel: Identifiable {
     /// The id by which the channel was requested.
     public nonisolated let id: ChannelID
-    /// The channel with its attributes and counters; nil while it is unknown here.
+    /// The channel with its attributes and counters; nil while it isn't known on this device.
     public private(set) var channel: Channel?
     /// The user's row in the channel; `state` is `.none` after leaving. See ``currentUserMembership``.
     public private(set) var membership: Membership?
-    /// The user's invitation while it waits for an answer.
+    /// The user's pending invitation.
     public private(set) var invitation: Invitation?
     /// The user's current membership in the channel: an app leaves its screen when it becomes `banned` (AM-31).
     public private(set) var currentUserMembership = ChannelMembership.none
     /// The newest message on this device.
     public private(set) var lastMessage: Message?
-    /// Who sent ``lastMessage``, as this device knows them: only by id until their name arrives.
+    /// The sender of ``lastMessage``, as this device knows them: only the id until their name arrives.
     public private(set) var lastSender: UserSummary?
-    /// Who sent ``invitation``, in the same way.
+    /// The sender of ``invitation``, likewise.
     public private(set) var inviter: UserSummary?
-    /// Messages that the user hasn't read (AM-43), exact at every moment.
+    /// The number of messages that the user hasn't read (AM-43), always exact.
     public private(set) var unreadCount = 0
     /// Whether an unread message mentions the user, by name or with the whole channel (MN-16). Reading clears it.
     public private(set) var hasMention = false
-    /// Whether the user hid the channel; a new message brings back one that was hidden until then (SB-29).
+    /// Whether the user hid the channel; a new message brings a channel back that was hidden until the next message (SB-29).
     public private(set) var hiddenState = HiddenState.unhidden
     /// The user's permissions in the channel, as last received from the server (AM-48).
     public private(set) var ownCapabilities: [Permission] = []
-    /// How far the channel has come: before it is loaded, nil means nothing.
+    /// The phase of the channel: before it is loaded, nil means nothing.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store has answered. ``channel`` is nil then if this device doesn't know the channel.
+    /// Returns once the device's store has answered. ``channel`` is then nil if this device doesn't know the channel.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored let chat: Chat
-    /// What the others were told of the user's typing.
+    /// The typing state last sent to other users.
     @ObservationIgnored let typist = Typist()
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var row: ChannelRow?
     @ObservationIgnored private var expiry: ObservationToken?
     @ObservationIgnored private var returning = ReturningPermission()
     @ObservationIgnored private var isAskingWhatReturned = false
-    /// The pause before the server is asked once more.
+    /// The pause before the server is asked again.
     @ObservationIgnored private var askingAgain: ObservationToken?
     @ObservationIgnored private let observers = Observers<ChannelView?>()
 
@@ -62,13 +62,13 @@ public final class LiveChannel: Identifiable {
             reload: { [weak self] change in
                 // Another history has other rows with the same stamps.
                 if change.isEverything { self?.row = nil }
-                // Users of other channels concern it only if it shows them.
+                // A change of users in other channels matters only if this channel shows them.
                 if !change.isEverything, !change.channels.contains(id), self?.row?.shows(change.users) != true { return }
                 try await self?.reload()
             })
     }
 
-    /// The channel with the membership and the newest message; nil until the channel is known here.
+    /// The channel with the membership and the newest message; nil until the channel is known on this device.
     public var view: ChannelView? {
         channel.map {
             ChannelView(
@@ -77,7 +77,7 @@ public final class LiveChannel: Identifiable {
         }
     }
 
-    /// Whether the user has marked messages as unread on this device, which the server isn't known to have taken in.
+    /// Whether the user has marked messages as unread on this device, and the server isn't known to have received it.
     var isMarkedUnread: Bool { row?.isMarkedUnread ?? false }
 
     /// The user's role in the channel; nil for non-members (SB-22).
@@ -85,11 +85,11 @@ public final class LiveChannel: Identifiable {
 
     /// Whether the user may do something here, without asking the server (AM-48).
     ///
-    /// The server sends the permissions after every change but one: a permission lost to a silence or a mute returns by the clock, a moment
-    /// after its end. ``explain(_:)`` asks the server, and gives the reason.
+    /// The server sends the permissions after every change, with one exception: a permission lost to a silence or a mute returns by the clock, a
+    /// moment after its end. ``explain(_:)`` asks the server, and gives the reason.
     public func hasPermission(_ permission: Permission) -> Bool { ownCapabilities.contains(permission) }
 
-    /// The state of the channel from now on, the current one first. A slow reader gets the newest, and not each one in between.
+    /// The state of the channel from now on, starting with the current one. A slow reader gets the newest state, not every one in between.
     public var updates: AsyncStream<ChannelView?> {
         observers.values(of: self, startingWith: follower.hasAnswer ? .some(view) : nil)
     }
@@ -99,7 +99,7 @@ public final class LiveChannel: Identifiable {
         observers.add(startingWith: follower.hasAnswer ? .some(view) : nil, callback)
     }
 
-    /// Calls an operation, and returns once this object shows what the answer, and the events before it, have brought.
+    /// Calls an operation, and returns once this object shows the answer and the events before it.
     @discardableResult
     func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         let answer = try await chat.call(operation)
@@ -107,13 +107,13 @@ public final class LiveChannel: Identifiable {
         return answer
     }
 
-    /// Takes an operation into the outbox, and returns once this object shows it.
+    /// Adds an operation to the outbox, and returns once this object shows it.
     func enqueue(_ operation: OutboxOperation) async throws {
         try await chat.driver.enqueue(operation)
         await showNow()
     }
 
-    /// The operation has done its work, whatever becomes of reading it.
+    /// The operation has succeeded, even if reading its result fails.
     private func showNow() async { await follower.work { [weak self] in try await self?.reload() } }
 
     private func reload() async throws {
@@ -142,7 +142,8 @@ public final class LiveChannel: Identifiable {
         observers.notify(view)
     }
 
-    /// Asks for the user's permissions if that to send may have come back unseen: what took it has ended by the clock since the server said so.
+    /// Asks for the user's permissions if the permission to send may have returned without an event, because the silence or mute that took it has
+    /// ended by the clock since the server's last word.
     private func askWhatReturned(to view: ChannelView?, now: Timestamp) {
         guard let view, view.membership?.state == .member, !view.ownCapabilities.contains(.messageSend), !isAskingWhatReturned,
             askingAgain == nil, chat.driver.statuses.current == .online,
@@ -154,12 +155,12 @@ public final class LiveChannel: Identifiable {
             let answer = try? await driver.call(GetChannel(channel: id))
             let view = answer.flatMap { try? $0.decoded(as: ChannelView.self) }
             self?.isAskingWhatReturned = false
-            // Without an answer there is another occasion.
+            // Without an answer, it is asked at the next occasion.
             if let view { self?.heard(view, since: end) }
         }
     }
 
-    /// The server has said what the user may do since an end.
+    /// Handles the server's answer about the user's permissions after an end.
     private func heard(_ view: ChannelView, since end: Timestamp) {
         guard let pause = returning.pause(hasReturned: view.ownCapabilities.contains(.messageSend), since: end) else { return }
         let clock = chat.driver.environment.clock
@@ -180,13 +181,13 @@ public final class LiveChannel: Identifiable {
         ].compactMap(\.self)
     }
 
-    /// A silence, a rate limit, a mute and a ban end without an event. When the next of them ends, this shows the channel's new state, and
-    /// asks the server for the user's permissions.
+    /// Silences, rate limits, mutes and bans end without an event. When the next of them ends, this shows the channel's new state, and asks the
+    /// server for the user's permissions.
     private func waitForExpiry(in view: ChannelView?, now: Timestamp) {
         expiry = nil
         guard let next = Self.ends(in: view).filter({ $0 > now && $0 < .forever }).min() else { return }
         let (driver, id) = (chat.driver, id)
-        // A little later than this device's clock says, for the server's may be behind.
+        // A little later by this device's clock, since the server's may be behind.
         let moment = Timestamp(milliseconds: next.milliseconds + 500)
         expiry = driver.environment.waiting(until: moment) { [weak self] in
             _ = try? await driver.call(GetChannel(channel: id))

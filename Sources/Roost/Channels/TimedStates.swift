@@ -1,15 +1,15 @@
 import RoostAPI
 
-/// A silence and a rate limit of a channel end by the clock, without an event (AM-07, AM-08), and so does a mute of the user. Rows say how it
-/// was when they were read; whoever shows them waits for the next end, and shows them anew.
+/// A channel's silence and rate limit end by the clock, without an event (AM-07, AM-08), and so does a mute of the user. Rows hold the state as of
+/// when they were read; objects that show them wait for the next end, and show them again.
 extension Channel {
-    /// Sets what follows from the times at which a silence and a rate limit end.
+    /// Sets the states that depend on when a silence and a rate limit end.
     mutating func updateTimedStates(_ now: Timestamp) {
         isMuted = mutedUntil.map { $0 > now } ?? false
         isRateLimited = rateLimitedUntil.map { $0 > now } ?? false
     }
 
-    /// Whether a silence or a rate limit has ended that ``updateTimedStates(_:)`` saw before.
+    /// Whether a silence or a rate limit has ended since ``updateTimedStates(_:)``.
     func hasEndedState(at now: Timestamp) -> Bool {
         var current = self
         current.updateTimedStates(now)
@@ -25,7 +25,7 @@ extension Channel {
 }
 
 extension Membership {
-    /// Whether the user is muted in the channel (AM-48). Without a time to compare with, a mute lasts.
+    /// Whether the user is muted in the channel (AM-48). Without a time to compare with, a mute counts as lasting.
     func isMuted(at now: Timestamp?) -> Bool {
         guard let mutedUntil else { return false }
         guard let now else { return true }
@@ -34,14 +34,14 @@ extension Membership {
 }
 
 extension SyncDriver.Environment {
-    /// Does work once this device's clock has come to a moment, unless the token is released or invalidated before. If the clock is set forward, it may come
-    /// a minute late.
+    /// Does work once this device's clock reaches a given time, unless the token is released or invalidated before. If the clock is set forward, it
+    /// may run up to a minute late.
     func waiting(until moment: Timestamp, _ work: @escaping @MainActor () async -> Void) -> ObservationToken {
         let (clock, now) = (clock, now)
         return ObservationToken(
             task: Task {
                 while case let wait = moment.milliseconds.subtractingWithSaturation(now().milliseconds), wait > 0 {
-                    // Not all of it at once: a clock that is set forward meanwhile may be there already.
+                    // Not in one sleep: the clock may be set forward past the end meanwhile.
                     do { try await clock.sleep(for: .milliseconds(min(wait, Self.waitMillisecondsMax))) } catch { return }
                 }
                 await work()
