@@ -1,33 +1,33 @@
 import GRDB
 import RoostAPI
 
-/// Decides when an open cache is looked at, and what goes of one that has outgrown its size.
+/// Decides when an open cache is checked, and what is deleted from one that has outgrown its size.
 ///
-/// 1. It is looked at each time that a sixteenth of its size has been received: what is stored was received before.
-/// 2. If it is too large, the oldest messages of channels go, of those last that a list shows, until it takes an eighth less than its size. They go some at a time, so
-///    that nothing waits long for that.
-/// 3. Where their gaps keep the file from having become smaller, it is packed.
+/// 1. It is checked each time a sixteenth of its size has been received: what is stored was received before.
+/// 2. If it is too large, the oldest messages of channels are deleted, those of channels that a list shows last, until it takes an eighth less than
+///   its size. They are deleted a limited number at a time, so nothing waits long.
+/// 3. If their gaps kept the file from shrinking, it is packed.
 ///
-/// It has no store: ``SyncDriver/keepCacheSmall()`` asks it, and does what it says.
+/// It has no store: ``SyncDriver/keepCacheSmall()`` asks it, and carries out its decisions.
 struct CacheUpkeep: Sendable {
-    /// Messages that go of a cache.
+    /// The messages to delete from a cache.
     struct Trimming: Sendable {
-        /// The bytes that still have to go.
+        /// The bytes that still have to be freed.
         var excess: Int
-        /// The channels that may have messages to give up, the first one last.
+        /// The channels that may have messages to delete, in reverse order.
         var channels: [ChannelID]
-        /// Whether something has gone.
+        /// Whether any messages have been deleted.
         var hasDeleted = false
     }
 
-    /// The most messages that go at a time, and the most channels that are looked at for them.
+    /// The maximum number of messages deleted at a time, and of channels checked for them.
     static let stepMax = (messages: 1000, channels: 100)
-    /// The least that is received between two looks.
+    /// The minimum number of bytes received between two checks.
     private static let intervalBytesMin = 64 << 10
 
     let sizeBytesMax: Int
     private var bytesUntilLook: Int
-    /// What goes at present; nil if nothing has to.
+    /// The deletion in progress; nil if there is none.
     var trimming: Trimming?
 
     init(sizeBytesMax: Int) {
@@ -41,12 +41,12 @@ struct CacheUpkeep: Sendable {
 
     /// Whether there is something to do.
     ///
-    /// - Parameter isCalm: Whether nothing else waits. If something does, a look is put off until as much again has been received.
+    /// - Parameter isCalm: Whether nothing else is queued. Otherwise a check is put off until as much again has been received.
     func isDue(isCalm: Bool) -> Bool {
         trimming != nil || bytesUntilLook <= (isCalm ? 0 : -Self.interval(sizeBytesMax))
     }
 
-    /// Takes in the result of a look: the bytes that are used, and the channels if these are too many, those first whose messages go first.
+    /// Records the result of a check: the bytes in use and, if these are too many, the channels in the order in which they lose messages.
     mutating func looked(usedBytes: Int, _ channels: [ChannelID], shown: Set<ChannelID>) {
         bytesUntilLook = Self.interval(sizeBytesMax)
         guard usedBytes > sizeBytesMax else { return }
@@ -54,23 +54,23 @@ struct CacheUpkeep: Sendable {
         trimming = Trimming(excess: usedBytes - sizeBytesMax / 8 * 7, channels: order.reversed())
     }
 
-    /// The messages have gone. If the cache is still too large, nothing else may go: it is looked at less often from then on.
+    /// Ends a deletion. If the cache is still too large, nothing else may be deleted: it is checked less often from then on.
     mutating func ended(usedBytes: Int) {
         trimming = nil
         bytesUntilLook = Self.interval(sizeBytesMax) * (usedBytes > sizeBytesMax ? 8 : 1)
     }
 
-    /// Whether the file of a cache from which messages have gone has to be packed.
+    /// Whether a cache's file has to be packed after messages have been deleted.
     func mustPack(usedBytes: Int) -> Bool { trimming?.hasDeleted == true && usedBytes > sizeBytesMax / 16 * 15 }
 }
 
 extension CacheUpkeep.Trimming {
     var isDone: Bool { excess <= 0 || channels.isEmpty }
 
-    /// Chooses the next messages that go.
+    /// Chooses the next messages to delete.
     ///
     /// - Parameter shown: The first message of each channel that is shown.
-    /// - Returns: The seqs from which channels keep their messages; empty if the channels that were looked at keep all.
+    /// - Returns: The seqs from which channels keep their messages; empty if the checked channels keep all.
     mutating func next(
         _ shown: [ChannelID: Seq], _ most: (messages: Int, channels: Int), in database: Database
     ) throws -> [ChannelID: Seq] {

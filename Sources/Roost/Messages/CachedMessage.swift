@@ -1,19 +1,19 @@
 import GRDB
 import RoostAPI
 
-/// A message of the cache, with its users as the store knows them.
+/// A cached message, with its users as the store knows them.
 struct CachedMessage: Sendable {
     let seq: Seq
     let changeSeq: Seq
     let item: MessageItem
 
-    /// Begins with what a message that was read before is recognised by.
+    /// Starts with the columns that identify a message that was read before.
     static let query = """
         SELECT m.seq, m.change_seq, m.is_deleted_for_me, \(Message.cacheColumns.of("m")), \(UserSummary.cacheColumns.of("u"))
         FROM messages m LEFT JOIN users u ON u.user_id = m.sender
         """
 
-    /// Reads what follows that in ``query``.
+    /// Reads the columns after those in ``query``.
     init(_ row: inout CacheReader, in database: Database) throws {
         let message: Message = try Message(cached: &row)
         let sender: UserSummary? = try row.optional()
@@ -25,7 +25,7 @@ struct CachedMessage: Sendable {
         (seq, changeSeq, self.item) = (message.seq, message.changeSeq, item)
     }
 
-    /// The same message with its users as they are stored now.
+    /// The same message with its users as currently stored.
     func introduced(in database: Database) throws -> CachedMessage {
         guard let message = item.message else { return self }
         return CachedMessage(try item.introduced(in: database), message)
@@ -33,7 +33,7 @@ struct CachedMessage: Sendable {
 }
 
 extension [MessageItem] {
-    /// The same messages of one sender with their users as they are stored now. Each user is read once.
+    /// The same messages of one sender with their users as currently stored. Each user is read once.
     func introduced(from sender: UserID, in database: Database) throws -> [MessageItem] {
         guard !isEmpty else { return [] }
         let sender = try database.summary(of: sender)
@@ -47,7 +47,7 @@ extension [MessageItem] {
 }
 
 extension MessageItem {
-    /// The same message with its users as they are stored now.
+    /// The same message with its users as currently stored.
     func introduced(in database: Database) throws -> MessageItem {
         let mentioned = content.mentionees?.mentionedUsers ?? []
         return sent(by: try database.summary(of: sender.userId), mentioning: try mentioned.map(database.summary(of:)))

@@ -6,8 +6,8 @@ import RoostAPI
 struct MessageState {
     var generation: Int64
     var position: Position
-    /// Messages up to here are concealed from the user, or will be by what the user has asked for. Those concealed from a member aren't from
-    /// whoever has left.
+    /// Messages up to this seq are concealed from the user, or will be by the user's operations on their way. Messages concealed from a member aren't
+    /// concealed from a former member.
     var floor: Seq
     /// The seq of the user's stream at which they last deleted a message of the channel for themselves.
     var deletionSeq: Seq
@@ -18,13 +18,13 @@ extension ClosedRange<Seq> {
     var isNewest: Bool { upperBound == .max }
 }
 
-/// The cached messages of a channel in a range of seqs that has no hole.
+/// The cached messages of a channel in a range of seqs without gaps.
 struct CachedPart {
     let channel: ChannelID
     let range: ClosedRange<Seq>
     let database: Database
 
-    /// Messages of the channel that changed after a seq, in the order of their changes.
+    /// Messages of the channel changed after a seq, in the order of the changes.
     func messages(changedAfter seq: Seq, limit: Int) throws -> [CachedMessage] {
         let sql = """
             \(CachedMessage.query)
@@ -37,7 +37,7 @@ struct CachedPart {
         return try messages(sql, [channel, seq, limit, range.lowerBound, range.upperBound])
     }
 
-    /// Messages of the channel that the user has deleted for themselves after a seq of their own stream.
+    /// Messages of the channel that the user deleted for themselves after a seq of their own stream.
     func messages(deletedForMeAfter seq: Seq, limit: Int) throws -> [CachedMessage] {
         let sql = """
             \(CachedMessage.query) JOIN own_deletions d ON d.channel_id = m.channel_id AND d.seq = m.seq
@@ -75,9 +75,9 @@ struct CachedPart {
         return messages
     }
 
-    /// The seq of the first message that was sent at a time or after it; nil for none.
+    /// The seq of the first message sent at or after a time; nil if there is none.
     ///
-    /// Times don't fall within a channel, so that it is found by halving.
+    /// Times never decrease within a channel, so a binary search finds it.
     func firstSeq(from time: Timestamp) throws -> Seq? {
         func message(_ order: String, from first: Seq, to last: Seq) throws -> (seq: Seq, at: Int64)? {
             let sql =
@@ -87,10 +87,10 @@ struct CachedPart {
         guard let newest = try message("DESC", from: range.lowerBound, to: range.upperBound), newest.at >= time.milliseconds else {
             return nil
         }
-        // What is before `low` was sent before the time.
+        // Messages before `low` were sent before the time.
         var (low, high, found) = (range.lowerBound, newest.seq, newest.seq)
         while low < high {
-            // Their mean, without a sum that could be too large.
+            // The mean, computed without a sum that could overflow.
             let middle = (low & high) + (low ^ high) >> 1
             if let next = try message("ASC", from: middle, to: high - 1) {
                 if next.at < time.milliseconds {
@@ -119,7 +119,7 @@ struct CachedPart {
         return try database.value(sql, [channel, first, last]) ?? false
     }
 
-    /// The number of messages after a seq; nil for more than ``MessageList/newerCountMax``.
+    /// The number of messages after a seq; nil if there are more than ``MessageList/newerCountMax``.
     func count(after seq: Seq) throws -> Int? {
         guard seq < range.upperBound else { return 0 }
         let first = max(seq.addingWithSaturation(1), range.lowerBound)
@@ -153,7 +153,7 @@ extension Database {
         }
     }
 
-    /// The client ids of messages that the user sent, those among them that are cached.
+    /// Those of the given client ids whose messages the user sent and are cached.
     func ownMessages(among clientIds: [ClientID], in channel: ChannelID) throws -> Set<ClientID> {
         guard !clientIds.isEmpty else { return [] }
         let names = String(decoding: try StoredJSON.encode(clientIds.map(\.rawValue)), as: UTF8.self)
@@ -176,7 +176,7 @@ extension Database {
         return try model(sql, [id.rawValue, channel.rawValue])
     }
 
-    /// A cached message as lists show it, by its id. Nil for one that is concealed from the user, or will be by what the user has asked for.
+    /// A cached message as lists show it, by its id. Nil if it is concealed from the user, or will be by the user's operations on their way.
     func listedMessage(_ id: MessageID, in channel: ChannelID) throws -> MessageItem? {
         guard let message = try self.message(id, in: channel), let state = try messageState(of: channel), message.seq > state.floor
         else {

@@ -1,22 +1,23 @@
 public import RoostAPI
 
-/// Is told what happens in the user's channels: ``Chat/events`` for an app that is built on delegates (SB-46, EM-33).
+/// Receives the events of the user's channels: ``Chat/events`` for an app that is built on delegates (SB-46, EM-33).
 ///
-/// A chat can have several, each with its own identifier. All methods have a default implementation that does nothing. They are called on the main actor,
-/// in the order in which the events are stored, and never for what happened while the client was away: ``missedEvents(in:)`` is called once for that.
+/// A chat can have several, each with its own identifier. All methods have a default implementation that does nothing. They are called on the main
+/// actor, in the order in which the events are stored, and never for events missed while the client was away: ``missedEvents(in:)`` is called once
+/// for those.
 @MainActor
 public protocol ChannelDelegate: AnyObject {
-    /// Somebody has sent a message, possibly the user. `kind` distinguishes messages of people from those of admins (SB-47) and of the server.
+    /// A message was sent, possibly by the user. `kind` distinguishes messages of people from those of admins (SB-47) and of the server.
     func channel(_ channel: ChannelID, received message: Message)
-    /// A message was edited, or brought back after a deletion.
+    /// A message was edited or restored.
     func channel(_ channel: ChannelID, updated message: Message)
-    /// A message was deleted: its content is gone.
+    /// A message was deleted: its content has been removed.
     func channel(_ channel: ChannelID, deleted message: Message)
-    /// A message was deleted for good: nothing is left of it but its place, which rows of lists have as their message's `seq`.
+    /// A message was deleted for good: only its place is left, which list rows have as their message's `seq`.
     func channel(_ channel: ChannelID, purged message: PurgedMessage)
     /// Something else has happened: see ``ChatEvent/Happening``.
     func channel(_ channel: ChannelID?, changed event: ChatEvent.Happening)
-    /// Things happened in these channels that aren't told one by one (``ChatEvent/missed(after:)``).
+    /// Things happened in these channels that aren't sent as separate events (``ChatEvent/missed(after:)``).
     func missedEvents(in channels: [ChannelID: Seq])
 }
 
@@ -47,9 +48,9 @@ extension ChannelDelegate {
 }
 
 extension Chat {
-    /// Adds a delegate, in place of one with the same identifier.
+    /// Adds a delegate, replacing one with the same identifier.
     ///
-    /// It isn't retained: once the app releases it, it is no longer called, whether it was removed or not. It is called on the main actor; code that is to run
+    /// It isn't retained: once the app releases it, it is no longer called, even if it wasn't removed. It is called on the main actor; code that runs
     /// elsewhere reads ``Chat/events``.
     @MainActor public func add(_ delegate: any ChannelDelegate, identifier: String) {
         let events = events

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// Kept for every channel. One that was removed stays, without a text.
+/// Kept for every channel. A removed draft stays as a row without text.
 extension ChannelDraft: CachedRow {
     static let schema = """
         CREATE TABLE drafts (channel_id TEXT PRIMARY KEY NOT NULL, user_seq INTEGER NOT NULL, json BLOB NOT NULL) WITHOUT ROWID;
@@ -19,7 +19,7 @@ extension ChannelDraft: CachedRow {
         }
     }
 
-    // They come with the user's stream, which a channel that begins afresh doesn't bring again.
+    // They belong to the user's stream, which isn't sent again when a channel starts over.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {}
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 
@@ -33,7 +33,7 @@ struct DraftOverlay: Codable, Hashable, Sendable {
     var operation: SetDraft
     var createdAt: Timestamp
 
-    /// The draft as it is shown. Without a text there will be none.
+    /// The draft as shown. Without a text there will be none.
     fileprivate var draft: ChannelDraft {
         ChannelDraft(
             channelId: operation.channel, text: operation.text, metadata: operation.metadata, updatedAt: createdAt, userSeq: 0)
@@ -41,7 +41,7 @@ struct DraftOverlay: Codable, Hashable, Sendable {
 }
 
 extension Database {
-    /// All that the user has begun to write, by channel.
+    /// All of the user's drafts, by channel.
     func drafts() throws -> [ChannelID: ChannelDraft] {
         let ids: [ChannelID] = try values(
             "SELECT channel_id FROM drafts UNION SELECT channel_id FROM overlays WHERE channel_id <> ''")
@@ -50,11 +50,11 @@ extension Database {
         return drafts
     }
 
-    /// What the user has begun to write in a channel, as it will be with what is on its way; nil for nothing, in a deleted channel, and in one that the user
-    /// has left.
+    /// The user's draft in a channel, including operations on their way; nil if there is none, in a deleted channel, and in one that the user has
+    /// left.
     func draft(of channel: ChannelID) throws -> ChannelDraft? {
         let overlay = try overlay(of: channel)
-        // The server removes it with the membership.
+        // The server removes the draft with the membership.
         guard overlay?.isLeaving != true else { return nil }
         let stored: ChannelDraft? = try json("SELECT json FROM drafts WHERE channel_id = ?", [channel])
         guard let draft = overlay?.draft?.draft ?? stored, !draft.isRemoved else { return nil }

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// Kept for every channel that is followed, also where the messages aren't: a channel's newest mentions decide whether it shows one.
+/// Kept for every followed channel, even if its messages aren't: its newest mentions decide whether it shows one.
 extension ChannelMention: CachedRow {
     static let schema = """
         CREATE TABLE channel_mentions (
@@ -32,7 +32,7 @@ extension ChannelMention: CachedRow {
         try database.run("DELETE FROM channel_mentions WHERE channel_id = ?", [channel.rawValue])
     }
 
-    /// Only those of messages that are concealed from the user or were deleted for good. Others outlive the messages in the cache.
+    /// Only those of messages that are concealed from the user or were deleted for good. Others outlive their messages in the cache.
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {
         try database.run(
             """

@@ -2,16 +2,16 @@ public import Observation
 public import RoostAPI
 
 extension ChannelDraft: Identifiable {
-    /// The channel: it has one draft.
+    /// The channel's id: a channel has one draft.
     public var id: ChannelID { channelId }
 }
 
-/// The user's drafts in all channels as a live collection, the last one first. It works offline, and is the same on all of the user's devices.
+/// The user's drafts in all channels as a live collection, the most recent first. It works offline, and is the same on all of the user's devices.
 @MainActor @Observable
 public final class DraftList {
-    /// The drafts, the last changed first, without those of deleted channels.
+    /// The drafts, the most recently changed first, without those of deleted channels.
     public private(set) var items: [ChannelDraft] = []
-    /// How far the list has come: before it is loaded, empty means nothing.
+    /// The phase of the list: before it is loaded, an empty list means nothing.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the device's store has answered.

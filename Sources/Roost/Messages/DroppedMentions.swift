@@ -1,10 +1,10 @@
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// Whom the user's messages and edits name and don't mention, as the server's answers say. No row has that, so it is known as long as the chat is there, and
-/// holds until the message is edited again, by whomever.
+/// The users whom the user's messages and edits name without mentioning them, as reported by the server's answers. No row has this information, so it
+/// is kept in memory as long as the chat exists, and holds until the message is edited again, by any user.
 final class DroppedMentions: Sendable {
-    /// Messages beyond these are forgotten, the oldest answers first.
+    /// The maximum number of messages; beyond it the oldest answers are forgotten.
     private static let messagesMax = 1000
 
     struct Known: Hashable, Sendable {
@@ -13,7 +13,7 @@ final class DroppedMentions: Sendable {
 
         var count: Int { users.count }
 
-        /// Whom a message, as it is now, names and doesn't mention.
+        /// The users whom the current version of a message names without mentioning them.
         subscript(_ message: Message) -> [UserID] {
             guard let users = users[message.messageId], message.editedAt == editedAt[message.messageId] else { return [] }
             return users
@@ -27,10 +27,10 @@ final class DroppedMentions: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// Takes in an answer with a message of the user's, or one that the user has edited.
+    /// Records an answer with a message that the user has sent or edited.
     func note(_ message: Message) {
         state.withLockedValue { state in
-            // Nearly every message mentions all whom it names.
+            // Nearly every message mentions all the users whom it names.
             guard message.droppedMentions != nil || state.known.count > 0 else { return }
             state.known.users[message.messageId] = message.droppedMentions
             state.known.editedAt[message.messageId] = message.droppedMentions == nil ? nil : message.editedAt
@@ -43,6 +43,6 @@ final class DroppedMentions: Sendable {
         }
     }
 
-    /// All that are known.
+    /// Everything known.
     var all: Known { state.withLockedValue { $0.known } }
 }

@@ -1,12 +1,12 @@
 import RoostAPI
 
-/// A new message that comes alone (``EventFrame``), read without insisting on what this version doesn't know.
+/// A new message that arrives alone (``EventFrame``), read leniently: unknown parts are ignored.
 struct IncomingMessage: PlainReadable {
     var stream: StreamID
     var seq: Seq
     /// Its sender; nil if it can't be read.
     var sender: UserID?
-    /// The message; without it and with a problem if it can't be read. It has its place in the stream all the same.
+    /// The message; if it can't be read, none and a problem. It has its place in the stream all the same.
     var rows: LenientRows
 
     private enum CodingKeys: String, CodingKey { case channelId, seq }

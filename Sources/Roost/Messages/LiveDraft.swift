@@ -1,17 +1,17 @@
 public import Observation
 public import RoostAPI
 
-/// The user's draft in a channel, as a live object: the same on all of their devices, and invisible to everybody else.
+/// The user's draft in a channel, as a live object: the same on all of their devices, and invisible to everyone else.
 ///
-/// What is passed to ``LiveChannel/setDraft(_:metadata:)`` is shown at once. An app fills its text field with the draft when the field is shown, but not
-/// while the user types in it: a draft from another device would replace their words.
+/// Text passed to ``LiveChannel/setDraft(_:metadata:)`` is shown at once. An app fills its text field with the draft when the field appears, but not
+/// while the user types in it: a draft from another device would replace the user's text.
 @MainActor @Observable
 public final class LiveDraft {
     /// The draft; nil if there is none.
     public private(set) var draft: ChannelDraft?
-    /// Its text, empty if there is none.
+    /// The draft's text; empty if there is no draft.
     public var text: String { draft?.text ?? "" }
-    /// How far it has come.
+    /// The phase of the live object.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the device's store has answered.
@@ -36,7 +36,7 @@ public final class LiveDraft {
             })
     }
 
-    /// The state from now on, the current one first. A slow reader gets the newest, and not each one in between.
+    /// The state from now on, starting with the current one. A slow reader gets the newest state, not every one in between.
     public var updates: AsyncStream<ChannelDraft?> {
         observers.values(of: self, startingWith: follower.hasAnswer ? .some(draft) : nil)
     }
@@ -62,12 +62,12 @@ extension LiveChannel {
 
     /// Replaces the user's draft in this channel, on all of their devices. An empty text removes it; so does sending a message with the same text.
     ///
-    /// Call this on each change of the text. The draft is on this device's disk when this returns; live drafts show it right after, and it is sent a second
-    /// later, with what was typed meanwhile.
+    /// Call this on each change of the text. When this returns, the draft is stored on this device; live drafts show it right after. It is sent a
+    /// second later, including later changes.
     /// - Parameters:
     ///   - text: Up to `Limits.messageTextLength` characters.
-    ///   - metadata: The app's own data, an object, such as whom the draft mentions or what it answers. Ignored if the text is empty.
-    /// - Throws: `RoostError` with the code of a limit, `unavailable` when this device can't store it.
+    ///   - metadata: The app's own data, an object, for instance the draft's mentions or the message it replies to. Ignored if the text is empty.
+    /// - Throws: `RoostError` with the code of a limit, `unavailable` if this device can't store it.
     public func setDraft(_ text: String, metadata: JSONValue? = nil) async throws {
         let operation = SetDraft(channel: id, text: text, metadata: text.isEmpty ? nil : metadata)
         try operation.validate()

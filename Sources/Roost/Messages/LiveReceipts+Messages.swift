@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension LiveReceipts {
-    /// The members who have read a message, without its sender and those who joined after it, the last reader first.
+    /// The members who have read a message, without its sender and members who joined after it, the last reader first.
     public func readers(of message: Message) -> [UserID] {
         positions.values.filter { $0.readSeq >= message.seq && $0.isAbout(message) }
             .sorted { ($0.lastReadAt?.milliseconds ?? 0, $1.userId) > ($1.lastReadAt?.milliseconds ?? 0, $0.userId) }
@@ -17,6 +17,7 @@ extension LiveReceipts {
 }
 
 extension ReadPosition {
-    /// Whether the position tells anything of a message: its sender hasn't read it, and who joined after it counts it as read from the start.
+    /// Whether the position says anything about a message: it doesn't for the message's sender, or for members who joined after it and count it as
+    /// read from the start.
     fileprivate func isAbout(_ message: Message) -> Bool { userId != message.sender && joinedSeq ?? 0 < message.seq }
 }

@@ -1,21 +1,22 @@
 public import RoostAPI
 
-/// A text that is being written, with its mentions: for a composer that suggests members after an "@".
+/// A text being composed, with its mentions: for a composer that suggests members after an "@".
 ///
 ///     composer.text = field.text                          // whenever it changes
 ///     if let query = composer.query(at: cursor) { … }     // look for members of that name
 ///     cursor = composer.choose(member, at: cursor)        // one of them was chosen
 ///     try await channel.send(composer.draft)
 ///
-/// A message is edited with one that begins with its content:
+/// To edit a message, start with its content:
 ///
 ///     var composer = MentionComposer(editing: message.content)
 ///     …
 ///     let draft = composer.draft
 ///     try await channel.edit(message.messageId, text: draft.text, metadata: draft.metadata, mentionees: draft.mentionees)
 ///
-/// Mentions move with the text that is typed before them, and end when they are changed themselves. So do entries of the metadata's list that this version doesn't
-/// know, such as a newer client's types of mentions, if they name a place in the text (`index` and `length`); others of them stay as they are.
+/// Mentions move with text typed before them, and end when they are changed themselves. The same applies to entries of the metadata's list that this
+/// version doesn't know, such as a newer client's types of mentions, if they name a place in the text (`index` and `length`); other entries stay as
+/// they are.
 public struct MentionComposer: Hashable, Sendable {
     /// The text. Setting it keeps the mentions that the change didn't touch.
     public var text: String {
@@ -25,25 +26,25 @@ public struct MentionComposer: Hashable, Sendable {
             entries.move(by: change)
         }
     }
-    /// The mentions in it, in the order of their places.
+    /// The mentions in the text, in the order of their places.
     public private(set) var mentions: [TextMention]
-    /// The metadata of what it began with, whose other keys stay.
+    /// The metadata that it started with, whose other keys stay.
     private let metadata: JSONValue?
-    /// The list of mentions in these, for what it has besides mentions.
+    /// The list of mentions in that metadata, kept for its other entries.
     private var entries: MentionEntries
-    /// Those whom the message mentions that it began with, and who have no place in the text.
+    /// The users whom the original message mentions without a place in the text.
     private var unplaced = MentioneesBuilder()
-    /// Whether it began with a message or with mentions, so that a draft that says nothing of mentions would keep the former ones.
+    /// Whether it started with a message or with mentions: a draft without mentions has to say so, or the former ones would be kept.
     private let endsMentions: Bool
-    /// The same of metadata.
+    /// Likewise for metadata.
     private let endsMetadata: Bool
 
-    /// Begins with a text, such as the user's draft. Mentions that are outside of the text are left out, because a message may have any places (MN-05).
+    /// Starts with a text, such as the user's draft. Mentions outside the text are left out, because a message may have any places (MN-05).
     ///
     /// - Parameters:
     ///   - text: The text.
-    ///   - mentions: Those in it. If there are any, ``draft`` says so when the last of them has ended.
-    ///   - metadata: The app's own metadata, beside which the mentions are put.
+    ///   - mentions: The mentions in the text. If there are any, ``draft`` says so when the last of them has ended.
+    ///   - metadata: The app's own metadata, to which the mentions are added.
     public init(text: String = "", mentions: [TextMention] = [], metadata: JSONValue? = nil) {
         self.text = text
         self.metadata = metadata
@@ -54,14 +55,14 @@ public struct MentionComposer: Hashable, Sendable {
         (endsMentions, endsMetadata) = (!mentions.isEmpty, !mentions.isEmpty)
     }
 
-    /// Begins with a message, to edit it. Users whom it mentions without a place in its text stay mentioned.
+    /// Starts with a message, to edit it. Users whom it mentions without a place in its text stay mentioned.
     public init(editing content: MessageContent) {
         text = content.text
         metadata = content.metadata
         let (count, mentionees) = (content.text.utf16.count, content.mentionees ?? [])
         entries = MentionEntries(in: content.metadata)
         entries.place(inTextOf: count)
-        // The metadata are what an app highlights; only the `mentionees` are told.
+        // The metadata is what an app highlights; only the users in `mentionees` are notified.
         let users = mentionees.mentionedUsers
         let placed = MentionMapper.mentions(from: content.metadata).compactMap { $0.placed(inTextOf: count) }.filter { mention in
             mention.userId.map(users.contains) ?? mentionees.mentionsChannel
@@ -72,37 +73,37 @@ public struct MentionComposer: Hashable, Sendable {
         (endsMentions, endsMetadata) = (true, content.metadata != nil)
     }
 
-    /// The text between an "@" and the cursor: the beginning of a name to search for, empty right after the "@". Nil if no mention is being typed.
+    /// The text between an "@" and the cursor: the start of a name to search for, empty right after the "@". Nil if no mention is being typed.
     ///
-    /// An "@" begins a mention at the beginning of the text and after white space or punctuation, but not in an email address.
+    /// An "@" starts a mention at the beginning of the text and after white space or punctuation, but not in an email address.
     /// - Parameter cursor: The cursor's position, in UTF-16 code units.
     public func query(at cursor: Int) -> String? {
-        // An accent behind the cursor makes one character of it and the sign.
+        // A combining accent after the cursor would form one character with the sign.
         sign(before: cursor).map { String(text[$0].dropFirst()) }
     }
 
-    /// Replaces what was typed with an "@", a user's name, and a space.
+    /// Replaces the typed text with an "@", a user's name, and a space.
     ///
     /// - Parameters:
-    ///   - user: The user who was chosen. Without a name, their id is used.
-    ///   - cursor: The end of what was typed, in UTF-16 code units.
+    ///   - user: The chosen user. Without a name, their id is used.
+    ///   - cursor: The end of the typed text, in UTF-16 code units.
     /// - Returns: The new position of the cursor.
     public mutating func choose(_ user: UserSummary, at cursor: Int) -> Int {
         insert(user.name, user.userId, at: cursor)
     }
 
-    /// Replaces what was typed with a mention of the channel.
+    /// Replaces the typed text with a mention of the channel.
     ///
     /// - Parameters:
-    ///   - name: What the text calls the channel.
-    ///   - cursor: The end of what was typed, in UTF-16 code units.
+    ///   - name: The channel's name in the text.
+    ///   - cursor: The end of the typed text, in UTF-16 code units.
     /// - Returns: The new position of the cursor.
     public mutating func chooseChannel(as name: String = "all", at cursor: Int) -> Int { insert(name, nil, at: cursor) }
 
-    /// The message to send, or what to edit it to: the text, whom it mentions, and where.
+    /// The message to send, or the content for an edit: the text and its mentions with their places.
     ///
-    /// If it began with a message or with mentions, its `mentionees` are an empty list rather than nil when nobody is mentioned, and its `metadata` an empty
-    /// object when nothing is left in them: an edit keeps what it says nothing of.
+    /// If it started with a message or with mentions and nobody is mentioned, its `mentionees` are an empty list rather than nil; likewise its
+    /// `metadata` is an empty object when nothing is left in it: an edit keeps the fields that it leaves out.
     public var draft: MessageDraft {
         var builder = unplaced
         for mention in mentions { builder.mention(mention) }
@@ -111,7 +112,7 @@ public struct MentionComposer: Hashable, Sendable {
             mentionees: builder.mentionees ?? (endsMentions ? [] : nil))
     }
 
-    /// The metadata of what it began with, with mentions in place of theirs, and what else their list has as it stands in the text now.
+    /// The metadata that it started with, with its mentions replaced, and the other entries of their list moved to their current places in the text.
     package func metadata(with mentions: [TextMention]) -> JSONValue? {
         MentionMapper.metadata(from: mentions, among: entries, beside: metadata)
     }
@@ -129,7 +130,7 @@ public struct MentionComposer: Hashable, Sendable {
         return start + name.utf16.count + 2
     }
 
-    /// The sign that begins the mention which is typed at a place, and what follows it.
+    /// The sign that starts the mention being typed at a place, and the text after it.
     private func sign(before cursor: Int) -> Range<String.Index>? {
         guard cursor > 0, cursor <= text.utf16.count,
             let end = String.Index(utf16Offset: cursor, in: text).samePosition(in: text.unicodeScalars),
@@ -146,7 +147,8 @@ public struct MentionComposer: Hashable, Sendable {
 }
 
 extension TextMention {
-    /// The mention as it stands in a text of so many UTF-16 code units; nil for one that is outside. A length that counts the sign (D-18) ends with the text.
+    /// The mention as placed in a text of the given number of UTF-16 code units; nil if it is outside. A length that counts the sign (D-18) ends with
+    /// the text.
     func placed(inTextOf count: Int) -> TextMention? {
         guard 0..<count ~= index, 0...(count - index) ~= length else { return nil }
         var mention = self
@@ -154,7 +156,7 @@ extension TextMention {
         return mention
     }
 
-    /// The part of the text that it takes with its sign, if it stands in one.
+    /// The part of the text that it covers including its sign, if it is placed in one.
     var part: Range<Int> { index..<index + length + 1 }
 
     /// The mention after a change of the text; nil if the change touched it.

@@ -1,11 +1,11 @@
 import RoostAPI
 
-/// The list of mentions in metadata, as it was written. Its mentions can be replaced by others. Entries that this version doesn't know, of a newer
-/// client's types or an app's own, stay as they are (MN-06).
+/// The list of mentions in metadata, as written. Its mentions can be replaced. Entries that this version doesn't know, such as a newer client's types
+/// or an app's own, stay as they are (MN-06).
 struct MentionEntries: Hashable, Sendable {
     private enum Entry: Hashable, Sendable {
         case mention
-        /// One that isn't known, and its part of the text in UTF-16 code units; nil if it names none, or the text isn't known.
+        /// An unknown entry and its part of the text in UTF-16 code units; nil if it names none, or if the text isn't known.
         case unknown(JSONValue, part: Range<Int>?)
     }
 
@@ -27,8 +27,8 @@ struct MentionEntries: Hashable, Sendable {
         }
     }
 
-    /// Notes which parts of a text of so many UTF-16 code units unknown entries name. What such an entry says may mean something else than a place in the text: one
-    /// outside of it stays as it is.
+    /// Determines which parts of a text of the given number of UTF-16 code units unknown entries name. The numbers in such an entry may mean
+    /// something other than a place in the text: an entry outside the text stays as it is.
     mutating func place(inTextOf count: Int) {
         entries = entries.map { (entry: Entry) -> Entry in
             guard case .unknown(let json, _) = entry, case .object(let members) = json,
@@ -38,7 +38,7 @@ struct MentionEntries: Hashable, Sendable {
         }
     }
 
-    /// Moves unknown entries with their parts of the text, as mentions move; leaves out those whose part changed.
+    /// Moves unknown entries with their parts of the text, as mentions move; removes entries whose part changed.
     mutating func move(by change: TextChange) {
         entries = entries.compactMap { (entry: Entry) -> Entry? in
             guard case .unknown(let json, let part?) = entry, case .object(var members) = json else { return entry }
@@ -49,7 +49,7 @@ struct MentionEntries: Hashable, Sendable {
         }
     }
 
-    /// The list with other mentions: each in the place of a former one, in their order, and those that are more at the end.
+    /// The list with other mentions: each in the place of a former one, in order, and any more at the end.
     func list(with mentions: [TextMention]) -> [JSONValue] {
         var left = mentions[...]
         var list: [JSONValue] = []
@@ -64,19 +64,19 @@ struct MentionEntries: Hashable, Sendable {
     }
 }
 
-/// A change of a text: what stands before and behind it stays. All is counted in UTF-16 code units.
+/// A change of a text: the text before and after it stays. All positions are in UTF-16 code units.
 struct TextChange {
-    /// The units before it.
+    /// The number of units before it.
     private let start: Int
-    /// The end of what was replaced, in the former text.
+    /// The end of the replaced part, in the former text.
     private let end: Int
-    /// By how much what stands behind it moves.
+    /// How far the text after it moves.
     private let difference: Int
 
     /// Compares two texts.
     ///
-    /// A change may have been made in more than one place: a second "@" before the one of a mention, or behind it. Then it was made where the most
-    /// parts stay.
+    /// The place of a change can be ambiguous: a second "@" may have been inserted before or after the one of a mention. It is then assumed to be
+    /// where most parts stay.
     init(from old: String, to new: String, keeping parts: [Range<Int>]) {
         let (old, new) = (Array(old.utf16), Array(new.utf16))
         let shorter = min(old.count, new.count)
@@ -84,7 +84,7 @@ struct TextChange {
         while start < shorter, old[start] == new[start] { start += 1 }
         var end = 0
         while end < shorter, old[old.count - 1 - end] == new[new.count - 1 - end] { end += 1 }
-        // What lies between the two was replaced; or text was put in or taken out anywhere from one place to the other.
+        // The text between the two was replaced, or text was inserted or removed anywhere between the two places.
         let places = start + end < shorter ? [(start, end)] : [(start, shorter - start), (shorter - end, end)]
         let changes = places.map { start, end in
             TextChange(start: start, end: old.count - end, difference: new.count - old.count)
@@ -97,7 +97,7 @@ struct TextChange {
         (self.start, self.end, self.difference) = (start, end, difference)
     }
 
-    /// By how much a part of the former text moves; nil if it isn't all before or all behind the change.
+    /// How far a part of the former text moves; nil if it isn't entirely before or entirely after the change.
     func distance(of part: Range<Int>) -> Int? {
         if part.upperBound <= start { return 0 }
         return part.lowerBound >= end ? difference : nil

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// Messages that were never changed have no place in an index of changes: their seq is that of their newest change.
+/// Messages that were never changed aren't in the index of changes: their seq is that of their newest change.
 extension Message: CachedRow {
     static let schema = """
         CREATE TABLE messages (\(Message.cacheColumns), is_own, counts, PRIMARY KEY (channel_id, seq));
@@ -12,8 +12,8 @@ extension Message: CachedRow {
         CREATE TABLE opened_channels (channel_id TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID;
         """
 
-    /// Saves messages, except those concealed from the user (SB-14, SB-26) and those deleted for good. Those that the user has deleted for themselves lose
-    /// their content.
+    /// Saves messages, except those concealed from the user (SB-14, SB-26) and those deleted for good. Messages that the user has deleted for
+    /// themselves lose their content.
     static func save(_ rows: [Message], of stream: StreamID, as user: UserID, in database: Database) throws {
         guard case .channel(let channel) = stream else { return }
         for message in try database.kept(rows, in: channel) {
@@ -39,16 +39,16 @@ extension Message: CachedRow {
 }
 
 extension Database {
-    /// Adds new messages to their channel's counters, but for those that the counters have.
+    /// Adds new messages to their channel's counters, unless the counters include them.
     func add(_ rows: Rows, toCountersOf channel: ChannelID) throws {
         for message in rows.messages ?? [] {
             try addToCounters(of: channel, messageAt: message.seq, counts: Unread.counts(message), sentAt: message.createdAt)
         }
     }
 
-    /// Returns the messages of a channel that the cache keeps, as it keeps them.
+    /// Returns the messages of a channel that the cache keeps, in the form in which it keeps them.
     ///
-    /// What decides it is read once for all of them: nearly always that is the membership alone.
+    /// The data that decides this is read once for all of them: nearly always it is only the membership.
     fileprivate func kept(_ messages: [Message], in channel: ChannelID) throws -> [Message] {
         guard let lowest = messages.lazy.map(\.seq).min(), let highest = messages.lazy.map(\.seq).max() else { return [] }
         var (floor, purged, deletions): (Seq, Set<Seq>, [Seq: Timestamp]) = (0, [], [:])

@@ -1,25 +1,25 @@
 import GRDB
 public import RoostAPI
 
-/// Where a list of messages begins.
+/// Where a list of messages starts.
 public enum MessageAnchor: Hashable, Sendable {
     /// At the newest message.
     case newest
     /// At the first message that the user hasn't read; at the newest if there is none.
     case firstUnread
-    /// At a message. If it is deleted, its place is still there.
+    /// At a message. A deleted message keeps its place.
     case message(MessageID)
-    /// At the first message that was sent at a time or after it (SB-55); at the newest if there is none. Messages that this version can't read are passed over.
+    /// At the first message sent at or after a time (SB-55); at the newest if there is none. Messages that this version can't read are skipped.
     case time(Timestamp)
 }
 
-/// A list's way to the place where it begins: where that is on this device, or what has to be fetched for it.
+/// A list's way to its starting place: the place on this device, or what has to be fetched first.
 enum MessageOpening: Hashable, Sendable {
     case newest
     case firstUnread
     case message(MessageID)
     case time(Timestamp)
-    /// The place that a list was at before its messages were forgotten.
+    /// The place of a list before its messages were forgotten.
     case seq(Seq)
 
     init(_ anchor: MessageAnchor) {
@@ -32,14 +32,14 @@ enum MessageOpening: Hashable, Sendable {
             }
     }
 
-    /// What a list does to get there.
+    /// The next step towards the place.
     enum Step: Hashable, Sendable {
         case read(MessageWindow.Move)
         case fetch(MessageLoad)
-        /// Nothing is known of the channel before there is a connection.
+        /// Nothing is known of the channel until there is a connection.
         case wait
 
-        /// The way to messages of a channel that isn't followed. With a connection, asking for them says why there are none.
+        /// The step towards messages of a channel that isn't followed. With a connection, requesting them returns the reason why there are none.
         fileprivate static func unfollowed(isOnline: Bool) -> Step { isOnline ? .fetch(.newest) : .wait }
     }
 
@@ -66,7 +66,7 @@ enum MessageOpening: Hashable, Sendable {
         }
     }
 
-    /// Where a list goes whose page has come and doesn't lead to its place, since this version can't read what is there. Nil for a message.
+    /// Where a list goes if its page has arrived but doesn't lead to its place, because this version can't read the message there. Nil for a message.
     func moveWithoutPage(in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
         switch self {
         case .message: nil
@@ -77,7 +77,7 @@ enum MessageOpening: Hashable, Sendable {
 }
 
 extension MessageState {
-    /// The first message that the user may see. What is concealed can't be requested: a part begins where the channel does for this user.
+    /// The first message that the user may see. Concealed messages can't be requested: a part starts where the channel does for this user.
     private var first: Seq { floor.addingWithSaturation(1) }
     private var visibleParts: [ClosedRange<Seq>] {
         ([position.windowStart...Seq.max] + position.stretches).filter { floor < $0.upperBound }
@@ -87,12 +87,12 @@ extension MessageState {
         CachedPart(channel: channel, range: max(part.lowerBound, first)...part.upperBound, database: database)
     }
 
-    /// How a list gets to the first cached message since a time, whether it is the first or not; nil if there is none.
+    /// The move to the first cached message since a time, whether it is the first of all or not; nil if there is none.
     fileprivate func nearestMove(to time: Timestamp, in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
         try visibleParts.compactMap { try cached($0, of: channel, database).firstSeq(from: time) }.min().map { .open($0) }
     }
 
-    /// How a list gets to the first message since a time; nil if it isn't cached that it is the first.
+    /// The move to the first message since a time; nil unless the cache shows that it is the first.
     fileprivate func move(to time: Timestamp, in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
         for part in visibleParts {
             let cached = cached(part, of: channel, database)
@@ -111,18 +111,18 @@ extension MessageState {
     }
 }
 
-/// The first message that the user hadn't read when a list was opened. Reading on doesn't move it.
+/// The first message that the user hadn't read when a list was opened. Reading further doesn't move it.
 struct UnreadMark: Sendable {
     /// The seq up to which the user had read, if there was something unread.
     private(set) var readSeq: Seq?
-    /// The first unread message, as far as it is cached that it is the first.
+    /// The first unread message, if the cache shows that it is the first.
     private(set) var first: MessageItem.ID?
-    /// Whether it is known up to where the user had read. Until then, a message that comes may be one that they hadn't.
+    /// Whether it is known up to where the user had read. Until then, an arriving message may be one that they hadn't read.
     private(set) var isSet = false
 
-    /// Reads where the user had read to, once the channel is followed; then, the first message after it.
+    /// Reads where the user had read to, once the channel is followed; then the first message after it.
     ///
-    /// - Parameter isOnline: Whether this device has all messages. Before, one may be unread that isn't here yet.
+    /// - Parameter isOnline: Whether this device has all messages. Until then, an unread message may still be missing here.
     mutating func read(in channel: ChannelID, as user: UserID, isOnline: Bool, _ database: Database) throws {
         guard let state = try database.messageState(of: channel) else { return }
         if !isSet, let membership = try database.shownMembership(of: channel), let counters = try database.counters(of: channel) {
@@ -134,7 +134,7 @@ struct UnreadMark: Sendable {
             SELECT sender, client_id FROM messages
             WHERE channel_id = ? AND seq BETWEEN ? AND ? AND is_own = 0 AND counts = 1 ORDER BY seq LIMIT 1
             """
-        // Without one, it was deleted for good, and so were all after it.
+        // Without one, it was deleted for good, as were all after it.
         first = try database.first(sql, [channel, next, part.upperBound]) {
             MessageItem.ID(sender: try $0.value(), clientId: try $0.value())
         }

@@ -7,8 +7,7 @@ public import RoostAPI
 public struct MessageDraft: MessageCarrying, Hashable, Sendable, ExpressibleByStringLiteral {
     /// The content of the message.
     public var content: MessageContent  // inline
-    /// The app's own id of the message, unique among the user's messages in the channel, for ever. A new one is made when it is
-    /// nil.
+    /// The app's own id of the message, permanently unique among the user's messages in the channel. Generated if nil.
     public var clientId: ClientID?
 
     // derived: init

@@ -1,12 +1,12 @@
 public import RoostAPI
 
 extension LiveChannel {
-    /// Pages through the channel's messages on the server, from the newest back (SB-48) or from another place, both ways: for an export, a custom search, or
-    /// a screen without a live list. Other screens use ``messages(around:pageSize:)``, which works offline and follows changes.
+    /// Pages through the channel's messages on the server, from the newest backwards (SB-48) or from another place in both directions: for an export,
+    /// a custom search, or a screen without a live list. Other screens use ``messages(around:pageSize:)``, which works offline and follows changes.
     ///
     /// - Parameters:
-    ///   - place: Where it begins.
-    ///   - limit: Messages per page, 1 to 100.
+    ///   - place: Where it starts.
+    ///   - limit: The number of messages per page, 1 to 100.
     ///   - newestFirst: The order within a page (SB-49).
     ///   - kinds: Only messages of these kinds; nil for all (SB-53).
     ///   - customType: Only messages with this custom type; nil for all.
@@ -23,32 +23,32 @@ extension LiveChannel {
 }
 
 extension LiveChannel {
-    /// A page of the channel's messages that mention the user, by name or with the whole channel, the newest first: by when they began to, so that an old
-    /// message that was edited to mention the user comes before newer ones.
+    /// A page of the channel's messages that mention the user, by name or with the whole channel, the newest first. The order is that of the
+    /// mentions, so an old message that was edited to mention the user comes before newer ones.
     ///
     /// - Parameters:
-    ///   - cursor: `nextCursor` of the page before; nil for the first one.
+    ///   - cursor: `nextCursor` of the previous page; nil for the first one.
     ///   - limit: 1 to 100.
-    /// - Throws: As ``Chat/call(_:isolation:)``; `not_member` or `not_found` if the user can't read the channel.
+    /// - Throws: The errors of ``Chat/call(_:isolation:)``; `not_member` or `not_found` if the user can't read the channel.
     public func mentions(after cursor: String? = nil, limit: Int = 30) async throws -> Page<Message> {
         try await chat.call(ListMentions(channel: id, limit: limit, cursor: cursor))
     }
 }
 
 extension Chat {
-    /// A page of the messages that mention the user by name, in all channels, the newest first. ``LiveChannel/mentions(after:limit:)`` has one channel's,
-    /// with those that mention the whole channel.
+    /// A page of the messages that mention the user by name, in all channels, the newest first. ``LiveChannel/mentions(after:limit:)`` returns one
+    /// channel's, including messages that mention the whole channel.
     ///
     /// - Parameters:
-    ///   - cursor: `nextCursor` of the page before; nil for the first one.
+    ///   - cursor: `nextCursor` of the previous page; nil for the first one.
     ///   - limit: 1 to 100.
-    /// - Throws: As ``call(_:isolation:)``.
+    /// - Throws: The errors of ``call(_:isolation:)``.
     public func mentions(after cursor: String? = nil, limit: Int = 30) async throws -> Page<Message> {
         try await call(ListMentions(limit: limit, cursor: cursor))
     }
 }
 
-/// A way through a channel's messages on the server, page by page: ``LiveChannel/history(from:limit:newestFirst:kinds:customType:senders:)``.
+/// Pages through a channel's messages on the server: ``LiveChannel/history(from:limit:newestFirst:kinds:customType:senders:)``.
 ///
 ///     let history = channel.history(kinds: [.admin])
 ///     while history.hasOlder { announcements += try await history.loadOlder() }
@@ -56,22 +56,23 @@ extension Chat {
 /// Each history keeps its own position; a new one starts over.
 @MainActor
 public final class MessageHistory {
-    /// Where a history begins. Times are compared to the millisecond. The pages from a time or a message on don't end between messages of one time (SB-52),
-    /// so they may be larger than the limit; they do if these are more than 1 MiB, or, with filters, reach beyond the 5,000 seqs that a page looks through.
+    /// Where a history starts. Times are compared to the millisecond. Pages that start from a time or a message don't end between messages of the same
+    /// time (SB-52), so they may exceed the limit. They do end there if these messages exceed 1 MiB or, with filters, extend beyond the 5,000 seqs that a
+    /// page searches.
     public enum Place: Hashable, Sendable {
         /// At the newest message.
         case newest
-        /// With the messages that were sent before a time (SB-51).
+        /// With the messages sent before a time (SB-51).
         case before(Timestamp)
-        /// With the messages that were sent after a time (SB-54).
+        /// With the messages sent after a time (SB-54).
         case after(Timestamp)
-        /// Half before a time, half at it or after it (SB-55).
+        /// Half before a time, half at or after it (SB-55).
         case around(Timestamp)
         /// With the messages before one (SB-56).
         case beforeMessage(MessageID)
         /// With the messages after one.
         case afterMessage(MessageID)
-        /// Around a message, which is the last one of the first half.
+        /// Around a message, which is the last of the first half.
         case aroundMessage(MessageID)
 
         fileprivate var keepsTimesWhole: Bool { self != .newest }
@@ -79,7 +80,7 @@ public final class MessageHistory {
 
     /// Whether there may be older messages.
     public private(set) var hasOlder = true
-    /// Whether there may be newer messages: not if the history begins at the newest one.
+    /// Whether there may be newer messages: false if the history starts at the newest one.
     public private(set) var hasNewer: Bool
     /// Whether a page is on its way.
     public private(set) var isLoading = false
@@ -87,7 +88,7 @@ public final class MessageHistory {
     private let chat: Chat
     private let place: Place
     private let question: ListMessages
-    /// The seqs that were looked through. Nil before the first page.
+    /// The range of seqs searched so far. Nil before the first page.
     private var seen: (first: Seq, last: Seq)?
 
     init(_ question: ListMessages, from place: Place, in chat: Chat) {
@@ -95,16 +96,16 @@ public final class MessageHistory {
         hasNewer = place != .newest
     }
 
-    /// Returns the next older page; empty after the last one. The first page is the one at the history's place, whichever function loads it. With filters, a page
-    /// may be empty even if there are more.
+    /// Returns the next older page; empty after the last one. The first page is the one at the history's place, whichever function loads it. With
+    /// filters, a page may be empty even if there are more.
     ///
-    /// - Throws: `RoostError` with `query_in_progress` while another page of this history is on its way (SB-50), `not_found` for a message that the user can't
-    ///   see, the code of a limit, and as ``Chat/call(_:isolation:)`` does. After a failure the same page can be loaded again.
+    /// - Throws: `RoostError` with `query_in_progress` while another page of this history is on its way (SB-50), `not_found` for a message that the
+    ///   user can't see, the code of a limit, and the errors of ``Chat/call(_:isolation:)``. After a failure the same page can be loaded again.
     public func loadOlder() async throws -> [Message] { try await page(isNewer: false) }
 
     /// Returns the next newer page; empty after the newest message.
     ///
-    /// - Throws: As ``loadOlder()``.
+    /// - Throws: The errors of ``loadOlder()``.
     public func loadNewer() async throws -> [Message] { try await page(isNewer: true) }
 
     private func page(isNewer: Bool) async throws -> [Message] {
@@ -121,7 +122,7 @@ public final class MessageHistory {
         let last = page.to ?? seqs.max()
         guard let seen else {
             (hasOlder, hasNewer) = (page.hasOlder, page.hasNewer)
-            // Of an empty page it is known on which side of it everything is.
+            // For an empty page, the flags show on which side everything is.
             self.seen = page.hasNewer && first == nil ? (1, 0) : (first ?? page.seq.addingWithSaturation(1), last ?? page.seq)
             return page.messages
         }
@@ -150,7 +151,7 @@ extension ListMessages {
     }
 }
 
-/// The users that its messages name are stored, because a list may show them.
+/// The users named by its messages are stored, because a list may show them.
 extension ListMessages: UserNaming {
     static func users(in page: MessagePage) -> [UserSummary] { page.users ?? [] }
 }

@@ -1,36 +1,36 @@
 public import RoostAPI
 
-/// One row of a message list: a message of the channel, or one of the user's that is on its way.
+/// One row of a message list: a message of the channel, or one of the user's messages on its way.
 ///
-/// The fields of its ``content`` are its own too: `item.text`. None of them can be set, which would edit nothing.
+/// It also exposes the fields of its ``content``: `item.text`. They are read-only, because setting them would edit nothing.
 @dynamicMemberLookup
 public struct MessageItem: Identifiable, Hashable, Sendable {
-    /// How far the message has come.
+    /// The state of a message or of a change.
     public enum State: Hashable, Sendable {
-        /// The server has it on disk.
+        /// The server has stored it.
         case sent
-        /// It waits in the outbox, and is sent as soon as possible.
+        /// It is in the outbox, and is sent as soon as possible.
         case pending
-        /// The server refuses it until a certain time (`until` of the error), when it is sent again.
+        /// The server refuses it until a certain time (`until` of the error), and it is sent again then.
         case waiting(RoostError)
         /// The server refused it. ``MessageList/retry(_:)-(MessageItem)`` sends it again, ``MessageList/discard(_:)-(MessageItem)`` removes it.
         case failed(RoostError)
-        /// It was meant for the data of another server, and isn't sent until the app says so (``LiveOutbox/isForAnotherServer``).
+        /// It was meant for another server's data, and isn't sent until the app says so (``LiveOutbox/isForAnotherServer``).
         /// ``MessageList/discard(_:)-(MessageItem)`` removes it.
         case forAnotherServer
     }
 
-    /// Stays the same from pending to sent, so that a list keeps the row.
+    /// Stays the same from pending to sent, so the list keeps the row.
     public struct ID: Hashable, Sendable {
-        /// Who sent the message.
+        /// The user who sent the message.
         public var sender: UserID
-        /// The id that the sender's client gave the message.
+        /// The id that the sender's client gave to the message.
         public var clientId: ClientID
     }
 
     struct Row: Hashable, Sendable {
         var sender: UserSummary
-        /// Those whom the message mentions by name, as far as they are known.
+        /// The users whom the message mentions by name, as far as they are known.
         var mentioned: [UserSummary] = []
         let clientId: ClientID
         var content: MessageContent
@@ -41,24 +41,24 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
         var isDeleted = false
         var isDeletedForMe = false
         var droppedMentions: [UserID] = []
-        /// The user's operations on their way that make it what it is.
+        /// The user's operations on their way that affect it.
         var operations: [Int64] = []
     }
 
     private(set) var row: Boxed<Row>
 
-    /// Who sent the message, as this device knows them: only by id until their name arrives. A deactivated user keeps the name that they had
-    /// before.
+    /// The sender, as this device knows them: only the id until their name arrives. A deactivated user keeps their last name.
     public var sender: UserSummary { row.value.sender }
-    /// The users whom the message mentions by name (MN-03), as this device knows them: only by id until their name arrives.
+    /// The users whom the message mentions by name (MN-03), as this device knows them: only the id until their name arrives.
     public var mentionedUsers: [UserSummary] {
         let users = content.mentionees?.mentionedUsers ?? []
         return users.map { user in row.value.mentioned.first { $0.userId == user } ?? UserSummary(userId: user) }
     }
-    /// The users whom the user's message names, or the user's last edit of it, and whom it doesn't mention: they aren't members, may not read the channel,
-    /// or are banned. The server tells it with its answer, and this device remembers it as long as the chat is there and nobody edits the message again.
+    /// The users whom the user's message, or the user's last edit of it, names without mentioning them: they aren't members, may not read the
+    /// channel, or are banned. The server reports them in its answer, and this device remembers them as long as the chat exists and the message isn't
+    /// edited again.
     public var droppedMentions: [UserID] { row.value.droppedMentions }
-    /// The id that the sender's client gave the message.
+    /// The id that the sender's client gave to the message.
     public var clientId: ClientID { row.value.clientId }
     /// Its content; empty once it is deleted.
     public var content: MessageContent { row.value.content }
@@ -66,22 +66,23 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
     public subscript<Value>(dynamicMember path: KeyPath<MessageContent, Value>) -> Value { content[keyPath: path] }
     /// When the server stored it; while it is on its way, when the user sent it, by this device's clock.
     public var createdAt: Timestamp { row.value.createdAt }
-    /// How far the message has come.
+    /// The state of the message.
     public var state: State { row.value.state }
-    /// The message as the server has it; nil while it is on its way.
+    /// The message as stored on the server; nil while it is on its way.
     public var message: Message? { row.value.message }
 
-    /// The same while the message is pending and when it is sent.
+    /// The row's id, which stays the same from pending to sent.
     public var id: ID { ID(sender: sender.userId, clientId: clientId) }
 
-    /// How far the user's edit or deletion of the message has come, while it is on its way or after it failed; nil if there is none. The row shows
-    /// the change unless it is `failed` or `forAnotherServer`. ``MessageList/retry(_:)-(MessageItem)`` and ``MessageList/discard(_:)-(MessageItem)`` apply to it, too.
+    /// The state of the user's edit or deletion of the message, while it is on its way or after it failed; nil if there is none. The row shows the
+    /// change unless it is `failed` or `forAnotherServer`. ``MessageList/retry(_:)-(MessageItem)`` and ``MessageList/discard(_:)-(MessageItem)``
+    /// apply to it too.
     public var change: State? { row.value.change }
 
     /// Whether the message was deleted: its place stays, its content is removed.
     public var isDeleted: Bool { row.value.isDeleted || message?.deletedAt != nil }
 
-    /// Whether the user has deleted it for themselves alone: others still see it.
+    /// Whether the user has deleted it for themselves alone: other users still see it.
     public var isDeletedForMe: Bool { row.value.isDeletedForMe || message?.isDeletedForMe == true }
 
     var operations: [Int64] { row.value.operations }
@@ -106,12 +107,12 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
                 state: State(item, server: server), message: nil, operations: [item.id]))
     }
 
-    /// Whether any of some users is shown with the message.
+    /// Whether any of the given users is shown with the message.
     func shows(anyOf users: Set<UserID>) -> Bool {
         users.contains(sender.userId) || content.mentionees?.mentionedUsers.contains(where: users.contains) ?? false
     }
 
-    /// The same message with its users as they are called now.
+    /// The same message with its users' current names.
     func sent(by sender: UserSummary, mentioning mentioned: [UserSummary]) -> MessageItem {
         guard sender != self.sender || mentioned != row.value.mentioned else { return self }
         var item = self
@@ -121,7 +122,7 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
         return item
     }
 
-    /// The same message with those whom it names and doesn't mention.
+    /// The same message with the users whom it names without mentioning them.
     func dropping(_ users: [UserID]) -> MessageItem {
         guard droppedMentions != users else { return self }
         var item = self
@@ -131,24 +132,24 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
         return item
     }
 
-    /// The same message as the user's changes on their way make it. In the order of the changes.
+    /// The same message with the user's changes on their way applied, in order.
     ///
     /// - Parameter server: The server that operations are sent to.
     func changed(by changes: [OutboxItem], server: String? = nil) -> MessageItem {
         guard !changes.isEmpty else { return self }
         var changed = row.value
-        // What it says while it isn't deleted. Nothing is known of what the server has deleted, so that it can't be changed either.
+        // The content it has if it isn't deleted. The content of messages deleted by the server isn't known, so it can't be changed either.
         var content = changed.content
         for change in changes {
             changed.operations.append(change.id)
-            // Of several, the one that needs the user is told of.
+            // Of several changes, one that needs the user is reported.
             if changed.change?.needsUser != true { changed.change = State(change, server: server) }
             guard !change.isRefused, !change.isForAnother(than: server) else { continue }
             switch change.operation {
             case .edit(let edit, _): content.apply(edit)
             case .delete, .deleteMany, .purge: changed.isDeleted = true
             case .deleteForMe: (changed.isDeleted, changed.isDeletedForMe) = (true, true)
-            // There is no way back from a deletion for oneself.
+            // A deletion for oneself can't be undone.
             case .undelete: if !changed.isDeletedForMe { changed.isDeleted = row.value.isDeleted }
             case .metaArrays(let update): content.applyIfPossible(update)
             default: break

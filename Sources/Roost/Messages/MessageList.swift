@@ -2,47 +2,46 @@ import Logging
 public import Observation
 public import RoostAPI
 
-/// The messages of a channel as a live collection, oldest first, the user's own that are on their way last (AM-30).
+/// The messages of a channel as a live collection, oldest first, followed by the user's own messages on their way (AM-30).
 ///
-/// It shows a part of the channel's messages without holes: at first a page at its anchor. It grows with arriving messages, ``loadOlder()``
-/// and ``loadNewer()``, and holds ``rowsMax`` messages at most, however far the user scrolls: beyond that it drops messages at the end that is
-/// farther from the last call. While ``hasNewer`` is true, arriving messages don't move it, and neither they nor those on their way are shown:
-/// ``newerCount`` tells of them, and ``loadNewer()`` and ``showNewest()`` lead to them. Of the user's messages and changes on their way in the
-/// channel, the newest 300 are shown; ``Chat/outbox`` has all of them.
+/// It shows a part of the channel's messages without gaps: at first a page at its anchor. It grows with arriving messages, ``loadOlder()`` and
+/// ``loadNewer()``, and holds at most ``rowsMax`` messages, however far the user scrolls: beyond that it drops messages at the end farther from the
+/// last call. While ``hasNewer`` is true, arriving messages don't move it, and neither they nor messages on their way are shown: ``newerCount``
+/// reports them, and ``loadNewer()`` and ``showNewest()`` lead to them. Of the user's messages and changes on their way in the channel, the newest
+/// 300 are shown; ``Chat/outbox`` has all of them.
 ///
-/// If the messages at the anchor aren't on this device, they are fetched, and ``phase`` is `loading` until they arrive. Without a connection,
-/// the list meanwhile shows the newest messages that this device has. If the user may not see the anchor's message, it was
-/// deleted for good, or this version can't read it, the phase is `refused` with `not_found`; ``showNewest()`` goes on from there.
+/// If the messages at the anchor aren't on this device, they are fetched, and ``phase`` is `loading` until they arrive. Without a connection, the
+/// list meanwhile shows the newest messages that this device has. If the user may not see the anchor's message, if it was deleted for good, or if
+/// this version can't read it, the phase is `refused` with `not_found`; ``showNewest()`` continues from there.
 ///
-/// This device knows the messages of channels that the user is a member of, and of those that they may read and watch, as long as that lasts
-/// (``LiveChannel/watch(limit:watchersLimit:)``, ``LiveChannel/presence()``). After a reconnect such a list begins afresh at the newest messages if
-/// anything was missed, unless the channel is ephemeral; without a connection it stays as it was, until the app is started anew. Of any other channel,
-/// the list shows no more than the user's own messages on their way: the phase is `unavailable` until there is a connection, and `refused` with
-/// `not_member` then, until the user joins or watches the channel.
+/// This device has the messages of channels that the user is a member of, and of channels that they may read and watch, as long as they watch them
+/// (``LiveChannel/watch(limit:watchersLimit:)``, ``LiveChannel/presence()``). After a reconnect, the list of a watched channel starts over at the
+/// newest messages if anything was missed, unless the channel is ephemeral; without a connection it stays as it was until the app is restarted. For
+/// any other channel, the list shows only the user's own messages on their way: the phase is `unavailable` until there is a connection, and then
+/// `refused` with `not_member` until the user joins or watches the channel.
 @MainActor @Observable
 public final class MessageList {
-    /// The most messages that a list holds, besides those on their way.
+    /// The maximum number of messages in a list, besides those on their way.
     public nonisolated static let rowsMax = 300
-    /// The highest number that ``newerCount`` tells.
+    /// The highest number that ``newerCount`` reports.
     public nonisolated static let newerCountMax = 999
 
     /// The messages, oldest first.
     public private(set) var items: [MessageItem] = []
-    /// Whether ``loadOlder()`` would add something.
+    /// Whether ``loadOlder()`` would add messages.
     public private(set) var hasOlder = false
-    /// Whether ``loadNewer()`` would add something: the list ends before the channel's newest message.
+    /// Whether ``loadNewer()`` would add messages: the list ends before the channel's newest message.
     public private(set) var hasNewer = false
-    /// How many messages come after the last one that is shown. Nil if there are more than ``newerCountMax``, or if not all of them are on
-    /// this device.
+    /// The number of messages after the last one shown. Nil if there are more than ``newerCountMax``, or if not all of them are on this device.
     public private(set) var newerCount: Int? = 0
-    /// The first message that the user hadn't read when the list was made, whether it is shown or not. Reading on doesn't move it.
+    /// The first message that the user hadn't read when the list was made, whether it is shown or not. Reading further doesn't move it.
     ///
-    /// Nil if there was nothing unread, and while this device doesn't have the messages from there on.
+    /// Nil if nothing was unread, and while this device doesn't have the messages from there on.
     public private(set) var firstUnread: MessageItem.ID?
-    /// How far the list has come: before it is loaded, empty means nothing.
+    /// The phase of the list: before it is loaded, an empty list means nothing.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the list shows what it was asked for. If that isn't on this device, this waits for a connection.
+    /// Returns once the list shows the requested messages. If they aren't on this device, this waits for a connection.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
@@ -50,35 +49,35 @@ public final class MessageList {
     /// The channel whose messages these are.
     @ObservationIgnored public nonisolated let channelId: ChannelID
     @ObservationIgnored private let user: UserID
-    /// The chat ends its connection when nobody has it any more.
+    /// Keeps the chat alive, which disconnects when it is released.
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let driver: SyncDriver
     @ObservationIgnored private let pageSize: Int
     @ObservationIgnored private var window: MessageWindow
     @ObservationIgnored private var mark = UnreadMark()
-    /// The place that the list isn't at yet.
+    /// The place that the list hasn't reached yet.
     @ObservationIgnored private var opening: MessageOpening?
-    /// Whether the list is where it was made, and goes to the first unread message if there turns out to be one.
+    /// Whether the list is still where it started, and moves to the first unread message if one turns up.
     @ObservationIgnored private var awaitsUnread: Bool
-    /// The first reading's place among the app's calls: reading the channel, say, comes after it if it was asked for after it.
+    /// The place of the first read among the app's calls: marking the channel as read, for example, follows it if it was called later.
     @ObservationIgnored private var turn: CallOrder.Turn?
-    /// What has to be fetched to get there.
+    /// The messages to fetch in order to get there.
     @ObservationIgnored private var missing: MessageLoad?
-    /// Whether nothing is known of the channel before there is a connection.
+    /// Whether nothing is known of the channel until there is a connection.
     @ObservationIgnored private var awaitsConnection = false
     @ObservationIgnored private var failures = 0
-    /// The messages in the outbox, and whether it changed since they were read.
+    /// The messages in the outbox, and whether it has changed since they were read.
     @ObservationIgnored private var pending: [MessageItem] = []
     @ObservationIgnored private var changes: [ChangedMessage?: [OutboxItem]] = [:]
     /// The server that the outbox is sent to.
     @ObservationIgnored private var server: String?
     @ObservationIgnored private var isOutboxChanged = true
-    /// Users of whom something else is to be shown than in the window.
+    /// Users who have changed since the window was read.
     @ObservationIgnored private var renamed: Set<UserID> = []
     @ObservationIgnored private var isFetching = false
-    /// Whether something may be missing since the fetch under way began: a channel that was left meanwhile, say.
+    /// Whether something may be missing since the current fetch began, for instance because a channel was left meanwhile.
     @ObservationIgnored private var mustFetchAgain = false
-    /// Has those who ask for a fetch wait for the one that is under way.
+    /// Makes callers of a fetch wait for the current one.
     @ObservationIgnored private let fetches = CallOrder()
     @ObservationIgnored private var isOpened = false
     @ObservationIgnored private var isShown = false
@@ -106,40 +105,39 @@ public final class MessageList {
                 await self?.follower.work(isQuestion: change.isEnd) { try await self?.reload(change) }
                 await self?.endRefusal()
             },
-            // Other calls fail by themselves, and don't wait until the files can be read.
+            // Other calls fail on their own, and don't wait until the files can be read.
             failed: { [weak self] in self?.turn = nil })
     }
 
     /// The list after each change, with the difference from the one before; the first update inserts everything.
     public var updates: ListUpdates<MessageItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
-    /// Calls back with the list and its difference after each change, until the token is invalidated or released. The difference is empty if the
-    /// list is loaded with the rows that were shown meanwhile.
+    /// Calls back with the list and its difference after each change, until the token is invalidated or released. The difference is empty if the list
+    /// becomes loaded with the rows shown so far.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MessageItem>) -> Void) -> ObservationToken {
         observers.add(startingWith: isShown ? items : nil, callback)
     }
 
     // MARK: What the app asks for
 
-    /// Adds a page of older messages, from this device where they are cached, else from the server. Does nothing when there are
-    /// none.
+    /// Adds a page of older messages, from this device if they are cached, otherwise from the server. Does nothing if there are none.
     ///
-    /// - Throws: `RoostError` with `not_connected` while offline, `not_member` when the channel isn't one of the user's.
+    /// - Throws: `RoostError` with `not_connected` while offline, `not_member` if the channel isn't one of the user's.
     public func loadOlder() async throws {
         guard hasOlder else { return }
         shown.beginMove()
         defer { shown.endMove() }
         if !window.hasOlderCached { try await driver.load(.older(than: window.place), in: channelId, limit: pageSize) }
-        // If there is nothing to page to, the list still goes to its anchor.
+        // If there is no page to move to, the list still goes to its anchor.
         await go(.older)
     }
 
-    /// Adds a page of newer messages, from this device where they are cached, else from the server. Does nothing when there are none.
+    /// Adds a page of newer messages, from this device if they are cached, otherwise from the server. Does nothing if there are none.
     ///
-    /// An app calls it whenever the last row becomes visible: once there are no newer ones, the list follows the newest messages again. A list that
-    /// shows the newest ones because it can't go to its anchor yet still goes there.
+    /// An app calls it whenever the last row becomes visible: once there are no newer messages, the list follows the newest ones again. A list that
+    /// shows the newest messages because it can't reach its anchor yet still goes there.
     ///
-    /// - Throws: As ``loadOlder()``.
+    /// - Throws: The errors of ``loadOlder()``.
     public func loadNewer() async throws {
         shown.beginMove()
         defer { shown.endMove() }
@@ -154,41 +152,40 @@ public final class MessageList {
 
     /// Shows the newest page, and follows the newest messages from then on. Does nothing else if the list has them already.
     ///
-    /// It returns once the list shows them, once the server has refused them, or if it can't be asked now; ``loaded()`` waits for what is still to come. If the
-    /// task is cancelled, it doesn't wait for the server.
+    /// Returns once the list shows them, once the server has refused them, or if it can't be asked now; ``loaded()`` waits for what hasn't arrived
+    /// yet. If the task is cancelled, it doesn't wait for the server.
     public func showNewest() async {
         shown.beginMove()
         defer { shown.endMove() }
         await go(.newest)
     }
 
-    /// Abandons the list's anchor, and whatever it was refused with. Waits as ``fetch()`` does for what has to be fetched.
+    /// Abandons the list's anchor and any refusal of it. Waits like ``fetch()`` for messages that have to be fetched.
     private func go(_ move: MessageWindow.Move) async {
         (opening, awaitsUnread) = (nil, false)
         if case .refused = phase { follower.askedAnew() }
         await follower.work { try await self.read(move) }
-        // The channel may be none of the user's.
+        // The channel may not be one of the user's.
         if opening != nil { await fetch() }
     }
 
-    /// Retries a refused message of the user's, or its refused changes. Does nothing for other messages, nor for
-    /// what is meant for another server.
+    /// Retries a refused message of the user's, or its refused changes. Does nothing for other messages, or for operations meant for another server.
     public func retry(_ clientId: ClientID) async {
         for row in outboxRows(of: clientId) { await driver.request(.retry(row)) }
     }
 
-    /// Discards a message of the user's that is on its way, or its changes that are. What the server has carried out meanwhile stays.
+    /// Discards one of the user's messages on its way, or its changes on their way. What the server has carried out meanwhile stays.
     public func discard(_ clientId: ClientID) async {
         for row in outboxRows(of: clientId) { await driver.request(.discard(row)) }
     }
 
-    /// Retries a row's message if it was refused, or the user's refused changes to it, whoever sent it. Does nothing for
-    /// other rows, nor for what is meant for another server.
+    /// Retries a row's message if it was refused, or the user's refused changes to it, whoever sent it. Does nothing for other rows, or for
+    /// operations meant for another server.
     public func retry(_ item: MessageItem) async {
         for row in outboxRows(of: item) { await driver.request(.retry(row)) }
     }
 
-    /// Discards a row's message that is on its way, or the user's changes to it, whoever sent it. What the server has carried out meanwhile stays.
+    /// Discards a row's message on its way, or the user's changes to it, whoever sent it. What the server has carried out meanwhile stays.
     public func discard(_ item: MessageItem) async {
         for row in outboxRows(of: item) { await driver.request(.discard(row)) }
     }
@@ -206,20 +203,20 @@ public final class MessageList {
     // MARK: Reading
 
     private func connected() async {
-        // Once this device has caught up, nothing that comes is what the user hadn't read when the list was made.
+        // Once this device has caught up, arriving messages can't be ones that were unread when the list was made.
         let mayShowUnread = follower.hasAnswer && !mark.isSet
         if opening != nil || mayShowUnread { await follower.work(isQuestion: false) { try await self.read(.stay) } }
         await endRefusal()
         await fetch()
     }
 
-    /// The list has come to its place without asking for it: the user is a member of the channel now, say.
+    /// Ends a refusal when the list has reached its place without a request, for instance because the user is now a member of the channel.
     private func endRefusal() async {
         if opening == nil, case .refused = phase { await follower.work {} }
     }
 
     private func reload(_ change: StoreChange) async throws {
-        // The user has logged out: the list won't get to where it was to begin.
+        // The user has logged out: the list won't reach its starting place.
         if change.isEnd { (opening, missing, awaitsConnection, mark) = (nil, nil, false, UnreadMark()) }
         if change.isEverything || change.outbox.contains(channelId) { isOutboxChanged = true }
         renamed.formUnion(change.users)
@@ -231,10 +228,10 @@ public final class MessageList {
         try await turn?.comes()
         defer { turn = nil }
         let files = try await driver.files()
-        // The outbox first: a message leaves it after it is in the cache, so that read in this order, none can be missed.
+        // The outbox first: a message leaves it after it is in the cache, so none is missed in this order.
         if isOutboxChanged {
             let outbox = try await files.outbox.saved(of: channelId)
-            // A server that was met and couldn't be written is known to the driver alone.
+            // A new server that couldn't be written to the outbox is known only to the driver.
             take(outbox.items, await driver.knownServer() ?? outbox.server)
             isOutboxChanged = false
         }
@@ -254,16 +251,16 @@ public final class MessageList {
                     let place = MessageOpening.seq(window.place)
                     (opening, step) = (place, try place.step(in: channel, mark, isOnline: status == .online, database))
                 } else if !window.isRead, !hasEnded, try database.cursor(of: channel) == nil {
-                    // The user isn't a member any more, or what was known belongs to another history.
+                    // The user is no longer a member, or the former data belongs to another history.
                     let place = MessageOpening.newest
                     (opening, step) = (place, try place.step(in: channel, mark, isOnline: status == .online, database))
                 }
             } else {
                 opening = asked
-                // What is shown in place of the anchor stays as it is now.
+                // The messages shown instead of the anchor stay.
                 if window.isRead || status.isAway { try window.read(window.isRead ? .stay : .newest, of: channel, in: database) }
             }
-            // One that is in both is the channel's: its row in the outbox is about to be removed.
+            // A message that is in both is shown as the channel's: its outbox row is about to be removed.
             let arrived = try database.ownMessages(among: pending.map(\.clientId), in: channel)
             let unsent = pending.filter { !arrived.contains($0.clientId) }
             return Reading(
@@ -277,12 +274,12 @@ public final class MessageList {
         do {
             try await files.store.noteOpening(of: channelId)
         } catch {
-            // It only decides what is given up first when the cache is too large.
+            // It only decides which messages are deleted first when the cache is too large.
             driver.environment.logger.error("The opening of a channel couldn't be noted.", metadata: ["error": "\(error)"])
         }
     }
 
-    /// Takes the channel's operations of the outbox: messages, with what was changed of them since, and changes of other messages.
+    /// Takes the channel's operations from the outbox: messages with later changes to them, and changes of other messages.
     private func take(_ operations: [OutboxItem], _ server: String?) {
         changes = [:]
         self.server = server
@@ -297,7 +294,7 @@ public final class MessageList {
         }
     }
 
-    /// What was read of one state of the cache.
+    /// The result of reading one state of the cache.
     private struct Reading: Sendable {
         var window: MessageWindow
         var mark: UnreadMark
@@ -313,7 +310,7 @@ public final class MessageList {
         (window, mark, opening, missing) = (read.window, read.mark, read.opening, read.missing)
         awaitsConnection = read.awaitsConnection
         renamed = []
-        // What a place needs comes page by page.
+        // The messages for a place arrive page by page.
         let first = window.rows.first?.seq
         shown.shows(from: opening == nil ? first ?? .max : 0, at: first)
         if hasOlder != window.hasOlder { hasOlder = window.hasOlder }
@@ -327,7 +324,7 @@ public final class MessageList {
         show(stored + (window.hasNewer ? [] : read.pending))
     }
 
-    /// A message with what the user has changed of it and the server doesn't know yet.
+    /// A message with the user's changes that the server doesn't know yet.
     private func withChanges(_ item: MessageItem) -> MessageItem {
         guard !changes.isEmpty, let message = item.message else { return item }
         let own = item.id.sender == user ? changes[.sent(item.clientId)] ?? [] : []
@@ -338,7 +335,7 @@ public final class MessageList {
         follower.shows(items.lazy.map(\.sender))
         follower.shows(items.lazy.filter { $0.mentionees != nil }.flatMap(\.mentionedUsers))
         let (before, phaseBefore) = (self.items, phase)
-        // Before there is an answer, nothing means nothing.
+        // Before there is an answer, an empty list means nothing.
         let isChanged = isShown ? items != before : opening == nil || !items.isEmpty
         if isChanged { (isShown, self.items) = (true, items) }
         if opening == nil {
@@ -346,16 +343,16 @@ public final class MessageList {
         } else if follower.hasAnswer {
             if case .refused = phase {} else { follower.askedAnew() }
         }
-        // The messages at its place may be those that were shown meanwhile: that it is loaded is told then too.
+        // The messages at its place may be those shown meanwhile: observers are notified that it is loaded then too.
         guard isChanged || phase == .loaded && phase != phaseBefore else { return }
         observers.notify(items, after: before)
     }
 
     // MARK: Fetching
 
-    /// Fetches what is missing at the place that the list is to be at, or a first page.
+    /// Fetches the messages missing at the list's place, or a first page.
     ///
-    /// If a fetch is under way, another one follows it. Returns once that has its answer, or can have none now, or the task is cancelled.
+    /// If a fetch is running, another one follows it. Returns once that one has its answer or can't have one now, or the task is cancelled.
     private func fetch() async {
         mustFetchAgain = true
         if !isFetching { beginFetching() }
@@ -364,7 +361,8 @@ public final class MessageList {
         try? await end.comes()
     }
 
-    /// Fetches until nobody has asked for it meanwhile: in a task of its own, since others wait for it when the first caller's task is cancelled.
+    /// Fetches until nothing has asked for it meanwhile: in a separate task, since other callers wait for it when the first caller's task is
+    /// cancelled.
     private func beginFetching() {
         isFetching = true
         let turn = fetches.take()
@@ -381,7 +379,7 @@ public final class MessageList {
     private func fetchOnce() async {
         guard driver.statuses.current == .online else { return }
         if let missing, let opening {
-            // A channel that the user joins later can be asked again.
+            // A channel can be asked again once the user has joined it.
             if case .refused(let error) = phase, error.code != .notMember { return }
             await fetch(missing, for: opening)
         } else if opening == nil, follower.hasAnswer, hasOlder, window.rows.count < pageSize, !window.hasOlderCached {
@@ -389,7 +387,7 @@ public final class MessageList {
                 try await driver.load(.older(than: window.place), in: channelId, limit: pageSize)
                 failures = 0
             } catch let error as RoostError where error.isRetryable {
-                // Without a connection there will be another occasion; with one there would be none.
+                // Without a connection it is retried on the next one; with a connection it wouldn't be.
                 if driver.statuses.current == .online { tryAgain(after: error) }
             } catch {}
         }
@@ -397,9 +395,9 @@ public final class MessageList {
 
     private func fetch(_ load: MessageLoad, for place: MessageOpening) async {
         do {
-            // A channel that begins afresh behind the page takes it with it: then it is asked for once more.
+            // If the channel starts over after the page arrives, the page is lost: then it is requested once more.
             for _ in 0..<2 {
-                // Half of a page is on either side.
+                // Half of the page is on each side.
                 try await driver.load(load, in: channelId, limit: max(pageSize, 2))
                 failures = 0
                 guard case .done = await follower.work({ try await self.read(.stay) }) else { return }
@@ -413,7 +411,7 @@ public final class MessageList {
         }
     }
 
-    /// The server has given the page, and this version can't read what is at its place.
+    /// Handles a page that has arrived but whose message at the list's place this version can't read.
     private func goOn(without place: MessageOpening) async {
         let channel = channelId
         await follower.work {
@@ -441,7 +439,7 @@ extension MessageOpening.Step {
 }
 
 extension ConnectionStatus {
-    /// Whether nothing is to be expected of the server for now.
+    /// Whether no answer can be expected from the server for now.
     fileprivate var isAway: Bool {
         switch self {
         case .online, .connecting: false

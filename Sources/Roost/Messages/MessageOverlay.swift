@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// What the user's operations on their way change of a message.
+/// The effect of the user's operations on their way on a message.
 struct MessageOverlay: Codable, Hashable, Sendable {
     var message: MessageID
     private var edit: EditMessage?
@@ -19,17 +19,17 @@ struct MessageOverlay: Codable, Hashable, Sendable {
 
     mutating func update(_ update: UpdateMetaArrays) { metaArrays.append(update) }
 
-    /// - Parameter onlyForUser: Whether others still see the message.
+    /// - Parameter onlyForUser: Whether other users still see the message.
     mutating func delete(at time: Timestamp, onlyForUser: Bool) {
         deletedAt = deletedAt ?? time
         isDeletedForMe = isDeletedForMe || onlyForUser
     }
 
-    /// A deletion on its way doesn't count any more. What the server has deleted comes back with its answer: nothing of it is here.
+    /// Reverts a deletion on its way. A message that the server has deleted is restored with its answer: its content isn't on this device.
     mutating func undelete() { if !isDeletedForMe { deletedAt = nil } }
 
     fileprivate func applied(to message: Message) -> Message {
-        // What is gone stays so.
+        // Deleted content stays deleted.
         guard message.deletedAt == nil else { return message }
         var shown = message
         if let edit {
@@ -44,7 +44,7 @@ struct MessageOverlay: Codable, Hashable, Sendable {
 }
 
 extension MessageContent {
-    /// Shows an update of the lists before the server has said whether it can be made.
+    /// Applies an update of the lists, if possible, before the server has answered.
     mutating func applyIfPossible(_ update: UpdateMetaArrays) {
         var changed = self
         guard (try? changed.apply(update)) != nil else { return }
@@ -53,10 +53,10 @@ extension MessageContent {
 }
 
 extension SavedOutbox {
-    /// A message as a list shows it, with the user's changes of it that are here.
+    /// A message as a list shows it, with the user's changes in the outbox.
     func applied(to message: Message, of user: UserID) -> Message {
         let target = ChangedMessage.stored(message.messageId)
-        // One that was on its way when it was changed may still be named by its client id.
+        // A change made while the message was on its way may still name it by its client id.
         let former = message.sender == user ? ChangedMessage.sent(message.clientId) : nil
         let changes = items.filter { item in
             !item.isRefused && !item.isForAnother(than: server) && item.operation.changed.contains { $0 == target || $0 == former }
@@ -71,7 +71,7 @@ extension SavedOutbox {
 }
 
 extension Overlay {
-    /// A message as it is shown.
+    /// A message as shown.
     func applied(to message: Message) -> Message {
         messages.first { $0.message == message.messageId }?.applied(to: message) ?? message
     }

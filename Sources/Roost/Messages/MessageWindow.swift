@@ -1,20 +1,20 @@
 import GRDB
 import RoostAPI
 
-/// The part of a channel's cached messages that a list holds: without a hole, and never more than a number of them.
+/// The part of a channel's cached messages that a list holds: without gaps, and never more than a given number.
 ///
-/// It is a value that reads on: given the state before, it reads the rows that changed since, by their stamps, and those that the app asks
-/// for. Only after the channel began afresh, or if very much changed, it reads all of its rows.
+/// It is a value that reads incrementally: given its previous state, it reads the rows that have changed since, by their stamps, and those that the
+/// app asks for. It rereads all of its rows only if the channel has started over or very much has changed.
 ///
-/// It stays within one cached part of the channel's messages (``Position/stretches``), whether that is the newest ones or a stretch. Where the
-/// part isn't cached any more, it is lost: it holds nothing until it is opened again.
+/// It stays within one cached part of the channel's messages (``Position/stretches``), either the newest ones or a stretch. If the part is no longer
+/// cached, the window is lost: it is empty until it is opened again.
 struct MessageWindow: Sendable {
-    /// What the app asks for.
+    /// A request of the app.
     enum Move: Hashable, Sendable {
         case stay
-        /// A page of older messages. From then on the oldest ones stay if there are too many.
+        /// A page of older messages. From then on, the oldest messages are kept if there are too many.
         case older
-        /// A page of newer messages. From then on the newest ones stay.
+        /// A page of newer messages. From then on, the newest messages are kept.
         case newer
         /// The newest page.
         case newest
@@ -24,37 +24,37 @@ struct MessageWindow: Sendable {
 
     /// The state of the cache to which the rows belong.
     private struct Origin: Hashable {
-        /// Another one after the channel began afresh.
+        /// Changes when the channel starts over.
         var generation: Int64
-        /// All changes up to here are in the rows.
+        /// All changes up to this seq are in the rows.
         var cursor: Seq
-        /// The same for what the user has deleted for themselves.
+        /// Likewise for messages that the user has deleted for themselves.
         var deletionSeq: Seq
     }
 
     let pageSize: Int
     let rowsMax: Int
 
-    /// In the order of their seq.
+    /// Ordered by seq.
     private(set) var rows: [CachedMessage] = []
-    /// Whether there are older ones, in the cache or on the server.
+    /// Whether there are older messages, in the cache or on the server.
     private(set) var hasOlder = false
-    /// Whether older ones are cached.
+    /// Whether older messages are cached.
     private(set) var hasOlderCached = false
-    /// Whether there are newer ones, in the cache or on the server.
+    /// Whether there are newer messages, in the cache or on the server.
     private(set) var hasNewer = false
-    /// Whether newer ones are cached.
+    /// Whether newer messages are cached.
     private(set) var hasNewerCached = false
-    /// How many newer ones there are, up to ``MessageList/newerCountMax``. Nil if that isn't known.
+    /// The number of newer messages, up to ``MessageList/newerCountMax``. Nil if it isn't known.
     private(set) var newerCount: Int? = 0
-    /// A seq of the part that it is in: ``Seq/max`` while it has the newest messages.
+    /// A seq of the current part: ``Seq/max`` while the window has the newest messages.
     private(set) var place = Seq.max
-    /// Whether the part that it was in isn't cached any more.
+    /// Whether its part is no longer cached.
     private(set) var isLost = false
 
     private var origin: Origin?
     private var keepsOldest = false
-    /// Whether the channel is ephemeral, as it is from its creation on; nil until that is known.
+    /// Whether the channel is ephemeral, which never changes; nil until that is known.
     private var isEphemeral: Bool?
 
     init(pageSize: Int, rowsMax: Int = MessageList.rowsMax) {
@@ -62,20 +62,20 @@ struct MessageWindow: Sendable {
         self.rowsMax = max(rowsMax, pageSize)
     }
 
-    /// The rows as a list shows them: of those with one id, only the first.
+    /// The rows as a list shows them: of rows with the same id, only the first.
     ///
-    /// Only an ephemeral channel has several with one id. Its server doesn't remember client ids: it takes a message that is sent again, because the
-    /// answer was lost, for another one.
+    /// Only an ephemeral channel has several with the same id. Its server doesn't remember client ids: a message that is sent again because the
+    /// answer was lost counts as another message.
     var shownRows: [CachedMessage] {
         guard isEphemeral == true else { return rows }
         var ids: Set<MessageItem.ID> = []
         return rows.filter { ids.insert($0.item.id).inserted }
     }
 
-    /// Whether it holds what the cache had at some time.
+    /// Whether it holds rows of some state of the cache.
     var isRead: Bool { origin != nil }
 
-    /// Reads on. All of it belongs to one state of the cache.
+    /// Reads incrementally. All rows belong to one state of the cache.
     mutating func read(_ move: Move, of channel: ChannelID, in database: Database) throws {
         let state = try database.messageState(of: channel)
         switch move {
@@ -91,7 +91,7 @@ struct MessageWindow: Sendable {
         if isEphemeral == nil { isEphemeral = try database.isEphemeral(channel) }
         let floor = state.floor
         guard floor < part.upperBound else {
-            // Of the newest part nothing may be seen either: there is nothing to ask the server for.
+            // Nothing of the newest part may be seen either: there is nothing to ask the server for.
             return part.isNewest ? lose(isFollowed: false) : try read(.newest, of: channel, in: database)
         }
         let first = floor.addingWithSaturation(1)
@@ -107,12 +107,12 @@ struct MessageWindow: Sendable {
         // Concealed messages can't be requested.
         hasOlder = hasOlderCached || part.lowerBound > first
         newerCount = try hasNewer ? (part.isNewest ? cached.count(after: rows.last?.seq ?? 0) : nil) : 0
-        // A list that lost its rows goes on at the newest ones.
+        // A list that lost its rows continues at the newest ones.
         if rows.isEmpty, place != .max { return try read(.newest, of: channel, in: database) }
         place = hasNewer ? rows.isEmpty ? place : rows[rows.count / 2].seq : .max
     }
 
-    /// Lets go of the rows. They are read from a seq on, or are the newest ones.
+    /// Drops the rows. They are then read from a seq on, or are the newest ones.
     private mutating func begin(at place: Seq) {
         self.place = place
         rows = []
@@ -130,14 +130,14 @@ struct MessageWindow: Sendable {
         if !isFollowed { place = .max }
     }
 
-    /// Sees what there is on either side of the rows.
+    /// Determines whether there are messages on either side of the rows.
     private mutating func look(_ cached: CachedPart, _ part: ClosedRange<Seq>) throws {
         hasOlderCached = try cached.hasMessage(before: rows.first?.seq ?? .max)
         hasNewerCached = try rows.last.map { try cached.hasMessage(after: $0.seq) } ?? false
         hasNewer = hasNewerCached || !part.isNewest
     }
 
-    /// Shows users as they are stored now. No message is read again.
+    /// Shows users as currently stored. No message is reread.
     mutating func introduce(_ users: Set<UserID>, in database: Database) throws {
         for index in rows.indices where rows[index].item.shows(anyOf: users) {
             rows[index] = try rows[index].introduced(in: database)
@@ -146,7 +146,7 @@ struct MessageWindow: Sendable {
 
     // MARK: What changed
 
-    /// Takes in what changed since the rows were read. Returns false if they must all be read again.
+    /// Applies the changes since the rows were read. Returns false if all of them must be reread.
     private mutating func takeChanges(_ state: MessageState, of cached: CachedPart) throws -> Bool {
         guard let origin, !rows.isEmpty else { return false }
         var changed = try cached.messages(changedAfter: origin.cursor, limit: rowsMax + 1)
@@ -186,8 +186,8 @@ struct MessageWindow: Sendable {
         }
     }
 
-    /// Reads the rows from where they begin, or around the place, or as many of the newest ones. Those with an equal stamp aren't decoded
-    /// again.
+    /// Rereads the rows: from the current first one on, around the place, or the same number of the newest ones. Rows with an equal stamp aren't
+    /// decoded again.
     private mutating func readAll(of cached: CachedPart) throws {
         let known = rows
         if keepsOldest || hasNewer, let first = known.first {

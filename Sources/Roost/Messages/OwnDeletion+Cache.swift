@@ -2,14 +2,14 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// Kept for every channel, also where the messages aren't: a message that the user has deleted for themselves may still come, with an edit or a page.
+/// Kept for every channel, even if its messages aren't: a message that the user has deleted for themselves may still arrive, with an edit or a page.
 extension OwnDeletion: CachedRow {
     static let schema = """
         CREATE TABLE own_deletions (\(OwnDeletion.cacheColumns), PRIMARY KEY (channel_id, seq)) WITHOUT ROWID;
         CREATE INDEX own_deletions_changed ON own_deletions (channel_id, user_seq);
         """
 
-    /// Saves the deletions, and conceals the messages that are cached.
+    /// Saves the deletions, and removes the content of cached messages.
     static func save(_ rows: [OwnDeletion], of stream: StreamID, as user: UserID, in database: Database) throws {
         for deletion in rows {
             try database.run(insert) { try $0.put(deletion) }
@@ -25,7 +25,7 @@ extension OwnDeletion: CachedRow {
         ON CONFLICT (channel_id, seq) DO NOTHING
         """
 
-    // They come with the user's stream, which a channel that begins afresh doesn't bring again.
+    // They belong to the user's stream, which isn't sent again when a channel starts over.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {}
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// Messages deleted for good are remembered: an older page of messages may still be on its way, and a membership that counts one as unread.
+/// Messages deleted for good are remembered: an older page of messages may still be on its way, or a membership that counts one as unread.
 extension PurgedMessage: CachedRow {
     static let schema = """
         CREATE TABLE purged (
@@ -35,7 +35,8 @@ extension Database {
         return purged
     }
 
-    /// Whether the user may see the messages of a channel as far back as a seq. A floor is a member's: whoever has left sees all that everyone may read.
+    /// Whether the user may see a channel's messages as far back as a seq. Floors apply to members: former members see everything that everyone may
+    /// read.
     func maySee(messageAt seq: Seq, in channel: ChannelID) throws -> Bool {
         guard let membership = try self.membership(of: channel), membership.state == .member else { return true }
         return seq > membership.historyFloor

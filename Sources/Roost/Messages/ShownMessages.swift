@@ -1,21 +1,21 @@
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// The messages that the lists of a chat show: they stay in the cache when it is trimmed, and when pages at other places come.
+/// The messages that a chat's lists show: they stay in the cache when it is trimmed, and when pages at other places arrive.
 final class ShownMessages: Sendable {
     private struct Shown {
         var channel: ChannelID
         var first: Seq = .max
         /// A seq of the part of the channel's cached messages that the list shows; nil while it shows nothing.
         var place: Seq?
-        /// How many pages are on their way into the list.
+        /// The number of pages on their way into the list.
         var moveCount = 0
     }
 
-    /// By the lists' numbers.
+    /// Keyed by the lists' numbers.
     private let lists = NIOLockedValueBox<(last: Int, shown: [Int: Shown])>((0, [:]))
 
-    /// The first message of each channel that is shown; 0 while a list may come to show any.
+    /// The first shown message of each channel; 0 while a list may move to any message.
     var firsts: [ChannelID: Seq] {
         lists.withLockedValue { lists in
             lists.shown.values.reduce(into: [:]) { firsts, shown in
@@ -52,11 +52,11 @@ final class ShownMessages: Sendable {
 
         deinit { _ = all.lists.withLockedValue { $0.shown.removeValue(forKey: number) } }
 
-        /// Notes what the list shows.
+        /// Records what the list shows.
         ///
         /// - Parameters:
         ///   - first: The first message that has to stay: ``Seq/max`` for none, 0 if the list is about to show others.
-        ///   - place: A seq of the part of the channel's cached messages that it shows; nil for nothing.
+        ///   - place: A seq of the part of the channel's cached messages that it shows; nil for none.
         func shows(from first: Seq, at place: Seq?) {
             all.lists.withLockedValue { lists in
                 lists.shown[number]?.first = first

@@ -2,7 +2,7 @@ import GRDB
 import RoostAPI
 
 extension Store {
-    /// Notes that the messages of a channel are shown: they stay longer than others.
+    /// Records that the messages of a channel are shown: they stay longer than others.
     func noteOpening(of channel: ChannelID) async throws {
         try await change { database in
             try database.run(
@@ -14,16 +14,17 @@ extension Store {
     }
 }
 
-/// The cache has a size that it is brought under when it is opened, and while it is open (``CacheUpkeep``): the oldest messages of channels go, of those first
-/// that weren't shown or weren't for longest. The newest of each channel stay, and the server has the others.
+/// The cache is kept under its size when it is opened, and while it is open (``CacheUpkeep``): the oldest messages of channels are deleted, starting
+/// with channels that were never shown or not for longest. The newest messages of each channel stay, and the server has the others.
 extension Database {
-    /// The messages of a channel that stay.
+    /// The number of messages of a channel that stay.
     private static let messagesKept = 100
 
-    /// Deletes messages of a cache that takes more than a number of bytes, until it takes an eighth less than that, if there are enough that may go. The
-    /// positions of the channels say so, in the same transaction.
+    /// Deletes messages of a cache that takes more than the given number of bytes, until it takes an eighth less than that, if enough messages may be
+    /// deleted. The positions of the channels are updated in the same transaction.
     ///
-    /// - Returns: Whether some were deleted. Messages lie in the order in which they came, so that these leave gaps all over the file: it has to be packed then.
+    /// - Returns: Whether any were deleted. Messages are stored in the order in which they arrived, so deletions leave gaps all over the file: it has
+    ///   to be packed then.
     func trim(to sizeBytesMax: Int, _ kinds: CachedRowKinds) throws -> Bool {
         let used = try usedBytes()
         guard used > sizeBytesMax else { return false }
@@ -33,7 +34,7 @@ extension Database {
         return deleted > 0
     }
 
-    /// Writes the file anew without its gaps. The log, through which all of it goes, is emptied after that.
+    /// Rewrites the file without its gaps. The log, through which all of it goes, is emptied after that.
     func pack() throws {
         try execute(sql: "VACUUM")
         try checkpoint(.truncate)
@@ -44,7 +45,7 @@ extension Database {
         return try (pragma("page_count") - pragma("freelist_count")) * pragma("page_size")
     }
 
-    /// The followed channels, those first whose messages were never shown or longest ago.
+    /// The followed channels, starting with those whose messages were never shown or were shown longest ago.
     func channelsByOpening() throws -> [ChannelID] {
         let sql = """
             SELECT p.channel_id FROM positions p LEFT JOIN opened_channels o ON o.channel_id = p.channel_id
@@ -53,7 +54,7 @@ extension Database {
         return try values(sql)
     }
 
-    /// - Returns: The bytes of what was deleted, about.
+    /// - Returns: The approximate number of bytes deleted.
     private func trim(_ channel: ChannelID, _ kinds: CachedRowKinds) throws -> Int {
         guard let kept = try firstKept(of: channel) else { return 0 }
         let deleted = try size(ofMessagesIn: channel, before: kept).bytes
@@ -62,8 +63,8 @@ extension Database {
         return deleted
     }
 
-    /// The seq from which a channel keeps its messages whatever the cache's size: of the window, what comes after that stays; of the stretches before it, nothing.
-    /// Nil if all of them stay.
+    /// The seq from which a channel keeps its messages whatever the cache's size: the later messages of the window stay, and no stretches. Nil if all
+    /// messages stay.
     ///
     /// - Parameter shown: The first message that a list shows.
     func firstKept(of channel: ChannelID, shownFrom shown: Seq = .max) throws -> Seq? {
@@ -74,21 +75,22 @@ extension Database {
         return kept > 0 ? kept : nil
     }
 
-    /// The seq from which a channel keeps its messages if no more than about a number of those before another one go: all stretches go at once.
+    /// The seq from which a channel keeps its messages if at most about `count` of the messages before `kept` are deleted: stretches are all deleted
+    /// at once.
     func firstKept(of channel: ChannelID, before kept: Seq, afterDeleting count: Int) throws -> Seq {
         let sql = "SELECT seq FROM messages WHERE channel_id = ? AND seq < ? ORDER BY seq LIMIT 1 OFFSET ?"
         let next: Seq? = try value(sql, [channel, kept, count])
         return max(next ?? kept, try position(of: channel)?.windowStart ?? 0)
     }
 
-    /// How many messages of a channel come before one, and the bytes that they take, about.
+    /// The number of messages of a channel before one, and approximately the bytes that they take.
     func size(ofMessagesIn channel: ChannelID, before kept: Seq) throws -> (count: Int, bytes: Int) {
         var size = (count: 0, bytes: 0)
         try each(Self.sizeOfMessages, [channel, kept]) { row in size = (try row.value(), try row.value()) }
         return size
     }
 
-    /// Beside what is long, a message has some 200 bytes in its row and in the entries of the indexes.
+    /// Besides its long fields, a message takes some 200 bytes in its row and in the index entries.
     private static let sizeOfMessages = """
         SELECT COUNT(*), COALESCE(SUM(200 + LENGTH(CAST(text AS BLOB)) + COALESCE(LENGTH(CAST(data AS BLOB)), 0) + COALESCE(LENGTH(metadata), 0)
                    + COALESCE(LENGTH(mentionees), 0) + COALESCE(LENGTH(meta_arrays), 0)), 0)

@@ -1,23 +1,23 @@
 import Logging
 import RoostAPI
 
-/// The messages that a list lacks.
+/// The messages that a list needs.
 enum MessageLoad: Hashable, Sendable {
-    /// The newest ones: of a channel that is followed, the stream has brought them.
+    /// The newest messages: for a followed channel, the stream has delivered them.
     case newest
-    /// Those before the cached part that a seq is in.
+    /// The messages before the cached part that contains a seq.
     case older(than: Seq)
-    /// Those after it.
+    /// The messages after that part.
     case newer(than: Seq)
-    /// Those on both sides of a seq.
+    /// The messages on both sides of a seq.
     case around(Seq)
-    /// Those on both sides of a message.
+    /// The messages on both sides of a message.
     case aroundMessage(MessageID)
-    /// Those on both sides of a time.
+    /// The messages on both sides of a time.
     case aroundTime(Timestamp)
 }
 
-/// What a page on its way is: its channel, and where it was asked for.
+/// Identifies a page on its way: its channel, and where it was requested.
 struct HistoryPlace: Hashable, Sendable {
     enum Side: Hashable, Sendable {
         case before(Seq)
@@ -45,14 +45,14 @@ struct HistoryPlace: Hashable, Sendable {
 struct HistoryLoad: Hashable, Sendable {
     var limit: Int
     var waiting: [CallToken]
-    /// Rows about messages that aren't cached which came meanwhile: the page may be older than they are.
+    /// Rows about uncached messages that arrived meanwhile: the page may be older than they are.
     var overtaken = Rows()
-    /// Whether the channel began afresh meanwhile: nobody knows which changes the page lacks.
+    /// Whether the channel started over meanwhile: it isn't known which changes the page lacks.
     var isOutdated = false
 }
 
-/// Pages of messages. One extends the part of the cached messages that it touches, and one that touches none is a stretch of its own: no
-/// part ever has a hole (``Position/stretches``).
+/// Pages of messages. A page extends the part of the cached messages that it touches, and a page that touches none becomes a separate stretch: no
+/// part ever has a gap (``Position/stretches``).
 extension Sync {
     mutating func load(_ load: MessageLoad, in channel: ChannelID, limit: Int, for token: CallToken) {
         guard let position = saved.channels[channel] else {
@@ -94,8 +94,8 @@ extension Sync {
         }
     }
 
-    /// The page shows that the user may read again. What is behind the hole in the window has to come first: a page from there would touch
-    /// the window only by its seqs.
+    /// Handles a page that shows that the user may read again. The messages after the hole in the window have to be fetched first: a page from there
+    /// would only appear to touch the window, by its seqs.
     private mutating func refresh(_ channel: ChannelID) -> RoostError {
         if isVisited(channel) {
             renewVisit(of: channel)
@@ -119,7 +119,7 @@ extension Sync {
                     + advanceWrite(of: channel) + forgotten.map { .forgetMessages(channel, $0) }))
     }
 
-    /// Gives up the oldest messages of channels: what is cached of each begins later, without stretches.
+    /// Drops the oldest messages of channels: each channel's cached part starts later, without stretches.
     mutating func trim(_ starts: [ChannelID: Seq]) {
         var writes: [StoreWrite] = []
         for (channel, start) in starts.sorted(by: { $0.key < $1.key }) {
@@ -137,7 +137,7 @@ extension Sync {
 
     // MARK: Pages on their way
 
-    /// What is cached of a channel begins afresh, or later.
+    /// Records that the cached part of a channel starts over, or later.
     mutating func outdateLoads(in channel: ChannelID) {
         for place in loads.keys where place.channel == channel {
             loads[place]?.isOutdated = true
@@ -145,7 +145,7 @@ extension Sync {
         }
     }
 
-    /// Rows came that aren't stored, since their messages aren't cached.
+    /// Records rows that arrived but aren't stored, since their messages aren't cached.
     mutating func overtakeLoads(in channel: ChannelID, _ rows: Rows) {
         guard !rows.isEmptyOfFeatures else { return }
         for place in loads.keys where place.channel == channel { loads[place]?.overtaken.append(rows) }
@@ -158,10 +158,10 @@ extension Sync {
 }
 
 extension MessageLoad {
-    /// Where to ask; nil if there is nothing to ask for.
+    /// The place for the request; nil if there is nothing to request.
     fileprivate func side(in position: Position) -> HistoryPlace.Side? {
         switch self {
-        // A part that isn't known here was fetched by another chat of the same files: the page touches it.
+        // A part that isn't known here was fetched by another chat with the same files: the page touches it.
         case .older(let seq):
             if let part = position.part(holding: seq) { part.lowerBound > 0 ? .before(part.lowerBound) : nil } else { .before(seq) }
         case .newer(let seq):
@@ -178,14 +178,14 @@ extension MessageLoad {
     }
 }
 
-/// A page of messages and of what is about them, read leniently.
+/// A page of messages and the rows about them, read leniently.
 private struct HistoryPage: Decodable {
     var rows: LenientRows
     var hasOlder: Bool
     var hasNewer: Bool
     var seq: Seq
     var users: LenientUsers?
-    /// The places of all its messages, those included that can't be read: what is beyond them can be asked for.
+    /// The seqs of all its messages, including unreadable ones: messages beyond them can be requested.
     private var seqs: [Seq]
 
     private enum CodingKeys: String, CodingKey, CaseIterable { case hasOlder, hasNewer, seq, users }
@@ -206,7 +206,7 @@ private struct HistoryPage: Decodable {
         seqs = places?.compactMap { $0.row?.seq } ?? seqs
     }
 
-    /// Whether what was asked for may be among the messages that are the stream's to bring, so that the page doesn't have it.
+    /// Whether the requested messages may be among those that the stream will deliver, so the page doesn't have them.
     func isAhead(of cursor: Seq, at side: HistoryPlace.Side) -> Bool {
         switch side {
         case .aroundMessage, .aroundTime: seqs.contains { $0 > cursor }
@@ -214,7 +214,7 @@ private struct HistoryPage: Decodable {
         }
     }
 
-    /// The range of which the page has all messages. What comes after the cursor is the stream's to bring.
+    /// The range in which the page has all messages. Messages after the cursor are delivered by the stream.
     func range(at side: HistoryPlace.Side, upTo cursor: Seq) -> ClosedRange<Seq>? {
         var (first, last) = (seqs.min(), seqs.max())
         switch side {
@@ -223,7 +223,7 @@ private struct HistoryPage: Decodable {
         case .around(let seq): last = max(last ?? seq, seq)
         case .aroundMessage, .aroundTime: break
         }
-        // Before the first message there are none.
+        // There is nothing before the first message.
         if !hasOlder, !side.isAfter { first = 0 }
         if !hasNewer, !side.isBefore { last = seq }
         guard let first, let last, first <= min(last, cursor) else { return nil }

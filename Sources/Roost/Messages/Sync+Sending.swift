@@ -1,13 +1,13 @@
 import RoostAPI
 
-/// Messages of the outbox: what their answers and their events end, and the changes that follow them.
+/// Messages of the outbox: what their answers and events complete, and the changes that follow them.
 extension Sync {
-    /// A message that was acknowledged before its event came.
+    /// A message that was acknowledged before its event arrived.
     struct Acknowledged: Hashable, Sendable {
         var message: Message
-        /// Its operation, whose row is still in the outbox.
+        /// Its operation, which still has a row in the outbox.
         var item: OutboxItem
-        /// Whether its channel knows no client ids. The cache that says so may be replaced meanwhile.
+        /// Whether its channel is ephemeral, without client ids. The cache that has this information may be replaced meanwhile.
         var isEphemeral: Bool
     }
 
@@ -21,7 +21,7 @@ extension Sync {
         resolve(key, message.messageId)
         emit(.settled(key, .success(message)))
         if let position = saved.channels[key.channel], message.seq > position.cursor {
-            // The row stays until the stream has brought the message, so that the list is never without it.
+            // The row stays until the stream has delivered the message, so the list always shows it.
             forget(item)
             acknowledged[key] = Acknowledged(message: message, item: item, isEphemeral: isEphemeral(key.channel))
         } else {
@@ -29,14 +29,14 @@ extension Sync {
         }
     }
 
-    /// The write that ends a message that the server has. One of an ephemeral channel, which knows no client ids, goes even if its row can't be stored: sent once
-    /// more, everybody would get it twice.
+    /// The write that completes a message that the server has. In an ephemeral channel, which has no client ids, the outbox row is removed even if
+    /// the message can't be stored: if sent again, it would be delivered twice.
     private func removal(of item: OutboxItem, _ key: MessageKey, as message: MessageID, isEphemeral: Bool) -> OutboxWrite {
         isEphemeral ? .remove(item.id, of: item.channel) : .arrived(item.id, key, as: message)
     }
 
-    /// Tells what has become of a change that names users, or brings back a message that does: its answer says whom of them it doesn't mention. That of a
-    /// repetition says no more than that it was made.
+    /// Reports the outcome of a change that names users, or restores a message that does: its answer shows which of them aren't mentioned. The answer
+    /// to a repeated change only confirms it.
     mutating func settleChange(_ item: OutboxItem, _ bytes: [UInt8]) {
         var repeated: EditMessage?
         switch item.operation {
@@ -51,20 +51,20 @@ extension Sync {
         emit(.settled(MessageKey(channel: message.channelId, clientId: message.clientId), .success(message)))
     }
 
-    /// Rows of a channel came with its stream and are stored.
+    /// Handles a channel's rows that its stream has delivered and that are stored.
     mutating func arrived(_ rows: Rows) {
         for message in rows.sent(by: user) { arrived(message) }
         noteArrivals(rows.messages ?? [])
     }
 
-    /// Whether rows bring a message that this device has sent, and that wasn't known to have arrived.
+    /// Whether rows include a message that this device has sent and that wasn't known to have arrived.
     func isOnItsWay(anyOf rows: Rows) -> Bool {
         rows.sent(by: user).map { MessageKey(channel: $0.channelId, clientId: $0.clientId) }.contains { key in
             acknowledged[key] != nil || item(.message(key)) != nil
         }
     }
 
-    /// An own message is stored: its row in the outbox has done its work.
+    /// Handles an own message that has been stored: its outbox row is no longer needed.
     private mutating func arrived(_ message: Message) {
         let key = MessageKey(channel: message.channelId, clientId: message.clientId)
         guard let item = item(.message(key)) else { return }
@@ -76,7 +76,7 @@ extension Sync {
     }
 
     mutating func settleAcknowledged() {
-        // The same history ends them in the same order.
+        // Sorted, so the same history completes them in the same order.
         for (key, known) in acknowledged.sorted(by: { $0.value.item.place < $1.value.item.place })
         where saved.channels[key.channel].map({ $0.cursor >= known.message.seq }) ?? true {
             acknowledged[key] = nil
@@ -84,15 +84,16 @@ extension Sync {
         }
     }
 
-    /// The server has begun another history, as after a backup was restored, and may not have the acknowledged messages any more: they are sent once more,
-    /// which it knows by their client ids. Another server has nothing to do with them, and an ephemeral channel knows no client ids: everybody would get them twice.
+    /// Sends acknowledged messages again. The server has started another history, for instance after restoring a backup, and may have lost them; it
+    /// recognises duplicates by their client ids. They aren't sent to another server, nor in an ephemeral channel, which has no client ids: they
+    /// would be delivered twice.
     mutating func sendAcknowledgedAnew() {
         let former = acknowledged.sorted { $0.value.item.place < $1.value.item.place }
         acknowledged = [:]
         for (key, known) in former {
             let item = known.item
             guard !known.isEphemeral else {
-                // As elsewhere, even if what goes with it can't be stored.
+                // As elsewhere, even if the message can't be stored.
                 emit(.outbox(.remove(item.id, of: item.channel)))
                 continue
             }
@@ -107,11 +108,11 @@ extension Sync {
 
     func isEphemeral(_ channel: ChannelID) -> Bool { saved.channels[channel].map { $0.messageCount == nil } ?? false }
 
-    /// Restores the queues from the file, which has the rows of acknowledged messages: they are sent once more, which the server knows by their client ids.
-    /// It may have begun another history by then, and give them other ids, so their changes name them by their client ids until they are acknowledged again.
-    /// An ephemeral channel knows no client ids: its messages are done.
+    /// Restores the queues from the file, which has the rows of acknowledged messages: they are sent again, and the server recognises duplicates by
+    /// their client ids. It may have started another history by then and give them other ids, so changes name them by their client ids until they are
+    /// acknowledged again. An ephemeral channel has no client ids: its messages are complete.
     mutating func restoreAcknowledged(from outbox: SavedOutbox) {
-        // The same history puts the changes in the same order.
+        // Sorted, so the same history puts the changes in the same order.
         let former = acknowledged.sorted { $0.value.item.place < $1.value.item.place }
         acknowledged = [:]
         var outbox = outbox
@@ -123,7 +124,7 @@ extension Sync {
         for (key, known) in former where item(.message(key)) != nil { unresolve(key, known) }
     }
 
-    /// Changes of a message that was on its way name it by its id from now on.
+    /// Makes changes of a message that was on its way name it by its id from now on.
     private mutating func resolve(_ key: MessageKey, _ message: MessageID) {
         for var change in changes(of: .sent(key.clientId), in: key.channel) {
             change.operation = change.operation.resolved(message)
@@ -131,9 +132,10 @@ extension Sync {
         }
     }
 
-    /// Changes of a message that is on its way once more name it by its client id again: it gets another id than it had. Refused ones too, since they can be retried.
+    /// Makes changes of a message that is on its way again name it by its client id again, because its id will be different. This includes refused
+    /// ones, since they can be retried.
     private mutating func unresolve(_ key: MessageKey, _ known: Acknowledged) {
-        // On another server than the message's, its id names another message.
+        // On a server other than the message's, its id names another message.
         for var change in changes(of: .stored(known.message.messageId), in: key.channel)
         where !change.isForAnother(than: known.item.server) {
             change.operation = change.operation.unresolved(key.clientId)
@@ -142,9 +144,9 @@ extension Sync {
         showOverlay(of: key.channel)
     }
 
-    /// Makes the changes of a message that the server can't have where the message is. One that was deleted meanwhile is given up.
+    /// Merges the changes of a message into the message itself, if the server can't have it. A message that was deleted meanwhile is dropped.
     ///
-    /// - Returns: The operation as it is then; nil if there is nothing left to send.
+    /// - Returns: The resulting operation; nil if there is nothing left to send.
     mutating func mergeChanges(ofUnsent item: OutboxItem) -> OutboxItem? {
         guard let key = item.message else { return item }
         let changes = changesHere(of: key)
@@ -157,7 +159,8 @@ extension Sync {
         return queues[key.channel]?.items[item.id]
     }
 
-    /// The server doesn't have a refused message, of which its sender was told: its changes are made where it is. One that was deleted meanwhile is gone.
+    /// The server doesn't have a refused message, and its sender was notified: its changes are merged into it. A message that was deleted meanwhile
+    /// is dropped.
     mutating func mergeChanges(of item: OutboxItem, _ key: MessageKey) {
         let changes = changesHere(of: key)
         guard changes.contains(where: \.operation.isDeletion) else { return merge(changes, into: item) }
@@ -166,7 +169,7 @@ extension Sync {
         remove(item)
     }
 
-    /// The changes of a message on its way that are to be made on this server: refused ones, and those that were meant for another server, wait for the app.
+    /// The changes of a message on its way that are meant for this server: refused changes, and those meant for another server, wait for the app.
     private func changesHere(of key: MessageKey) -> [OutboxItem] {
         changes(of: .sent(key.clientId), in: key.channel).filter { isForThisServer($0) && !$0.isRefused }
     }
@@ -182,13 +185,13 @@ extension Sync {
 }
 
 extension Message {
-    /// The message as the answer to its sending has it, which comes after its event and adds whom it doesn't mention (MN-17).
+    /// The message as in the answer to its sending, which follows its event and adds the users whom it doesn't mention (MN-17).
     fileprivate func answered(_ sending: SendMessage) -> Message {
-        // One that was changed since mentions whom the change says.
+        // A message that has been changed since has the mentions of the change.
         changeSeq == seq ? naming(sending.content.mentionees) : self
     }
 
-    /// The same for an edit that was made, whose answer was lost.
+    /// Likewise for an edit that was made but whose answer was lost.
     func answered(_ edit: EditMessage) -> Message { naming(edit.mentionees) }
 
     private func naming(_ mentionees: [Mentionee]?) -> Message {

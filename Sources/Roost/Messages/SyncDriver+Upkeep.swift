@@ -2,9 +2,9 @@ import Logging
 import RoostAPI
 
 extension SyncDriver {
-    /// Has the cache lose its oldest messages if it has outgrown its size, some at a time, between two batches of inputs.
+    /// Deletes the cache's oldest messages if it has outgrown its size, some at a time, between two batches of inputs.
     ///
-    /// A cache that another chat has open stays as it is: only that one knows what its lists show.
+    /// A cache that another chat has open stays as it is: only that chat knows what its lists show.
     func keepCacheSmall() async {
         guard upkeep.isDue(isCalm: inputs.isEmpty), suspended == nil, let store = try? await files().store else { return }
         do {

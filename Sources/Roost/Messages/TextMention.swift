@@ -1,23 +1,23 @@
 public import Foundation
 public import RoostAPI
 
-/// A mention as a text shows it: whom, and where (MN-07).
+/// A mention in a text: its user or channel, and its place (MN-07).
 ///
 /// Places are counted in UTF-16 code units, as in JavaScript, Java and `NSRange` (D-34); ``range(in:)-(String)`` converts them to Swift's indices.
 /// ``index`` is the place of the sign, usually "@", and ``length`` doesn't include it: for "@all" it is 3 (D-18).
 public struct TextMention: Hashable, Sendable {
-    /// What is mentioned.
+    /// The kind of mention.
     public var type: Mentionee.Kind
-    /// Where the sign stands, in UTF-16 code units from the beginning of the text.
+    /// The position of the sign, in UTF-16 code units from the beginning of the text.
     public var index: Int
-    /// The UTF-16 code units after the sign.
+    /// The number of UTF-16 code units after the sign.
     public var length: Int
     /// The user; nil for the channel.
     public var userId: UserID?
-    /// What else its entry in the metadata has, of an app's own or of a newer version. It stays when the entry is written again (MN-06).
+    /// The other members of its entry in the metadata, from an app or a newer version. They stay when the entry is written again (MN-06).
     public var otherMembers: [String: JSONValue] = [:]
 
-    /// Makes a mention of a user, or of the channel where `userId` is nil.
+    /// Makes a mention of a user, or of the channel if `userId` is nil.
     public init(index: Int, length: Int, userId: UserID? = nil) {
         type = userId == nil ? .channel : .user
         self.index = index
@@ -25,14 +25,14 @@ public struct TextMention: Hashable, Sendable {
         self.userId = userId
     }
 
-    /// Makes a mention of a range of a text, which begins with the sign. Nil if nothing follows the sign.
+    /// Makes a mention of a range of a text, which starts with the sign. Nil if nothing follows the sign.
     public init?(_ range: Range<String.Index>, in text: String, userId: UserID? = nil) {
         let (start, end) = (range.lowerBound.utf16Offset(in: text), range.upperBound.utf16Offset(in: text))
         guard start + 1 < end else { return nil }
         self.init(index: start, length: end - start - 1, userId: userId)
     }
 
-    /// Makes a mention of a range of an attributed text, which begins with the sign. Nil if nothing follows the sign.
+    /// Makes a mention of a range of an attributed text, which starts with the sign. Nil if nothing follows the sign.
     public init?(_ range: Range<AttributedString.Index>, in text: AttributedString, userId: UserID? = nil) {
         let start = String(text[..<range.lowerBound].characters).utf16.count
         let count = String(text[range].characters).utf16.count
@@ -40,11 +40,11 @@ public struct TextMention: Hashable, Sendable {
         self.init(index: start, length: count - 1, userId: userId)
     }
 
-    /// The part of a text to highlight: the sign and what follows it (MN-08).
+    /// The part of a text to highlight: the sign and the text after it (MN-08).
     ///
-    /// Nil for a mention that doesn't fit the text, as after an edit that left the metadata unchanged: one that begins before the text, ends
-    /// beyond it, or begins or ends within a character that takes two code units. A length that includes the sign, as some apps write it, is
-    /// understood if the text ends there (D-18).
+    /// Nil for a mention that doesn't fit the text, for instance after an edit that left the metadata unchanged: one that starts before the text,
+    /// ends after it, or starts or ends within a character of two code units. A length that includes the sign, as some apps write it, is accepted if
+    /// the text ends there (D-18).
     public func range(in text: String) -> Range<String.Index>? {
         let units = text.utf16
         let count = units.count
@@ -68,24 +68,24 @@ public struct TextMention: Hashable, Sendable {
     }
 }
 
-/// Converts between mentions and the metadata that carry them (MN-06), in the form that apps of every platform read:
+/// Converts between mentions and the metadata that carries them (MN-06), in the form that apps on every platform read:
 ///
 ///     {"mentioned": [{"type": "user", "index": 3, "length": 4, "userId": "john"}, {"type": "channel", "index": 12, "length": 3}]}
 ///
-/// What else an entry has stays when it is written again, and so do entries of types that this version doesn't know, which are no mentions to it.
-/// The server doesn't read any of it (MN-05): an app may use any form, and `mentionees` alone decides which users are told.
+/// Other members of an entry stay when it is written again, and so do entries of types that this version doesn't know, which it doesn't treat as
+/// mentions. The server reads none of it (MN-05): an app may use any form, and only `mentionees` decides which users are notified.
 public enum MentionMapper {
     /// The key of the mentions in the metadata.
     public static let key = "mentioned"
 
-    /// The mentions that metadata carry, in their order. Those that can't be read, and those of types that this version doesn't know, are left out.
+    /// The mentions in metadata, in order. Mentions that can't be read, and those of types that this version doesn't know, are left out.
     public static func mentions(from metadata: JSONValue?) -> [TextMention] {
         guard case .object(let members) = metadata, case .array(let entries) = members[key] else { return [] }
         return entries.compactMap { TextMention(json: $0) }
     }
 
-    /// Adds mentions to other metadata, in place of the mentions in these. Entries that ``mentions(from:)`` leaves out stay as they are. Without any entry the
-    /// key is left out.
+    /// Adds mentions to other metadata, replacing the mentions in it. Entries that ``mentions(from:)`` leaves out stay as they are. Without any entry
+    /// the key is left out.
     public static func metadata(from mentions: [TextMention], beside others: JSONValue? = nil) -> JSONValue? {
         metadata(from: mentions, among: MentionEntries(in: others), beside: others)
     }
@@ -100,7 +100,7 @@ public enum MentionMapper {
 }
 
 extension TextMention {
-    /// Reads an entry of the metadata. Nil for one that can't be read, and for one of a type that this version doesn't know.
+    /// Reads an entry of the metadata. Nil if it can't be read, or if its type isn't known to this version.
     init?(json: JSONValue) {
         guard case .object(var members) = json, case .string(let type) = members["type"],
             var mention = TextMention(placeIn: members)
@@ -117,7 +117,7 @@ extension TextMention {
         self = mention
     }
 
-    /// Reads where an entry of the metadata stands, whatever else it says. Nil if it doesn't say that.
+    /// Reads the place in an entry of the metadata, whatever its other members. Nil if it has none.
     init?(placeIn members: [String: JSONValue]) {
         guard let index = members["index"]?.wholeNumber, let length = members["length"]?.wholeNumber else { return nil }
         self.init(index: index, length: length)
@@ -135,7 +135,7 @@ extension TextMention {
 }
 
 extension JSONValue {
-    /// A whole number, also one that another platform wrote with a fraction of zero.
+    /// A whole number, even if another platform wrote it with a zero fraction.
     fileprivate var wholeNumber: Int? {
         switch self {
         case .integer(let value): Int(exactly: value)
@@ -146,7 +146,7 @@ extension JSONValue {
 }
 
 extension [TextMention] {
-    /// The `mentionees` of a message with these mentions, which are told of it (MN-09).
+    /// The `mentionees` of a message with these mentions, who are notified of it (MN-09).
     public var mentionees: [Mentionee]? {
         var builder = MentioneesBuilder()
         for mention in self { builder.mention(mention) }
@@ -164,7 +164,7 @@ public struct MentioneesBuilder: Hashable, Sendable {
     private var users: [UserID] = []
     private var isOfChannel = false
 
-    /// Makes a builder that mentions nobody yet.
+    /// Makes a builder without mentions.
     public init() {}
 
     /// Mentions users. Each is listed once, however often this is called.
