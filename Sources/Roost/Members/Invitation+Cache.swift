@@ -64,7 +64,7 @@ extension Invitation: CachedModel {
 }
 
 extension Database {
-    /// Returns the user's pending invitations, the newest first, each with its inviter, and its channel if that is known here.
+    /// Returns the user's pending invitations, the newest first, each with its inviter, and with its channel if it is known on this device.
     func waitingInvitations() throws -> [InvitationItem] {
         let invitations: [Invitation] = try models(
             """
@@ -78,6 +78,6 @@ extension Database {
 }
 
 extension StoreWrite {
-    /// Puts an invitation in the place of an older one.
+    /// Replaces an older invitation.
     static func invitation(_ invitation: Invitation) -> StoreWrite { .rows(Rows([invitation]), of: .channel(invitation.channelId)) }
 }

@@ -7,30 +7,30 @@ public struct InvitationItem: Identifiable, Hashable, Sendable {
     public struct ID: Hashable, Sendable {
         /// The channel of the invitation.
         public var channelId: ChannelID
-        /// The user who invited.
+        /// The inviter.
         public var inviter: UserID
     }
 
     /// The time and the welcome text.
     public var invitation: Invitation
-    /// Who invited, as this device knows them: only by id until their name arrives.
+    /// The inviter, as this device knows them: only the id until their name arrives.
     public var inviter: UserSummary
-    /// The channel's summary; nil until it is known on this device. No event follows it while the invitation waits: it is as the channel was when the
-    /// invitation came, or as the server told it since, which a list asks for when it begins and with each connection.
+    /// The channel's summary; nil until it is known on this device. No event updates it while the invitation is pending: it shows the channel as of
+    /// when the invitation arrived, or as of the server's last answer, which a list requests when it starts and on each connection.
     public var channel: Channel?
 
-    /// Stays the same while the invitation waits.
+    /// Stays the same while the invitation is pending.
     public var id: ID { ID(channelId: invitation.channelId, inviter: invitation.inviter) }
 }
 
-/// The user's invitations that wait for an answer as a live collection, the newest first (SB-15 to SB-18, EM-24 to EM-26, R14).
+/// The user's pending invitations as a live collection, the newest first (SB-15 to SB-18, EM-24 to EM-26, R14).
 ///
-/// They come from this device's store, and follow every event; they are there offline too.
+/// They are read from this device's store, and follow every event; they are also available offline.
 @MainActor @Observable
 public final class InvitationList {
     /// The invitations, the newest first.
     public private(set) var items: [InvitationItem] = []
-    /// How far the list has come: before it is loaded, empty means nothing.
+    /// The phase of the list: before it is loaded, an empty list means nothing.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the device's store has answered.
@@ -41,9 +41,9 @@ public final class InvitationList {
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var isAsking = false
-    /// The invitations whose channels came in this connection, or were asked for. One that the server doesn't give it isn't asked for again.
+    /// The invitations whose channels arrived or were requested on this connection. A channel that the server doesn't return isn't requested again.
     @ObservationIgnored private var asked: Set<InvitationItem.ID> = []
-    /// Whether a change couldn't be looked at: what came with it is only found by reading again.
+    /// Whether a change couldn't be processed: only reading again finds what it was about.
     @ObservationIgnored private var hasMissedChange = false
     @ObservationIgnored private let observers = ListObservers<InvitationItem>()
 
@@ -59,7 +59,7 @@ public final class InvitationList {
             changed: { [weak self] change in
                 guard let self, hasMissedChange || concerns(change) else { return }
                 hasMissedChange = true
-                // Reading the store doesn't answer what the server is asked once more in a while.
+                // Reading the store doesn't answer the question that the server is asked again after a while.
                 let told = change.channelRows
                 if case .done = await follower.work(isQuestion: false, { [weak self] in try await self?.reload(told: told) }) {
                     hasMissedChange = false
@@ -67,7 +67,7 @@ public final class InvitationList {
             })
     }
 
-    /// The list's topic tells of users too, whether they have invited this one or not.
+    /// The list's topic also reports changes of users, whether they have invited this one or not.
     private func concerns(_ change: StoreChange) -> Bool {
         change.isEverything || change.isOwn || items.contains { change.users.contains($0.inviter.userId) }
     }
@@ -80,9 +80,9 @@ public final class InvitationList {
         observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
     }
 
-    /// Accepts an invitation, and returns its channel, which the user is a member of now (SB-15).
+    /// Accepts an invitation, and returns its channel, of which the user is now a member (SB-15).
     ///
-    /// - Throws: As ``LiveChannel/acceptInvitation()``.
+    /// - Throws: The errors of ``LiveChannel/acceptInvitation()``.
     @discardableResult
     public func accept(_ invitation: InvitationItem) async throws -> LiveChannel {
         let view = try await chat.call(AcceptInvitation(channel: invitation.invitation.channelId))
@@ -90,18 +90,18 @@ public final class InvitationList {
         return await chat.loadedChannel(view.channel.channelId)
     }
 
-    /// Declines an invitation. To join after all, the user needs another one (SB-16).
+    /// Declines an invitation. To join later, the user needs another one (SB-16).
     ///
-    /// - Throws: As ``LiveChannel/declineInvitation()``.
+    /// - Throws: The errors of ``LiveChannel/declineInvitation()``.
     public func decline(_ invitation: InvitationItem) async throws {
         _ = try await chat.call(DeclineInvitation(channel: invitation.invitation.channelId))
         await showNow()
     }
 
-    /// The answered invitation isn't one of the list's any more.
+    /// Removes the answered invitation from the list.
     private func showNow() async { await follower.work(isQuestion: false) { [weak self] in try await self?.reload() } }
 
-    /// - Parameter told: The channels whose rows came with the change that is the reason.
+    /// - Parameter told: The channels whose rows arrived with the change that caused this.
     private func reload(told: Set<ChannelID> = []) async throws {
         let items = try await chat.driver.files().store.read { database in
             try database.waitingInvitations()
@@ -115,9 +115,9 @@ public final class InvitationList {
         Task { [weak self] in await self?.fetchChannels() }
     }
 
-    /// An invitation that came while this device was away came without its channel, and no event tells the user of a channel's new name. What is stored of it
-    /// may be as old as the user's former membership. So it is fetched, once in a connection. The answer is stored, and read from there. What the server
-    /// can't answer now, it is asked again a little later.
+    /// Fetches the channels of invitations, once per connection. An invitation that arrived while this device was away came without its channel, no
+    /// event tells the user about a channel's new name, and the stored row may be as old as the user's former membership. The answer is stored, and
+    /// read from the store. If the server can't answer now, it is asked again a little later.
     private func fetchChannels() async {
         guard !isAsking, !follower.isAskingAgain, chat.driver.statuses.current == .online, !unasked.isEmpty else { return }
         isAsking = true
@@ -125,9 +125,9 @@ public final class InvitationList {
         await follower.work(asksServer: true) { [weak self] in try await self?.fetchUnaskedChannels() }
     }
 
-    /// - Throws: A refusal that passes. The list comes from the store, and isn't refused with its channels.
+    /// - Throws: A temporary refusal. The list comes from the store, and isn't refused because of its channels.
     private func fetchUnaskedChannels() async throws {
-        // Others may come while it is asked.
+        // Others may arrive while the server is asked.
         while case let asking = unasked, !asking.isEmpty {
             var page = ListMyInvitations(limit: Limits.memberPage.max)
             for _ in 0..<PageCount.max(forRows: Limits.pendingInvitationsPerUser, of: Limits.memberPage.max) {

@@ -53,7 +53,7 @@ extension Member: CachedModel {
 }
 
 extension Rows {
-    /// Whose rows as members they bring.
+    /// The users whose member rows are included.
     var changedMembers: [UserID] { members?.map(\.userId) ?? [] }
 }
 
@@ -83,7 +83,7 @@ extension Membership: CachedRow {
         }
     }
 
-    /// A membership outlives its channel's rows: it says that it ended.
+    /// A membership outlives its channel's rows: it records that it ended.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws {}
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {}
 
@@ -94,7 +94,7 @@ extension Membership: CachedRow {
         }
     }
 
-    /// Returns whether another one is older than this. Of two with one stamp, the one with the higher count is from a later position of the
+    /// Whether this membership is newer than another. Of two with the same stamp, the one with the higher count is from a later position of the
     /// channel.
     func isNewer(than other: Membership) -> Bool {
         (userSeq, readCount) > (other.userSeq, other.readCount)
@@ -142,7 +142,7 @@ extension Membership: CachedModel {
 }
 
 extension Database {
-    /// The members of a channel whose rows changed after a seq, in the order of their changes.
+    /// The members of a channel whose rows changed after a seq, in the order of the changes.
     func members(of channel: ChannelID, changedAfter seq: Seq) throws -> [Member] {
         let sql = """
             SELECT \(Member.cacheColumns) FROM members WHERE channel_id = ? AND change_seq > ? ORDER BY change_seq, user_id
@@ -150,9 +150,9 @@ extension Database {
         return try models(sql, [channel.rawValue, seq])
     }
 
-    /// The user's own membership, current or former, as the server has it.
+    /// The user's own membership, current or former, as last received from the server.
     func membership(of channel: ChannelID) throws -> Membership? {
-        // Under an operation on its way the overlay has what the server has said.
+        // While an operation is on its way, the overlay has the server's version.
         try first(Self.queryOfServersMembership, [channel]) { row in
             let said: Data? = try row.value()
             return try said.map { try StoredJSON.decode(from: $0) } ?? Membership(cached: &row)
@@ -164,10 +164,10 @@ extension Database {
         FROM memberships m LEFT JOIN overlays o ON o.channel_id = m.channel_id WHERE m.channel_id = ?
         """
 
-    /// The same with the user's operations on their way, as lists show it.
+    /// The same including the user's operations on their way, as lists show it.
     func shownMembership(of channel: ChannelID) throws -> Membership? { try model(Self.queryOfMembership, [channel.rawValue]) }
 
-    /// Puts the user's own membership in the place of the one that is there. Readers see it under the user's operations on their way.
+    /// Replaces the user's own membership. Readers see it with the user's operations on their way applied.
     func replace(_ membership: Membership) throws {
         let membership = try shown(membership)
         try run(Self.replacementOfMembership) { row in
@@ -182,7 +182,7 @@ extension Database {
         VALUES (\(Membership.cacheColumns.placeholders), ?)
         """
 
-    /// A membership at the position of its channel, which may have been followed further than the membership was.
+    /// A membership brought up to the position of its channel, which may have been followed further.
     fileprivate func broughtUp(_ membership: Membership, as user: UserID) throws -> Membership {
         let channel = membership.channelId
         guard let cursor = try cursor(of: channel), cursor > membership.channelSeq else { return membership }
@@ -190,20 +190,20 @@ extension Database {
         return Unread.bringUp(membership, as: user, with: own, try purges(in: channel, after: membership.channelSeq, upTo: cursor))
     }
 
-    /// The user's own messages alone count. With a plus, so that the range of seqs finds them, and not all of the user's in the channel are gone
-    /// through.
+    /// Only the user's own messages count. The plus makes SQLite find them by the range of seqs, instead of going through all of the user's messages
+    /// in the channel.
     private static let queryOfOwn = """
         SELECT \(Message.cacheColumns) FROM messages WHERE channel_id = ? AND seq > ? AND seq <= ? AND +is_own = 1
         """
 }
 
 extension StoreWrite {
-    /// Replaces an older own membership: an answer may be older than an event that overtook it (I8). Messages that it conceals are deleted;
-    /// when it ends, the user's permissions in the channel are too.
+    /// Replaces an older own membership: an answer may be older than an event that overtook it (I8). Messages that it conceals are deleted; when it
+    /// ends, so are the user's permissions in the channel.
     static func membership(_ membership: Membership) -> StoreWrite { .rows(Rows([membership]), of: .channel(membership.channelId)) }
 }
 
 extension Rows {
-    /// The users whose rows say that they aren't members any more.
+    /// The users whose rows say that they are no longer members.
     var leavers: [UserID] { (members ?? []).filter { $0.state != .member }.map(\.userId) }
 }

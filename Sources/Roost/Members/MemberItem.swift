@@ -2,26 +2,27 @@ public import RoostAPI
 
 /// One row of a member list.
 public struct MemberItem: Identifiable, Hashable, Sendable {
-    /// The membership: role, state, since when.
+    /// The membership: its role, its state and when it began.
     public internal(set) var member: Member
-    /// Who it is, as this device knows them: only by id until their name arrives.
+    /// The member, as this device knows them: only the id until their name arrives.
     public internal(set) var user: UserSummary
-    /// The whole profile as it was when the row was fetched. Nil for a member who came after that, and for a user who no longer exists.
+    /// The whole profile as of when the row was fetched. Nil for a member who joined after that, and for a user who no longer exists.
     public internal(set) var profile: User?
-    /// Whether the user is online, as far as is known. It is kept up to date while the channel is watched (``LiveChannel/watch(limit:watchersLimit:)``).
-    /// Otherwise it is as of ``MemberList/presenceAsOf``. Nil for a member who came after the pages were fetched, and of whom nothing was told since.
+    /// Whether the user is online, as far as is known. It is kept up to date while the channel is watched
+    /// (``LiveChannel/watch(limit:watchersLimit:)``). Otherwise it is as of ``MemberList/presenceAsOf``. Nil for a member who joined after the pages
+    /// were fetched and has had no update since.
     public internal(set) var isOnline: Bool?
     /// When the user was last online, as far as is known. Nil while they are online, and if they don't share it.
     public internal(set) var lastActiveAt: Timestamp?
-    /// Until when the member may not send. Only for users with the permission `member.listMuted`.
+    /// When the member's mute ends. Only for users with the permission `member.listMuted`.
     public internal(set) var mutedUntil: Timestamp?
-    /// Until when the user is banned. Only for users with the permission `member.listBanned`.
+    /// When the user's ban ends. Only for users with the permission `member.listBanned`.
     public internal(set) var bannedUntil: Timestamp?
 
     /// The member's user id.
     public var id: UserID { member.userId }
 
-    /// A member of whom an event told.
+    /// A member from an event.
     init(_ member: Member) {
         self.member = member
         user = UserSummary(userId: member.userId)

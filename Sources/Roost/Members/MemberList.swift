@@ -3,10 +3,10 @@ public import RoostAPI
 
 /// Members of a channel as a live collection (AM-39, MN-14).
 ///
-/// The pages come from the server, again after each reconnect, and when the user leaves the channel or comes back to it. Without a connection
-/// the list begins with the members that this device knows of, in the phase `unavailable`: that may be some of them or none. In a channel that
-/// the user is a member of, events update members who join, leave or get another role; searches and lists of the muted and the banned are
-/// requested again a moment later. Who is online is followed while the user watches the channel (``LiveChannel/watch(limit:watchersLimit:)``).
+/// The pages are fetched from the server, again after each reconnect, and when the user leaves the channel or comes back to it. Without a connection
+/// the list starts with the members that this device knows, in the phase `unavailable`: these may be some of them or none. In a channel that the user
+/// is a member of, events update members who join, leave or get another role; searches and lists of muted and banned members are requested again a
+/// moment later. Online states are updated while the user watches the channel (``LiveChannel/watch(limit:watchersLimit:)``).
 @MainActor @Observable
 public final class MemberList {
     /// The request to the server.
@@ -15,38 +15,38 @@ public final class MemberList {
         case search(SearchMembers)
     }
 
-    /// The members in the list's order, as many pages as were loaded.
+    /// The members in the list's order, as many pages as have been loaded.
     public private(set) var items: [MemberItem] = []
-    /// When the rows' ``MemberItem/isOnline`` was right, by this device's clock. Nil while it is right at this moment, because the channel is watched
+    /// When the rows' ``MemberItem/isOnline`` was last right, by this device's clock. Nil while it is kept up to date, because the channel is watched
     /// (``LiveChannel/watch(limit:watchersLimit:)``), and before the first page.
     ///
-    /// Where the channel isn't watched, it is the time of the oldest page; after a watch or a connection has ended, it is the last moment that is known.
+    /// If the channel isn't watched, it is the time of the oldest page; after a watch or a connection has ended, it is the last known moment.
     public var presenceAsOf: Timestamp? { presence.asOf }
     private var presence = Freshness()
-    /// Whether ``loadMore()`` would add something.
+    /// Whether ``loadMore()`` would add members.
     public private(set) var hasMore = false
-    /// How far the list has come: before it is loaded, empty means nothing, and it is `refused` where the server, or a limit, refuses it.
+    /// The phase of the list: before it is loaded, an empty list means nothing; `refused` if the server, or a limit, refuses it.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the server has answered. Before the first connection, this waits for one.
     ///
-    /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
+    /// - Throws: `RoostError` with `not_connected` if no connection can be made; otherwise that of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let question: Question
     @ObservationIgnored private let pageSize: Int
     @ObservationIgnored private var roster: MemberRoster
-    /// The members' names and pictures, as they are stored.
+    /// The members' names and pictures, as stored.
     @ObservationIgnored private var users: [UserID: UserSummary] = [:]
-    /// Whether there is something to show: the server's answer, or what was known before it.
+    /// Whether there is something to show: the server's answer, or the members known before it.
     @ObservationIgnored private var isShown = false
-    /// Whether the roster has a page of the server's.
+    /// Whether the roster has a page from the server.
     @ObservationIgnored private var isAnswered = false
-    /// The seq of the channel after which members' rows in the store are news.
+    /// The seq of the channel after which members' rows in the store are new to the list.
     @ObservationIgnored private var seen: Seq?
     @ObservationIgnored private let answer: ChannelAnswer
-    /// Who came and went while pages were on their way, which may be older; nil while none are.
+    /// Changes of presence while pages, which may be older, are on their way; nil while none are.
     @ObservationIgnored private var toldMeanwhile: [PresenceChange]?
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<MemberItem>()
@@ -70,7 +70,7 @@ public final class MemberList {
             },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
-                // Who came and went before the user was back is in no row here.
+                // Rows here don't show who joined and left before the user was back.
                 if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
                 if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
                 if self?.roster.users.isDisjoint(with: change.users) == false {
@@ -83,7 +83,7 @@ public final class MemberList {
     private func take(_ notice: SignalFeed.Notice) {
         switch notice.news {
         case .signal(let signal): if let change = signal.presence { take(change) }
-        // Who came and went between the pages and the watch wasn't told.
+        // Changes between the pages and the watch weren't sent.
         case .watching: askSoon()
         case .unwatched, .stoppedWatching, .disconnected: presence.interrupt(at: notice.time)
         case .missed:
@@ -97,22 +97,22 @@ public final class MemberList {
         toldMeanwhile?.append(change)
         guard isAnswered else { return }
         if roster.apply(change, at: chat.driver.environment.now()) { show() }
-        // Some of those who came or went weren't named, to anybody.
+        // Some changes of presence weren't sent by name, to any client.
         if !change.isWhole { askWithinSeconds() }
     }
 
     /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
     public var updates: ListUpdates<MemberItem> { observers.updates(of: self, startingWith: isShown ? items : nil) }
 
-    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29). The difference is empty
-    /// if the list is loaded with the rows that it began with.
+    /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29). The difference is empty if
+    /// the list becomes loaded with the rows that it started with.
     public func observe(_ callback: @escaping @MainActor (ListUpdate<MemberItem>) -> Void) -> ObservationToken {
         observers.add(startingWith: isShown ? items : nil, callback)
     }
 
-    /// Adds a page of members. Does nothing when there are none.
+    /// Adds a page of members. Does nothing if there are no more.
     ///
-    /// - Throws: `RoostError` with `not_connected` while offline, and as ``Chat/call(_:isolation:)`` does.
+    /// - Throws: `RoostError` with `not_connected` while offline, and the errors of ``Chat/call(_:isolation:)``.
     public func loadMore() async throws {
         guard hasMore else { return }
         try await follower.take(asksServer: true) {
@@ -138,7 +138,7 @@ public final class MemberList {
         }
     }
 
-    /// Whether the rows of events say who belongs in the list.
+    /// Whether rows from events decide who is in the list.
     private var followsEvents: Bool {
         if case .list(let list) = question { return list.states ?? [.member] == [.member] }
         return false
@@ -151,7 +151,7 @@ public final class MemberList {
         show()
     }
 
-    /// Asks for as many members as are shown.
+    /// Requests as many members as are shown.
     private func refresh() async throws {
         try await answer.ask()
         let channel = channel
@@ -161,7 +161,7 @@ public final class MemberList {
         let question = presence.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
         toldMeanwhile = []
         defer { toldMeanwhile = nil }
-        // What events bring meanwhile is read again below.
+        // Rows that events deliver meanwhile are read again below.
         var pages = roster
         pages.forgetUpdates()
         pages.add(try await page(after: nil), isFirst: true)
@@ -176,15 +176,15 @@ public final class MemberList {
             (roster, self.seen) = (fresh, seen)
             try await introduce(anew: roster.users)
             isAnswered = true
-            // What else may have changed meanwhile is told after this, and asked for then.
+            // Other changes meanwhile are reported after this, and requested then.
             if followsEvents, seen != nil { try await follow() }
-            // With the rows that it is about.
+            // Together with the rows that it is about.
             presence.answered(question, isWatched: signals.isWatched(channel))
             show()
         }
     }
 
-    /// The user has logged out: nobody is asked any more.
+    /// The user has logged out: the server isn't asked any longer.
     private func forget() {
         roster.removeAll()
         (users, seen) = ([:], nil)
@@ -197,7 +197,7 @@ public final class MemberList {
         for change in toldMeanwhile ?? [] { _ = roster.apply(change, at: chat.driver.environment.now()) }
     }
 
-    /// Takes in the rows that events brought since.
+    /// Applies the rows that events have delivered since.
     private func follow() async throws {
         guard isAnswered else { return }
         guard followsEvents else { return askSoon() }
@@ -211,11 +211,10 @@ public final class MemberList {
         try await introduce()
     }
 
-    /// Reads who the members are, those of whom that is known only if something else is shown of them. The users of a page were stored before it was
-    /// here.
+    /// Reads the members' summaries. Known ones are reread only if they have changed. The users of a page were stored before it arrived here.
     private func introduce(anew changed: Set<UserID> = []) async throws {
         let ids = roster.users
-        // Nobody tells this list of those who have left it. They may come back with another name.
+        // This list isn't notified about users who have left it. They may come back with another name.
         let known = users.filter { ids.contains($0.key) && !changed.contains($0.key) }
         let read = try await chat.driver.files().store.read { database in
             try ids.subtracting(known.keys).map { ($0, try database.summary(of: $0)) }
@@ -236,7 +235,7 @@ public final class MemberList {
         }
     }
 
-    /// Shows the members that this device knows of, until the server can be asked.
+    /// Shows the members that this device knows, until the server can be asked.
     private func showKnown() async {
         guard !isAnswered, followsEvents else { return }
         let channel = channel
@@ -264,7 +263,7 @@ public final class MemberList {
         let (before, phaseBefore, isChanged) = (items, phase, !isShown || sorted != items)
         if isChanged { (isShown, items) = (true, sorted) }
         if isAnswer { follower.answered() }
-        // What was known before may have been all of it: that it is loaded is told then too.
+        // The known members may have been all of them: observers are notified that the list is loaded then too.
         guard isChanged || phase != phaseBefore else { return }
         observers.notify(sorted, after: before)
     }
@@ -274,7 +273,7 @@ public final class MemberList {
         follower.soon { [weak self] in await self?.askIfOutdated() }
     }
 
-    /// Asks because of what all who watch the channel were told at the same moment.
+    /// Asks the server again after a signal that all watchers of the channel received at the same moment.
     private func askWithinSeconds() {
         answer.outdate()
         follower.withinSeconds { [weak self] in await self?.askIfOutdated() }

@@ -5,7 +5,7 @@ extension MemberEntry: Identifiable {
     public var id: UserID { member.userId }
 }
 
-/// The rows of a member list, built from pages of the server and from events. It doesn't matter which comes first.
+/// The rows of a member list, built from the server's pages and from events, in any order of arrival.
 struct MemberRoster {
     private let sort: MemberSort
     private let order: SortDirection
@@ -13,7 +13,7 @@ struct MemberRoster {
     private var entries: [UserID: MemberItem] = [:]
     /// The newest row of each member from events: a page may be older.
     private var updates: [UserID: Member] = [:]
-    /// The last member of the pages so far. Nil when they hold everybody.
+    /// The last member of the pages so far. Nil if they contain all members.
     private var end: Member?
     private(set) var nextCursor: String?
 
@@ -25,10 +25,10 @@ struct MemberRoster {
 
     var count: Int { entries.count }
 
-    /// The rows in their order.
+    /// The rows in order.
     var sorted: [MemberItem] { entries.values.sorted { isBefore($0.member, $1.member) } }
 
-    /// Everybody on it.
+    /// All users in the roster.
     var users: Set<UserID> { Set(entries.keys) }
 
     /// Starts over with a first page, or appends the next one.
@@ -41,13 +41,13 @@ struct MemberRoster {
         for member in updates.values { take(member) }
     }
 
-    /// Forgets the rows of events so far, which a page that is asked for from now on includes: somebody of them may have left since.
+    /// Forgets the rows of earlier events, which pages requested from now on include: some of these members may have left since.
     mutating func forgetUpdates() { updates = [:] }
 
-    /// Begins as new.
+    /// Resets the roster.
     mutating func removeAll() { (entries, updates, end, nextCursor) = ([:], [:], nil, nil) }
 
-    /// Takes in rows of events.
+    /// Applies rows of events.
     mutating func apply(_ members: [Member]) {
         for member in members where updates[member.userId].map({ $0.changeSeq < member.changeSeq }) ?? true {
             updates[member.userId] = member
@@ -55,17 +55,17 @@ struct MemberRoster {
         }
     }
 
-    /// Takes in who came online and who went offline.
+    /// Applies a change of presence.
     ///
     /// - Parameter now: The time, by this device's clock.
-    /// - Returns: Whether it concerns anybody on the list.
+    /// - Returns: Whether it concerns any user in the roster.
     mutating func apply(_ change: PresenceChange, at now: Timestamp) -> Bool {
         for user in change.online {
             entries[user]?.isOnline = true
             entries[user]?.lastActiveAt = nil
         }
         for user in change.offline {
-            // Of one who was known to be offline it says nothing new.
+            // For a user known to be offline, this isn't new.
             if entries[user]?.isOnline == true { entries[user]?.lastActiveAt = now }
             entries[user]?.isOnline = false
         }
@@ -84,7 +84,7 @@ struct MemberRoster {
         entries[member.userId] = entry
     }
 
-    /// Returns whether the pages so far reach a member's place. Members after that come with a later page.
+    /// Whether a member's place is within the pages so far. Later members arrive with a later page.
     private func isInPages(_ member: Member) -> Bool {
         guard nextCursor != nil, let end else { return true }
         return !isBefore(end, member)

@@ -1,12 +1,12 @@
 import RoostAPI
 
 extension Sync {
-    /// Invitations of an answer to a call, and the summary of the channel that one to the user leads to.
+    /// The writes for the invitations in a call's answer, and for the summary of the channel if the user is invited to it.
     func invitationWrites(_ invitations: [Invitation], channel: Channel) -> [StoreWrite] {
         invitations.map { .invitation($0) } + summaryWrites(Rows(channel: channel, invitations))
     }
 
-    /// The summary of the channel that an invitation to the user leads to, where rows bring both.
+    /// The writes for the summary of a channel that the user is invited to, if the rows include both.
     func summaryWrites(_ rows: Rows) -> [StoreWrite] {
         guard let channel = rows.channel, saved.channels[channel.channelId] == nil,
             (rows.invitations ?? []).contains(where: {

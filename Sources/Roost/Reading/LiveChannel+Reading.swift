@@ -3,40 +3,42 @@ public import RoostAPI
 extension LiveChannel {
     /// Marks the channel as read, on all of the user's devices (AM-45). The position only moves forward.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as possible; of several, only the highest.
-    /// - Parameter seq: The seq of the newest message that the user has seen. If nil, everything that this device has of the channel is marked: nothing as long as
-    ///   it isn't online, or still catches up, if it has never followed the channel or has lost what it had, as after some updates of the app.
-    /// - Throws: `RoostError` with `invalid_argument` for a seq that can't be one, `unavailable` when this device can't store it.
+    /// When this returns, the change is stored and shown on this device. It is sent as soon as possible; of several, only the highest.
+    /// - Parameter seq: The seq of the newest message that the user has seen. If nil, everything that this device has of the channel is marked. If
+    ///   this device has never followed the channel or has lost its data, as after some updates of the app, nothing is marked until it is online and
+    ///   has caught up.
+    /// - Throws: `RoostError` with `invalid_argument` for an invalid seq, `unavailable` if this device can't store it.
     public func markRead(upTo seq: Seq? = nil) async throws {
         let operation = MarkRead(channel: id, seq: seq)
         try operation.validate()
         try await enqueue(.read(operation))
     }
 
-    /// Begins reading the channel on this device (AM-45): nothing in it is unread any more, at any moment on this device and within seconds on the user's others,
-    /// however much arrives. It may be called again, and for several channels at once.
+    /// Starts reading the channel on this device (AM-45): nothing in it is unread any longer, at any moment on this device and within seconds on the
+    /// user's other devices, however much arrives. It may be called again, and for several channels at once.
     ///
-    /// Reading continues across reconnects, and while offline. It ends with ``stopReading()``, with ``markUnread(from:)`` on any of the user's devices, with the membership, and
-    /// with the right to read: call this again when that is back. When the app ends or its connection is lost, the server ends it (AM-46): what hasn't arrived by
-    /// then stays unread.
+    /// Reading continues across reconnects, and while offline. It ends with ``stopReading()``, with ``markUnread(from:)`` on any of the user's
+    /// devices, with the membership, and with the right to read: call this again once the right is back. When the app ends or its connection is lost,
+    /// the server ends reading (AM-46): messages that arrive later stay unread.
     ///
-    /// This returns when the server has accepted it, or at once without a connection. If the server can't accept it at the moment, it is asked again, which may take
-    /// long. Cancelling ends the wait, not the reading.
-    /// - Throws: `RoostError` with `not_member` or another refusal of the server: then reading has ended. `CancellationError`.
+    /// Returns when the server has accepted it, or at once without a connection. If the server can't accept it at the moment, it is asked again,
+    /// which may take long. Cancelling ends the wait, not the reading.
+    /// - Throws: `RoostError` with `not_member` or another refusal of the server: reading has ended then. `CancellationError`.
     public func startReading() async throws { try await chat.driver.startReading(id) }
 
-    /// Ends reading the channel on this device. What has arrived so far is read, even while offline. Does nothing if the channel isn't being read.
+    /// Stops reading the channel on this device. Everything that has arrived so far is read, even while offline. Does nothing if the channel isn't
+    /// being read.
     ///
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `unavailable` if this device can't store it.
     public func stopReading() async throws { try await chat.driver.stopReading(id) }
 
-    /// Marks the messages from a seq on as unread again, on all of the user's devices, for example to answer them later. Nothing else moves the position back.
-    /// Other users aren't told.
+    /// Marks the messages from a seq on as unread again, on all of the user's devices, for example to answer them later. Nothing else moves the
+    /// position back. Other users aren't notified.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as possible. Reading the channel ends with it, and so does a token from
-    /// ``markReadWhileVisible(_:every:)``: later messages stay unread too, until the app begins again.
-    /// - Parameter seq: The seq of the first message that is to be unread.
-    /// - Throws: `RoostError` with `invalid_argument` for a seq that can't be one, `unavailable` when this device can't store it.
+    /// When this returns, the change is stored and shown on this device. It is sent as soon as possible. It also ends reading the channel, and a
+    /// token from ``markReadWhileVisible(_:every:)``: later messages stay unread too, until the app starts reading again.
+    /// - Parameter seq: The seq of the first message to mark as unread.
+    /// - Throws: `RoostError` with `invalid_argument` for an invalid seq, `unavailable` if this device can't store it.
     public func markUnread(from seq: Seq) async throws {
         let operation = MarkUnread(channel: id, seq: seq)
         try operation.validate()
@@ -45,17 +47,17 @@ extension LiveChannel {
 }
 
 extension Chat {
-    /// Marks as read all of the user's channels that have unread messages or mention the user, as far as this device knows. See
+    /// Marks all of the user's channels as read that have unread messages or mention the user, as far as this device knows. See
     /// ``LiveChannel/markRead(upTo:)``.
     ///
-    /// - Throws: `RoostError` with `unavailable` when this device can't read or store it, `unauthenticated` after ``Chat/logOut(discardingUnsent:)``;
+    /// - Throws: `RoostError` with `unavailable` if this device can't read or store it, `unauthenticated` after ``Chat/logOut(discardingUnsent:)``;
     ///   `CancellationError`.
     public func markAllRead() async throws {
         let unread: Set<ChannelID>
         do {
             unread = try await driver.prepare().store.read { database in
                 let places = try ChannelQuery(hidden: .all).places(in: database)
-                // A message that was read may mention the user since it was edited. Deleted channels aren't among the places.
+                // A message that was read may mention the user after a later edit. Deleted channels aren't among the places.
                 let mentioning = try Set(places.map(\.id)).intersection(database.mentioningChannels())
                 return Set(places.filter { $0.unreadCount > 0 }.map(\.id)).union(mentioning)
             }

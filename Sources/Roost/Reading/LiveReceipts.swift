@@ -3,23 +3,23 @@ public import RoostAPI
 
 /// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for who has seen it.
 ///
-/// It comes from the server, again after each reconnect, when the user leaves the channel, comes back to it or may read it again, and when a watch of
-/// it begins. In a channel of up to `Limits.receiptMembers` it then follows every change; in a larger one, only while the channel is watched
-/// (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't in it. The phase is `refused` with
+/// It is fetched from the server, again after each reconnect, when the user leaves the channel, comes back to it or may read it again, and when a
+/// watch of it begins. In a channel of up to `Limits.receiptMembers` it then follows every change; in a larger one, only while the channel is watched
+/// (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't included. The phase is `refused` with
 /// `feature_disabled` if the channel's policy has no `readEvents`, and in a channel of more than `Limits.largeChannelMembers`.
 @MainActor @Observable
 public final class LiveReceipts {
-    /// How far each member has read, the user themself included.
+    /// How far each member has read, including the user.
     public private(set) var positions: [UserID: ReadPosition] = [:]
-    /// How far it has come: before it is loaded, empty means nothing.
+    /// The phase of the live object: before it is loaded, an empty value means nothing.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the server has answered. Before the first connection, this waits for one.
     ///
-    /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
+    /// - Throws: `RoostError` with `not_connected` if no connection can be made; otherwise that of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
-    /// What was told since the last question was asked.
+    /// Updates received since the last request.
     @ObservationIgnored private var toldMeanwhile: [UserID: ReadPosition] = [:]
     @ObservationIgnored private let channel: ChannelID
     @ObservationIgnored private let chat: Chat
@@ -37,7 +37,8 @@ public final class LiveReceipts {
             .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
-                // Who has left isn't shown, and who has joined has read up to there. Of the time before the user was back nothing is told.
+                // Former members aren't shown, and new members have read up to their joining. There are no updates about the time before the user was
+                // back.
                 if !change.isEverything, !change.members.isEmpty {
                     self?.askSoon()
                 } else if await self?.answer.hasBegunAfresh() == true {
@@ -50,19 +51,19 @@ public final class LiveReceipts {
     private func take(_ notice: SignalFeed.Notice) {
         switch notice.news {
         case .signal(let signal): if let update = signal.read { take(update) }
-        // In a larger channel nobody told who has read before the watch.
+        // In a larger channel, reading before the watch wasn't reported.
         case .watching: askSoon()
         case .missed: if !isDisabled { askSoon() }
         case .wrote, .left, .unwatched, .stoppedWatching, .disconnected: break
         }
     }
 
-    /// Whether the server doesn't list who has read here. Signals of those who have come all the same.
+    /// Whether the server doesn't list readers here. Signals about members who read still arrive.
     private var isDisabled: Bool {
         if case .refused(let error) = phase { error.code == .featureDisabled } else { false }
     }
 
-    /// The positions from now on, the current ones first.
+    /// The positions from now on, starting with the current ones.
     public var updates: AsyncStream<[UserID: ReadPosition]> {
         observers.values(of: self, startingWith: follower.hasAnswer ? positions : nil)
     }
@@ -85,13 +86,13 @@ public final class LiveReceipts {
                 question.cursor = page.nextCursor
                 if question.cursor == nil { break }
             }
-            // Signals that came meanwhile may be newer than the page. What was shown before isn't kept: somebody may share it no longer.
+            // Signals that arrived meanwhile may be newer than the page. Earlier positions aren't kept: a member may have stopped sharing theirs.
             for (user, position) in toldMeanwhile { fresh[user] = fresh[user]?.merged(with: position) }
             show(fresh)
         }
     }
 
-    /// The user has logged out: nobody is asked any more.
+    /// The user has logged out: the server isn't asked any longer.
     private func forget() {
         toldMeanwhile = [:]
         show([:])
@@ -105,7 +106,7 @@ public final class LiveReceipts {
             changed[position.userId] = changed[position.userId]?.merged(with: position) ?? position
         }
         if follower.hasAnswer || phase.error == nil { show(changed, isAnswer: false) }
-        // Some of those who have read further weren't named, to anybody.
+        // Some members who have read further weren't sent by name, to any client.
         if !update.isWhole { askWithinSeconds() }
     }
 
@@ -124,7 +125,7 @@ public final class LiveReceipts {
         }
     }
 
-    /// Asks because of what all who are told how far others have read were told at the same moment.
+    /// Asks the server again after a signal that all its recipients received at the same moment.
     private func askWithinSeconds() {
         guard !isDisabled else { return }
         answer.outdate()

@@ -2,15 +2,15 @@ import NIOConcurrencyHelpers
 public import Observation
 public import RoostAPI
 
-/// The unread messages of all channels that the user is a member of, as a live object: for the badge of an app (AM-44).
+/// The unread messages in all channels that the user is a member of, as a live object: for the badge of an app (AM-44).
 ///
-/// It comes from this device's store, and is right offline too: as of the last connection. Hidden channels count, and those that the user has muted
-/// don't, as in the server's answer to `reading.total`.
+/// It is read from this device's store, and is also right offline, as of the last connection. Hidden channels count, and channels that the user has
+/// muted don't, as in the server's answer to `reading.total`.
 @MainActor @Observable
 public final class LiveUnread {
-    /// The unread messages of all channels, and how many channels have some. 0 until it is loaded.
+    /// The number of unread messages in all channels, and the number of channels with unread messages. 0 until it is loaded.
     public private(set) var total = TotalUnread(unreadCount: 0, unreadChannelCount: 0)
-    /// How far it has come.
+    /// The phase of the live object.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the device's store has answered.
@@ -30,7 +30,7 @@ public final class LiveUnread {
         follower.follow(.channels, reload: { [weak self] change in try await self?.follow(change) })
     }
 
-    /// The total from now on, the current one first. A slow reader gets the newest, and not each one in between.
+    /// The total from now on, starting with the current one. A slow reader gets the newest total, not every one in between.
     public var updates: AsyncStream<TotalUnread> { observers.values(of: self, startingWith: follower.hasAnswer ? total : nil) }
 
     /// Calls back with the total, and again on every change, until the token is invalidated or released (AM-29).

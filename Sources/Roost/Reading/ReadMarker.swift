@@ -1,15 +1,16 @@
 import RoostAPI
 
 extension LiveChannel {
-    /// Marks what is on the screen as read, and what is shown later, until the token is released or invalidated: at once, then at most once per
+    /// Marks the messages on the screen as read, including later ones, until the token is released or invalidated: at once, then at most once per
     /// interval. The newest messages are marked when it ends, at the latest.
     ///
-    /// Keep the token as long as the channel is on the screen and the app is in the foreground. Once messages of the channel are marked as unread, on any of the
-    /// user's devices (``LiveChannel/markUnread(from:)``), the token marks nothing more: make a new one when the user opens the channel again.
+    /// Keep the token as long as the channel is on the screen and the app is in the foreground. Once messages of the channel are marked as unread, on
+    /// any of the user's devices (``LiveChannel/markUnread(from:)``), the token marks nothing more: make a new one when the user opens the channel
+    /// again.
     ///
     /// - Parameters:
-    ///   - messages: The list that is on the screen: the messages that it holds are read. Nil for the newest messages of the channel.
-    ///   - interval: The least time between two marks.
+    ///   - messages: The list on the screen: the messages that it holds are read. Nil for the newest messages of the channel.
+    ///   - interval: The minimum time between two marks.
     public func markReadWhileVisible(_ messages: MessageList? = nil, every interval: Duration = .seconds(2)) -> ObservationToken {
         let marker = ReadMarker(self, messages, interval)
         return ObservationToken { Task { @MainActor in marker.end() } }
@@ -23,15 +24,15 @@ private final class ReadMarker {
     private let messages: MessageList?
     private let interval: Duration
     private var observations: [ObservationToken] = []
-    /// Up to where it was marked, or was read anyway.
+    /// The seq up to which it was marked, or was read anyway.
     private var marked: Seq = 0
-    /// Up to where it was marked. A mention in a message that was read anyway is marked all the same.
+    /// The seq up to which it was marked. A mention in a message that was read anyway is still marked.
     private var sent: Seq = 0
-    /// Up to where the channel was read when it was looked at last.
+    /// The seq up to which the channel was read at the last check.
     private var readSeq: Seq = 0
-    /// The position of the user's own stream with which that came.
+    /// The position of the user's own stream that belongs to it.
     private var userSeq: Seq = 0
-    /// Whether messages were marked as unread, on whatever device: marking later ones as read would undo that, for there is one position.
+    /// Whether messages were marked as unread, on any device: marking later ones as read would undo that, because there is only one position.
     private var isLeftUnread = false
     /// The mark on its way, and the wait after it.
     private var work: Task<Void, Never>?
@@ -48,16 +49,17 @@ private final class ReadMarker {
     /// The seq up to which there is something to mark; nil if there is nothing.
     private func due() -> Seq? {
         guard let membership = channel.membership, membership.state == .member else { return nil }
-        // The server has begun anew, from a backup or with other data. The newest message may be older for being deleted: the counters tell it. Marks alone move the
-        // user's own stream, which goes back with them.
+        // The server has started another history, from a backup or with other data. The newest message may be older because of a deletion, so the
+        // counters decide. Marks alone move the user's own stream, which goes back with them.
         let isOfChannel = channel.channel.map { $0.counters.seq < marked } ?? false
         if isOfChannel || membership.userSeq < userSeq { (marked, sent, readSeq, isLeftUnread) = (0, 0, 0, false) }
-        // A concealment that is refused or given up moves the position back too: without anything new in the user's own stream or a mark of this device.
+        // A concealment that is refused or discarded also moves the position back, but without anything new in the user's own stream or a mark on
+        // this device.
         if membership.readSeq < readSeq, membership.userSeq > userSeq || channel.isMarkedUnread { isLeftUnread = true }
         (readSeq, userSeq) = (membership.readSeq, membership.userSeq)
         guard !isLeftUnread else { return nil }
         guard channel.unreadCount > 0 else {
-            // All of it was read, on whatever device, or is the user's own. What of it is marked as unread later stays so.
+            // All messages were read, on any device, or are the user's own. Messages marked as unread later stay unread.
             marked = max(marked, channel.lastMessage?.seq ?? 0)
             return channel.hasMention ? mentionSeq().flatMap { $0 > max(membership.readSeq, sent) ? $0 : nil } : nil
         }
@@ -65,7 +67,7 @@ private final class ReadMarker {
         return shown.flatMap { $0 > max(membership.readSeq, marked) ? $0 : nil }
     }
 
-    /// Up to where the mentions on the screen are read: a message that was read may mention the user since it was edited.
+    /// The seq up to which the mentions on the screen are read: a message that was read may mention the user after a later edit.
     private func mentionSeq() -> Seq? {
         guard let messages else { return channel.channel?.counters.seq }
         return messages.items.lazy.compactMap(\.message).filter { $0.mentionees?.isEmpty == false }.map(\.changeSeq).max()
@@ -80,7 +82,7 @@ private final class ReadMarker {
             try? await clock.sleep(for: interval)
             guard !Task.isCancelled else { return }
             self?.work = nil
-            // What came meanwhile.
+            // Marks what arrived meanwhile.
             self?.mark()
         }
     }

@@ -1,8 +1,9 @@
 import RoostAPI
 
-/// Tells every few seconds which messages have arrived, where a channel wants to know. Which do, the driver knows: it has the store.
+/// Reports every few seconds which messages have arrived, in channels with delivery events. The driver decides which channels these are,
+/// because it has the store.
 extension Sync {
-    /// Of several messages of a channel the last one counts: those of others that aren't replies in a thread. Only members tell it.
+    /// Of several messages of a channel only the last one counts, without the user's own and replies in threads. Only members report it.
     mutating func noteArrivals(_ messages: [Message]) {
         var newest: [ChannelID: Seq] = [:]
         for message in messages where message.sender != user && message.parentId == nil && Unread.counts(message) {
@@ -12,7 +13,7 @@ extension Sync {
         if !newest.isEmpty { note(newest) }
     }
 
-    /// What couldn't be told is told later. A seq that no stream has come to is of another history, before a backup was restored.
+    /// Keeps what couldn't be reported for later. A seq beyond the stream's position belongs to another history, before a backup was restored.
     mutating func noteUntold(_ untold: [ChannelID: Seq]) {
         note(untold.filter { channel, seq in saved.channels[channel].map { seq <= $0.cursor } ?? false })
     }
@@ -24,7 +25,7 @@ extension Sync {
         emit(.startTimer(.arrivals, settings.arrivalPause))
     }
 
-    /// They are stored by now. Without a connection they are told with the next one.
+    /// By now they are stored. Without a connection they are reported on the next one.
     mutating func tellArrivals() {
         isTellingArrivals = false
         guard phase == .online, !arrivals.isEmpty else { return }

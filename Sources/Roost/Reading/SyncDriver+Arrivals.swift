@@ -1,11 +1,11 @@
 import GRDB
 import RoostAPI
 
-/// Which channels want to know what has arrived. No row says it of a type: it is asked once with each connection.
+/// The channels that have delivery reports enabled. No row has this for a type: the server is asked once per connection.
 struct ArrivalRules {
-    /// Types that have one of the two rules off, for their channels without that rule in a policy of their own.
+    /// Types with one of the two rules off, for their channels whose own policy doesn't set that rule.
     private var (withoutReading, withoutDelivery): (Set<ChannelType>, Set<ChannelType>) = ([], [])
-    /// Channels that don't want to know, each with the policy of its own that it had.
+    /// Channels with the reports off, each with its own policy at the time.
     private var withoutChannels: [ChannelID: PolicyChanges?] = [:]
 
     func mayWant(_ type: ChannelType, hasPolicy: Bool) -> Bool {
@@ -19,7 +19,7 @@ struct ArrivalRules {
             && channel.policy?.deliveryEvents ?? !withoutDelivery.contains(channel.type)
     }
 
-    /// The server has refused to be told, by a rule of the channel or of its type.
+    /// The server has refused the report, by a rule of the channel or of its type.
     mutating func refused(_ channel: Channel, by rule: String?) {
         switch rule.flatMap(PolicyName.init) {
         case .readEvents where channel.policy?.readEvents == nil: withoutReading.insert(channel.type)
@@ -30,7 +30,7 @@ struct ArrivalRules {
 }
 
 extension SyncDriver {
-    /// Tells the server what has arrived and isn't read. What can't be told now is told again.
+    /// Reports to the server which messages have arrived and aren't read. What can't be reported now is reported later.
     func tell(_ arrivals: [ChannelID: Seq]) async {
         guard let store = try? await files().store else { return }
         let rules = arrivalRules
@@ -39,7 +39,7 @@ extension SyncDriver {
         }
         var untold: [ChannelID: Seq] = [:]
         for (id, type, hasPolicy) in candidates ?? [] {
-            // The first refusal holds for all channels of a type, thousands after a first connection: they aren't even read.
+            // The first refusal applies to all channels of a type, thousands after a first connection: their rows aren't even read.
             guard arrivalRules.mayWant(type, hasPolicy: hasPolicy),
                 let seq = arrivals[id], let view = try? await store.read({ try $0.channelRow(id)?.view }),
                 let membership = view.membership, membership.state == .member, membership.readSeq < seq,
@@ -52,7 +52,7 @@ extension SyncDriver {
             } catch let error as RoostError where error.code == .featureDisabled {
                 arrivalRules.refused(view.channel, by: error.rule)
             } catch {
-                // Such as the end of the membership: nobody is to be told any more.
+                // For instance because the membership has ended: there is nothing more to report.
             }
         }
         if !untold.isEmpty { submit(.untold(untold)) }

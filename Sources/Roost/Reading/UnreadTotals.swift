@@ -1,9 +1,9 @@
 import GRDB
 import RoostAPI
 
-/// The unread messages of each of the user's channels that they haven't muted, and their sum. A change looks at the channels that it concerns, and at no others.
+/// The unread messages of each of the user's channels that they haven't muted, and their sum. A change recounts only the channels that it concerns.
 struct UnreadTotals: Sendable {
-    /// Channels without unread messages are left out. Nil until all were read.
+    /// Only channels with unread messages. Nil until all channels have been looked up.
     private var counts: [ChannelID: Int]?
     private var sum: Int64 = 0
 
@@ -14,7 +14,7 @@ struct UnreadTotals: Sendable {
 
     mutating func apply(_ change: StoreChange, in database: Database) throws {
         guard let known = counts, !change.isEverything else { return try readAll(in: database) }
-        // If this is broken off, everything is read again.
+        // If this is interrupted, everything is read again.
         counts = nil
         var updated = known
         for id in change.channels {

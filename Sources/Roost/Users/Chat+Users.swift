@@ -3,13 +3,13 @@ public import RoostAPI
 extension Chat {
     /// Returns the user's own profile from the server.
     ///
-    /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
+    /// - Throws: The errors of ``call(_:isolation:)``.
     public func me() async throws -> User { try await call(GetMe()) }
 
     /// Several users, in the order of their ids. Unknown ids are left out.
     ///
     /// - Parameter ids: At most `Limits.usersPerCall`.
-    /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
+    /// - Throws: The errors of ``call(_:isolation:)``.
     public func users(_ ids: [UserID]) async throws -> [User] {
         do {
             return try await call(GetUsers(users: ids))
@@ -22,32 +22,34 @@ extension Chat {
         }
     }
 
-    /// Returns which of some users are online, and when the others last were: for people that no open channel shows, such as a list of contacts (SB-64).
+    /// Returns which of the given users are online, and when the others last were: for users whom no open channel shows, such as a list of contacts
+    /// (SB-64).
     ///
     /// Call it again after `pollSeconds`, not sooner. It isn't needed for the members of a watched channel (``LiveChannel/presence()``).
     /// - Parameter ids: At most `Limits.usersPerCall`.
-    /// - Throws: `RoostError` with `rate_limited` for more than 10 calls in a second, `overloaded` if the server is too busy, and as ``call(_:isolation:)`` does.
+    /// - Throws: `RoostError` with `rate_limited` for more than 10 calls in a second, `overloaded` if the server is too busy, and the errors of
+    ///   ``call(_:isolation:)``.
     public func presence(of ids: [UserID]) async throws -> UserPresences { try await call(ListUserPresence(users: ids)) }
 
-    /// Decides whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows the change.
+    /// Sets whether invitations make the user a member at once, without asking (SB-18). ``preferences`` follows the change.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
-    /// Leave `isolation` out, as for ``call(_:isolation:)``.
+    /// When this returns, the change is stored and shown on this device. It is sent as soon as possible. Leave `isolation` out, as for
+    /// ``call(_:isolation:)``.
     ///
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `unavailable` if this device can't store it.
     public func setAutoAcceptInvitations(_ accepts: Bool, isolation: isolated (any Actor)? = #isolation) async throws {
         try await driver.enqueue(.preferences(UpdatePreferences(autoAcceptInvitations: accepts)))
         await showPreferences()
     }
 
-    /// Decides what others are told of the user: that they are typing, how far they have read, how far messages have arrived, and that they are online and watch
-    /// a channel. Without the last they are invisible: offline to everybody else, on all of their devices. Nil leaves a preference as it is; ``preferences``
-    /// follows the change.
+    /// Sets what other users can see of the user: that they are typing, how far they have read, how far messages have arrived, and that they are
+    /// online and watching a channel. Without the last, they are invisible: they appear offline to everyone else, on all of their devices. Nil leaves
+    /// a preference as it is; ``preferences`` follows the change.
     ///
-    /// It is on this device's disk and shown when this returns, and is sent as soon as possible.
-    /// Leave `isolation` out, as for ``call(_:isolation:)``.
+    /// When this returns, the change is stored and shown on this device. It is sent as soon as possible. Leave `isolation` out, as for
+    /// ``call(_:isolation:)``.
     ///
-    /// - Throws: `RoostError` with `unavailable` when this device can't store it.
+    /// - Throws: `RoostError` with `unavailable` if this device can't store it.
     public func setSharing(
         typing: Bool? = nil, reading: Bool? = nil, delivery: Bool? = nil, presence: Bool? = nil,
         isolation: isolated (any Actor)? = #isolation
@@ -58,11 +60,10 @@ extension Chat {
         await showPreferences()
     }
 
-    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes one. Everybody who has one of
-    /// the user's channels open sees the name, the picture and the status a moment later.
-    /// Leave `isolation` out, as for ``call(_:isolation:)``.
+    /// Replaces the given fields of the user's own profile. Absent fields stay unchanged, and an empty text removes a field. Users who have one of
+    /// the user's channels open see the name, the picture and the status a moment later. Leave `isolation` out, as for ``call(_:isolation:)``.
     ///
-    /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
+    /// - Throws: The errors of ``call(_:isolation:)``.
     @discardableResult
     public func updateMe(
         displayName: String? = nil, avatarFileId: String? = nil, status: String? = nil, metadata: JSONValue? = nil,

@@ -4,17 +4,17 @@ public import RoostAPI
 /// The user's preferences as a live object, the same on all of the user's devices.
 @MainActor @Observable
 public final class LivePreferences {
-    /// Whether invitations make the user a member at once, without asking (SB-18). True until the user says otherwise.
+    /// Whether invitations make the user a member at once, without asking (SB-18). True by default.
     public private(set) var autoAcceptInvitations = true
-    /// Whether others are told that the user types. True until the user says otherwise.
+    /// Whether other users see that the user is typing. True by default.
     public private(set) var sharesTyping = true
-    /// Whether others are told how far the user has read. True until the user says otherwise.
+    /// Whether other users see how far the user has read. True by default.
     public private(set) var sharesReading = true
-    /// Whether others are told that messages have reached the user's devices, where a channel has that. True until the user says otherwise.
+    /// Whether other users see that messages have reached the user's devices, in channels with that feature. True by default.
     public private(set) var sharesDelivery = true
-    /// Whether others see that the user is online and which channels they watch. True until the user says otherwise.
+    /// Whether other users see that the user is online and which channels they watch. True by default.
     public private(set) var sharesPresence = true
-    /// How far the preferences have come.
+    /// The phase of the preferences.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the device's store has answered.
@@ -32,7 +32,7 @@ public final class LivePreferences {
         follower.follow(
             .own,
             reload: { [weak self] change in
-                // The topic tells of users too.
+                // The topic also reports changes of users.
                 guard change.isEverything || change.isOwn else { return }
                 try await self?.reload()
             })
@@ -45,7 +45,7 @@ public final class LivePreferences {
             sharesDelivery: sharesDelivery, sharesPresence: sharesPresence)
     }
 
-    /// The state from now on, the current one first. A slow reader gets the newest, and not each one in between.
+    /// The state from now on, starting with the current one. A slow reader gets the newest state, not every one in between.
     public var updates: AsyncStream<Preferences> {
         observers.values(of: self, startingWith: follower.hasAnswer ? preferences : nil)
     }
@@ -55,7 +55,7 @@ public final class LivePreferences {
         observers.add(startingWith: follower.hasAnswer ? preferences : nil, callback)
     }
 
-    /// What the user has changed is on the disk: returns once it is shown.
+    /// Returns once the user's stored changes are shown.
     func showNow() async { await follower.work { [weak self] in try await self?.reload() } }
 
     private func reload() async throws {

@@ -1,16 +1,16 @@
 public import Observation
 public import RoostAPI
 
-/// What lists show of a user, as a live object: for a mention, the header of a profile, or any other user that an app knows by id.
+/// A user's summary as a live object: for a mention, the header of a profile, or any other user that an app knows by id.
 ///
-/// It shows what this device knows, offline too, and asks the server for a user who isn't known yet.
+/// It shows this device's data, offline too, and asks the server for a user who isn't known yet.
 @MainActor @Observable
 public final class LiveUser: Identifiable {
     /// The user's id.
     public nonisolated let id: UserID
     /// The name and the picture; only the id until they arrive.
     public private(set) var user: UserSummary
-    /// How far it has come.
+    /// The phase of the live object.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the device's store has answered.
@@ -34,7 +34,7 @@ public final class LiveUser: Identifiable {
             })
     }
 
-    /// The state from now on, the current one first. A slow reader gets the newest, and not each one in between.
+    /// The state from now on, starting with the current one. A slow reader gets the newest state, not every one in between.
     public var updates: AsyncStream<UserSummary> {
         observers.values(of: self, startingWith: follower.hasAnswer ? user : nil)
     }
@@ -64,6 +64,6 @@ extension UserSummary: Identifiable {
 }
 
 extension Chat {
-    /// What lists show of a user, as a live object. Each call makes a new one; keep it while it is shown.
+    /// A user's summary as a live object. Each call makes a new one; keep it while it is shown.
     @MainActor public func user(_ id: UserID) -> LiveUser { LiveUser(id, in: self) }
 }

@@ -1,49 +1,49 @@
 import Logging
 import RoostAPI
 
-/// What is shown of users. Rows and events name them by their ids, and live objects say whom they show.
+/// The summaries of users that are shown. Rows and events name users by their ids, and live objects report whom they show.
 ///
-/// With each connection the server is asked once for each of them whose name and picture it hasn't brought on its own since: they may have changed
-/// meanwhile, or only the id is known. All that are shown within a moment are one question, and what changes from then on is told by signals: to all members of
-/// small channels, and in others to those who watch. So when a watch of such a channel begins, all who are shown are asked for once more. Users that no live
-/// object shows aren't requested. Somebody whom the server didn't know is asked about once more when a row shows that they exist. A
-/// question that couldn't be asked, because there is no connection or the server is busy, is asked later.
+/// On each connection the server is asked once for each user whose name and picture it hasn't sent by itself: they may have changed meanwhile, or
+/// only the id is known. All users shown within a moment are combined into one request. Later changes are reported by signals: to all members of
+/// small channels, and to the watchers of others. So when a watch of such a channel begins, all shown users are requested again. Users that no live
+/// object shows aren't requested. A user whom the server didn't know is requested again when a row shows that they exist. A request that couldn't be
+/// made, because there is no connection or the server is busy, is made later.
 extension Sync {
     struct UserQuestions: Hashable, Sendable {
-        /// The newest version that is known of users who are shown, or were lately; 0 for one of whom only the id is known.
+        /// The newest known version of users who are or recently were shown; 0 for users of whom only the id is known.
         private var versions: [UserID: Int64] = [:]
-        /// The same users, those last who were shown last.
+        /// The same users, the most recently shown last.
         private var shown: [UserID] = []
-        /// The users to ask for, those first who were shown first.
+        /// The users to request, the earliest shown first.
         private(set) var waiting: [UserID] = []
-        /// The users that are asked for.
+        /// The users in the current request.
         private(set) var asked: Set<UserID> = []
-        /// Users of whom this connection has brought what is shown of them.
+        /// Users whose summaries this connection has delivered.
         private var current: Set<UserID> = []
         /// Users whom the server didn't know when this connection asked for them.
         private var absent: Set<UserID> = []
-        /// Those of them who have turned out to exist since, and are asked for once more.
+        /// The ones among them that turned out to exist since, and are requested again.
         private var met: Set<UserID> = []
-        /// Of these, those who turned out to while they were asked for: the answer may be older.
+        /// The ones among these that turned out to exist while they were being requested: the answer may be older.
         private var metMeanwhile: Set<UserID> = []
-        /// Whether something changed since the question under way was asked, of which its answer may not know.
+        /// Whether something has changed since the current request was sent, which its answer may not include.
         private var isOutdated = false
         var isAskingSoon = false
-        /// Whether all were asked for lately because a watch began, and whether another one has begun since.
+        /// Whether all users were requested recently because a watch began, and whether another watch has begun since.
         private var (isPausing, isDue) = (false, false)
-        /// Questions in a row that weren't answered.
+        /// The number of unanswered requests in a row.
         private(set) var failures = 0
 
-        /// Beyond so many, those shown first make room: they have scrolled away.
+        /// Above this number, the users shown earliest are dropped: they have scrolled away.
         static let shownMax = 1000
         static let rememberedMax = 10_000
-        /// With long ids a question for all of them would be longer than the server takes.
+        /// With long ids a request for all of them would exceed the server's maximum size.
         static let questionBytesMax = Limits.messageSizeBytes / 2
 
         mutating func show(_ users: [UserID: Int64]) {
-            // Messages may mention anything as a user. With one id that can't be a user's, the server refuses the whole question.
+            // Messages may mention any text as a user. A single id that isn't valid for a user makes the server refuse the whole request.
             let users = users.filter { (try? $0.key.validate(field: "users")) != nil }
-            // Who is shown again was shown last.
+            // A user who is shown again counts as the most recently shown.
             if users.keys.contains(where: { versions[$0] != nil }) { shown.removeAll { users[$0] != nil } }
             for (user, version) in users.sorted(by: { $0.key < $1.key }) {
                 versions[user] = max(versions[user] ?? 0, version)
@@ -57,20 +57,20 @@ extension Sync {
             wait(for: users.keys.sorted())
         }
 
-        /// Waits for those of some users about whom there is something to ask.
+        /// Queues those of the given users that have to be requested.
         private mutating func wait(for users: [UserID]) {
             let known = Set(waiting)
             waiting += users.filter { !current.contains($0) && !absent.contains($0) && !asked.contains($0) && !known.contains($0) }
             if waiting.count > Self.shownMax * 2 { waiting.removeFirst(waiting.count - Self.shownMax) }
         }
 
-        /// Returns the users to ask for, each with the version that is known.
+        /// Returns the users to request, each with the known version.
         mutating func ask() -> [String: Int64] {
-            // What has come meanwhile needs no question, and who has scrolled away none either.
+            // Users that have been delivered meanwhile or have scrolled away aren't requested.
             let open = waiting.filter { !current.contains($0) && versions[$0] != nil }
             var sizeBytes = 0
             let part = open.prefix(Limits.changedUsersPerCall).prefix { user in
-                // With the quotes, its version and what JSON escapes.
+                // Includes the quotes, the version and JSON's escapes.
                 sizeBytes += user.rawValue.utf8.count * 2 + 24
                 return sizeBytes <= Self.questionBytesMax
             }
@@ -79,7 +79,7 @@ extension Sync {
             return Dictionary(uniqueKeysWithValues: asked.map { ($0.rawValue, versions[$0] ?? 0) })
         }
 
-        /// - Parameter isWhole: Whether those who aren't in the answer haven't changed, or aren't known.
+        /// - Parameter isWhole: Whether users missing from the answer are unchanged or unknown.
         mutating func answered(with users: [UserSummary], isWhole: Bool = true) {
             if absent.count >= Self.rememberedMax { absent = [] }
             learn(users)
@@ -87,7 +87,7 @@ extension Sync {
             let late = metMeanwhile
             (asked, metMeanwhile, failures) = ([], [], 0)
             if isOutdated {
-                // What was missed meanwhile may be newer than the answer.
+                // The changes missed meanwhile may be newer than the answer.
                 (isOutdated, current) = (false, [])
                 return wait(for: shown)
             }
@@ -99,16 +99,16 @@ extension Sync {
             wait(for: existing.sorted())
         }
 
-        /// The server won't say anything of those who were asked for.
+        /// The server refuses to answer for the requested users.
         mutating func refused() {
             remember(asked)
             (asked, metMeanwhile, failures, isOutdated) = ([], [], 0, false)
         }
 
-        /// Whether it would be news of anybody that they exist.
+        /// Whether no user's existence is in question.
         var expectsNobody: Bool { absent.isEmpty && asked.isEmpty }
 
-        /// Takes note of users who exist, whatever the server said of them before.
+        /// Records users who exist, whatever the server's earlier answer about them.
         mutating func meet(_ users: some Sequence<UserID>) {
             if met.count >= Self.rememberedMax { met = [] }
             for user in users where !met.contains(user) {
@@ -123,7 +123,7 @@ extension Sync {
             }
         }
 
-        /// Takes what this connection has brought of users.
+        /// Records the summaries that this connection has delivered.
         mutating func learn(_ users: [UserSummary]) {
             for user in users {
                 if let known = versions[user.userId] { versions[user.userId] = max(known, user.version) }
@@ -137,29 +137,30 @@ extension Sync {
             current.formUnion(users)
         }
 
-        /// Has the question asked again.
+        /// Queues the users of a failed request again.
         mutating func failed() {
             waiting = asked.sorted() + waiting
             (asked, metMeanwhile) = ([], [])
             failures += 1
         }
 
-        /// Another history: what was known of it doesn't hold.
+        /// There is another history: what was known of the former one no longer holds.
         mutating func forget() {
             (absent, met, metMeanwhile, current, isOutdated) = ([], [], [], [], !asked.isEmpty)
             versions = versions.mapValues { _ in 0 }
             wait(for: shown)
         }
 
-        /// Something was missed of what this connection has brought.
+        /// Some of this connection's changes were missed.
         mutating func recheck() {
             (current, isOutdated) = ([], !asked.isEmpty)
             wait(for: shown)
         }
 
-        /// A watch has begun, and what has changed before it wasn't told.
+        /// A watch has begun, and earlier changes weren't reported.
         ///
-        /// - Returns: Whether those who are shown are asked for now, so that the next watches have to wait. Else it is done after the pause, or nobody is shown.
+        /// - Returns: Whether all shown users are requested now, so later watches have to wait. Otherwise they are requested after the pause, or no
+        ///   user is shown.
         mutating func recheckSinceWatching() -> Bool {
             guard !isPausing else {
                 isDue = true
@@ -177,7 +178,7 @@ extension Sync {
             return isDue
         }
 
-        /// Another connection: its server may be less busy, names may have changed, and users may exist by now.
+        /// There is another connection: its server may be less busy, names may have changed, and users may exist by now.
         mutating func disconnected() {
             (asked, waiting, current, isOutdated) = ([], [], [], false)
             (absent, met, metMeanwhile) = ([], [], [])
@@ -186,9 +187,9 @@ extension Sync {
         }
     }
 
-    /// The pause between two questions about all who are shown: somebody may open one channel after another.
+    /// The pause between two requests for all shown users: the user may open one channel after another.
     private static let recheckPause = Duration.seconds(10)
-    /// So long more users are waited for.
+    /// How long further users are collected before a request.
     private static let gathering = Duration.milliseconds(20)
 
     mutating func show(_ users: [UserID: Int64]) {
@@ -196,36 +197,36 @@ extension Sync {
         askForUsersSoon()
     }
 
-    /// Stores what the server has brought of users.
+    /// Stores summaries received from the server.
     mutating func take(_ users: [UserSummary]) {
         let writes = userWrites(users)
         if !writes.isEmpty { emit(.store(writes)) }
     }
 
-    /// The write that stores what the server has brought of users; none if it has brought nothing.
+    /// The write that stores summaries received from the server; none if there are none.
     mutating func userWrites(_ users: [UserSummary]) -> [StoreWrite] {
         guard !users.isEmpty else { return [] }
         userQuestions.learn(users)
         return [.users(users)]
     }
 
-    /// Messages have senders who exist, and so do members. Somebody may have been shown, and asked for, before they did.
+    /// Senders of messages and members exist. They may have been shown and requested before they did.
     mutating func meetUsers(of rows: Rows) {
         guard !userQuestions.expectsNobody else { return }
         userQuestions.meet(rows.senders + rows.changedMembers)
         askForUsersSoon()
     }
 
-    /// What is shown of users has changed while this client is connected.
+    /// Handles changes of users' summaries while this client is connected.
     mutating func take(_ change: UsersChange) {
         take(change.users)
         guard !change.isWhole else { return }
         userQuestions.recheck()
-        // Many clients are told that at once.
+        // Many clients receive that signal at once.
         askForUsersSoon(after: .spread(random.next()))
     }
 
-    /// A watch of channels begins. In small channels, members are told of new names without one.
+    /// Handles the start of watching channels. In small channels, members receive new names without a watch.
     mutating func recheckUsers(watching channels: [(channel: Channel, membership: Membership?)]) {
         let isNews = channels.contains { channel, membership in
             membership?.state != .member || channel.counters.memberCount > Limits.receiptMembers
@@ -241,7 +242,7 @@ extension Sync {
 
     mutating func userPauseEnded() { if userQuestions.pauseEnded() { recheckUsers() } }
 
-    /// Asks in a moment, unless it does so anyway, or there is nothing to ask.
+    /// Sends a request in a moment, unless one is scheduled anyway or there is nothing to request.
     mutating func askForUsersSoon(after delay: Duration = Sync.gathering) {
         guard phase == .online, !userQuestions.waiting.isEmpty, userQuestions.asked.isEmpty, !userQuestions.isAskingSoon else {
             return
@@ -261,7 +262,7 @@ extension Sync {
         do {
             let answer = try ReplyResult<ChangedNames>.decode(try result.get())
             let users = answer.users.users
-            // An answer that brings none of those who were asked for, and promises more, would be asked for without an end.
+            // An answer that has none of the requested users and promises more would lead to endless requests.
             let isOfUse = users.contains { userQuestions.asked.contains($0.userId) }
             userQuestions.answered(with: users, isWhole: !answer.hasMore || !isOfUse)
             if !users.isEmpty { emit(.store([.users(users)])) }
@@ -271,20 +272,20 @@ extension Sync {
             let pause = Duration.seconds(1 << min(userQuestions.failures, 6))
             askForUsersSoon(after: max(pause, error.retryAfterMilliseconds.map(Self.wait) ?? .zero))
         } catch {
-            // It would be refused again, or can't be read again. They are shown as they are known.
+            // It would be refused or unreadable again. The users are shown as known.
             log(.warning, "Users couldn't be asked for: \(error)")
             userQuestions.refused()
         }
     }
 }
 
-/// The answer to ``ListChangedUsers``, without users that can't be read.
+/// The answer to ``ListChangedUsers``, without unreadable users.
 private struct ChangedNames: Decodable {
     var users: LenientUsers
     var hasMore: Bool
 }
 
-/// A list of users, without those that can't be read.
+/// A list of users, without unreadable ones.
 struct LenientUsers: Decodable {
     private(set) var users: [UserSummary] = []
 

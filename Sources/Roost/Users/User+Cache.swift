@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// The user's own profile, of which the cache keeps what lists show, beside that of other users.
+/// The user's own profile. The cache keeps only its summary, beside those of other users.
 extension User: CachedRow {
     static let schema = "CREATE TABLE users (\(UserSummary.cacheColumns), PRIMARY KEY (user_id)) WITHOUT ROWID;"
 
@@ -39,7 +39,7 @@ extension UserSummary: CachedModel {
     }
 }
 
-/// The user's own.
+/// The user's own preferences.
 extension Preferences: CachedRow {
     static let schema = "CREATE TABLE preferences (id INTEGER PRIMARY KEY CHECK (id = 1), json BLOB NOT NULL);"
 
@@ -56,16 +56,16 @@ extension Preferences: CachedRow {
 }
 
 extension Database {
-    /// What lists show of a user: the id alone of one who isn't known here.
+    /// A user's summary; only the id if the user isn't known on this device.
     func summary(of id: UserID) throws -> UserSummary {
         try model(Self.queryOfUser, [id.rawValue]) ?? UserSummary(userId: id)
     }
 
     private static let queryOfUser = "SELECT \(UserSummary.cacheColumns) FROM users WHERE user_id = ?"
 
-    /// Saves what lists show of users, where it is newer than what is there.
+    /// Saves summaries that are newer than the stored ones.
     ///
-    /// - Returns: The users of whom something else is shown now.
+    /// - Returns: The users whose summaries have changed.
     func save(_ users: [UserSummary]) throws -> [UserID] {
         try users.compactMap { user in
             try run(Self.upsertOfUser) { try $0.put(user) }
@@ -78,7 +78,7 @@ extension Database {
         ON CONFLICT (user_id) DO UPDATE SET \(UserSummary.cacheColumns.replaced) WHERE excluded.version > version
         """
 
-    /// Returns the user's preferences, as they will be with what is on its way; the defaults if none are known.
+    /// Returns the user's preferences, including changes on their way; the defaults if none are known.
     func preferences() throws -> Preferences {
         let stored: Preferences = try json("SELECT json FROM preferences") ?? Preferences()
         return try overlay(of: nil)?.preferences.map(stored.applying) ?? stored
@@ -86,7 +86,7 @@ extension Database {
 }
 
 extension UpdatePreferences {
-    /// This update with what a later one replaces.
+    /// This update merged with a later one.
     func followed(by later: UpdatePreferences) -> UpdatePreferences {
         UpdatePreferences(
             autoAcceptInvitations: later.autoAcceptInvitations ?? autoAcceptInvitations,

@@ -3,10 +3,10 @@ import RoostAPI
 
 /// A user is kept as long as a stored message names them, as its sender or in a mention, or a member or an invitation does.
 extension Database {
-    /// This many are kept even if nothing names them, since something may again.
+    /// The number of users kept even if nothing refers to them, since something may again.
     private static let usersKept = 5000
 
-    /// Deletes the users that nothing names any more, once there are many. The chat's own user stays.
+    /// Deletes users that nothing refers to any longer, once there are many. The chat's own user stays.
     func trimUsers(of own: UserID, keeping usersKept: Int = Database.usersKept) throws {
         guard let count: Int = try value("SELECT COUNT(*) FROM users"), count > usersKept else { return }
         try execute(
