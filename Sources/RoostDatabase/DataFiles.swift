@@ -1,7 +1,7 @@
 import CPageVFS
 public import Foundation
 
-/// The files of a data directory on SQLite, by their paths.
+/// The paths of the files in a data directory on SQLite.
 public struct DataFiles: Sendable {
     public let directory: URL
 
@@ -16,17 +16,18 @@ public struct DataFiles: Sendable {
     public var lock: String { directory.appending(path: "roost.lock").path }
     public var secret: String { directory.appending(path: "token-secret").path }
 
-    /// All of them but the secret, which others see to.
+    /// All files except the secret, which is handled elsewhere.
     var own: [String] { [database, log, logIndex, state, lock] }
 
-    /// Files that others than their owner may read or change, with their modes.
+    /// The files that users other than their owner may read or change, with their modes.
     public var exposed: [(path: String, mode: Int)] {
         (own + [secret]).compactMap { path in
             Self.mode(of: path).flatMap { $0 & 0o077 == 0 ? nil : (path, $0) }
         }
     }
 
-    /// Why a server wouldn't start with these files, as sentences; nil if it would. To ask while none runs: the files of one that runs change.
+    /// Why a server wouldn't start with these files, as sentences; nil if it would. Call this only while no server runs: a running server changes its
+    /// files.
     public func refusal() -> String? {
         do {
             try requireUsable()
@@ -40,9 +41,9 @@ public struct DataFiles: Sendable {
     /// Whether the pages of the database carry checksums; nil if there is no database.
     public var hasChecksums: Bool? { DatabaseHeader(path: database)?.hasChecksums }
 
-    /// Takes the files away from everybody but their owner.
+    /// Restricts the files to their owner.
     ///
-    /// - Returns: A sentence for each that was open to others.
+    /// - Returns: A sentence for each file that was open to others.
     func close() throws -> [String] {
         try own.compactMap { path in
             guard let mode = Self.mode(of: path), mode & 0o077 != 0 else { return nil }
@@ -51,8 +52,8 @@ public struct DataFiles: Sendable {
         }
     }
 
-    /// Refuses files that can't be used as they are, before their contents are compared: what can't be read would look damaged, and SQLite
-    /// keeps its log beside the file that a link leads to.
+    /// Refuses unusable files before their contents are compared: an unreadable file would look damaged, and SQLite keeps its log beside the file
+    /// that a link leads to.
     func requireUsable() throws {
         for path in own {
             var status = stat()
@@ -84,20 +85,20 @@ public struct DataFiles: Sendable {
             obstacle: .refusedFile)
     }
 
-    /// The start needs room, and has none.
+    /// The failure of a start that needs disk space when there is none.
     var fullDisk: DatabaseFailure {
         DatabaseFailure(
             message: "The disk of \(directory.path) is full. Make room, then try again.", kind: .fatal, obstacle: .fullDisk)
     }
 
-    /// Another program has the database open.
+    /// The failure when another program has the database open.
     var inUse: DatabaseFailure {
         DatabaseFailure(
             message: "\(database) is in use by another program. End that program, then try again.", kind: .fatal, obstacle: .inUse)
     }
 
-    /// Whether another process has the database open: a connection of SQLite's that has read from it keeps a lock on bytes behind its first
-    /// gigabyte (`PENDING_BYTE`) until it closes. This process's own locks don't count, and its connections would lose them here: it has none yet.
+    /// Whether another process has the database open: an SQLite connection that has read from it keeps a lock on bytes after its first gigabyte
+    /// (`PENDING_BYTE`) until it closes. This process's own locks don't count, and its connections would lose theirs here: it has none yet.
     var isOpenElsewhere: Bool {
         let descriptor = open(database, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
@@ -110,7 +111,7 @@ public struct DataFiles: Sendable {
         return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
     }
 
-    /// Tries to write a file here, as large as the smallest that SQLite makes.
+    /// Tries to write a file here, of the smallest size that SQLite creates.
     ///
     /// - Returns: Why it can't be written; nil if it can.
     func writingFailure() -> DatabaseFailure? {
@@ -120,7 +121,7 @@ public struct DataFiles: Sendable {
         if descriptor >= 0 {
             let bytes = [UInt8](repeating: 0, count: 64 << 10)
             let count = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-            // Where there is room for a part, that part is written.
+            // If only a part fits, that part is written.
             if count != bytes.count { code = count < 0 ? errno : ENOSPC }
             Foundation.close(descriptor)
             unlink(path)
@@ -132,7 +133,7 @@ public struct DataFiles: Sendable {
         }
     }
 
-    /// Makes an empty file that only its owner may open, before somebody makes it with another mode. Does nothing if it is there.
+    /// Creates an empty file that only its owner may open, before another program creates it with another mode. Does nothing if it exists.
     func makeDatabase() throws {
         let descriptor = open(database, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw DatabaseFailure.system("Can't open \(database)") }
@@ -145,23 +146,23 @@ public struct DataFiles: Sendable {
     /// Returns a file's size; nil if it doesn't exist.
     package static func size(of path: String) -> Int64? { FileStatus(path: path)?.sizeBytes }
 
-    /// The size of a log with so many frames.
+    /// The size of a log with the given number of frames.
     static func logSizeBytes(frames: Int32) -> Int64 { 32 + Int64(frames) * (24 + DatabaseHeader.pageSizeBytes) }
 
-    /// The size of a log that is written into the database, whoever waits: some 64 MB, of which a start after a kill reads all.
+    /// The size at which a log is written into the database even if operations wait: some 64 MB, all of which a start after a kill reads.
     package static var logSizeBytesDue: Int64 { logSizeBytes(frames: Checkpoints.logFrames) }
 }
 
-/// The kernel's status of a file, or of the file that a link leads to.
+/// The kernel's status of a file, or of a link's target.
 public struct FileStatus: Sendable {
     public let sizeBytes: Int64
     /// Its permissions: the last nine bits of its mode.
     public let mode: Int
-    /// The device that it is on, and its number there: no other file has both.
+    /// Its device and its number on that device: no other file has both.
     public let device: UInt64
     public let number: UInt64
 
-    /// Nil if there is no file, or none that this process may look at.
+    /// Nil if there is no file, or if this process may not access it.
     public init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
@@ -180,9 +181,9 @@ struct DatabaseHeader: Equatable {
     let pageSize: Int
     let reservedBytes: Int
     let pageCount: Int64
-    /// `user_version`: completed checkpoints.
+    /// `user_version`: the number of completed checkpoints.
     let generation: UInt32
-    /// `application_id`: the server whose file it is, 0 for one that was made before pages had checksums.
+    /// `application_id`: the server whose file it is; 0 for a file that was created before pages had checksums.
     let applicationID: Int32
 
     /// Nil if the file is shorter than a header.
@@ -204,13 +205,13 @@ struct DatabaseHeader: Equatable {
     var hasChecksums: Bool { reservedBytes == Int(ROOST_RESERVED_BYTES) }
 }
 
-/// Roost won't start with the files as they are: one is missing, older, damaged or another server's.
+/// Roost refuses to start with the files as they are: one is missing, older, damaged or another server's.
 public struct DamagedFiles: Error, CustomStringConvertible {
     /// The fault, as a sentence.
     public let found: String
     /// Whether `--accept-data-loss` helps.
     public let canBeAccepted: Bool
-    /// The command that goes on all the same. Whoever opens the database for a server puts in the name of its directory.
+    /// The command that continues anyway. Code that opens the database for a server inserts the name of its directory.
     package var acceptingCommand = "roost serve --accept-data-loss"
 
     public init(_ found: String, canBeAccepted: Bool = true) {

@@ -1,12 +1,12 @@
 public import Foundation
 import Synchronization
 
-/// Keeps a data directory to one process: two of them writing one SQLite file would damage it.
+/// Reserves a data directory for one process: two processes writing one SQLite file would damage it.
 ///
-/// The locks are the kernel's (`flock`), so that they end with the process, however that ends. One is on the file `roost.lock`, which names
-/// its owner; the other is on the directory itself, and holds even if the file is removed.
+/// The locks are the kernel's (`flock`), so they end with the process, however it ends. One is on the file `roost.lock`, which names its owner; the
+/// other is on the directory itself, and holds even if the file is removed.
 public final class DirectoryLock: Sendable {
-    /// Of the directory and of the file; empty when they are given back.
+    /// The descriptors of the directory and of the file; empty after the release.
     private let descriptors: Mutex<[Int32]>
 
     /// Another process has the directory open.
@@ -30,7 +30,7 @@ public final class DirectoryLock: Sendable {
             throw failure
         }
         guard flock(directoryDescriptor, LOCK_EX | LOCK_NB) == 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            // A network's file system may have no such locks at all.
+            // A network file system may not support such locks at all.
             let failure = errno == EWOULDBLOCK ? nil : DatabaseFailure.system("Can't lock \(directory.path)")
             let text = (try? String(contentsOfFile: path, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
             close(descriptor)
@@ -44,13 +44,13 @@ public final class DirectoryLock: Sendable {
         _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
     }
 
-    /// Has the directory's entries on disk.
+    /// Syncs the directory's entries to disk.
     func syncDirectory() throws {
         let result = descriptors.withLock { $0.first.map { fsync($0) } }
         guard result == 0 else { throw DatabaseFailure.system("Can't sync the data directory") }
     }
 
-    /// Lets others have the directory.
+    /// Releases the directory to other processes.
     package func release() {
         descriptors.withLock { descriptors in
             // The file's lock is released last: processes that wait for the directory wait for that one.

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Whether the files that a server has open are still those that the data directory names.
+/// Checks that the files that a server has open are still the ones in the data directory.
 ///
-/// Writes to a file that was removed, replaced or cut short are lost: a server that continues would acknowledge commits that the next start
-/// doesn't find. Three calls of `stat` take about two microseconds.
+/// Writes to a file that was removed, replaced or truncated are lost: a server that continued would acknowledge commits that the next start doesn't
+/// find. Three calls of `stat` take about two microseconds.
 struct FileWatch: Sendable {
     private struct Identity: Equatable, Sendable {
         var device: UInt64
@@ -14,13 +14,13 @@ struct FileWatch: Sendable {
         let path: String
         let identity: Identity
         var sizeMin: off_t
-        /// When its content changed last, where only this server changes it and says when.
+        /// When its content last changed, if only this server changes it and reports it.
         var changed: [Int]?
     }
 
     private var files: [Watched] = []
 
-    /// Begins to watch a file.
+    /// Starts watching a file.
     mutating func add(_ path: String, noticesChanges: Bool = false) throws {
         guard let status = Self.status(of: path) else { throw DatabaseFailure.system("Can't find \(path)") }
         files.removeAll { $0.path == path }
@@ -30,20 +30,20 @@ struct FileWatch: Sendable {
                 changed: noticesChanges ? Self.changed(status) : nil))
     }
 
-    /// Lets a file change and grow until ``noteChange(of:)``, while the server itself writes it.
+    /// Allows a file to change and grow until ``noteChange(of:)``, while the server itself writes it.
     mutating func allowChanges(of path: String) {
         guard let index = files.firstIndex(where: { $0.path == path }) else { return }
         files[index].changed = nil
     }
 
-    /// Notes the size and time that a file has now, after the server itself has written it.
+    /// Records the current size and time of a file after the server itself has written it.
     mutating func noteChange(of path: String) {
         guard let index = files.firstIndex(where: { $0.path == path }), let status = Self.status(of: path) else { return }
         files[index].sizeMin = status.st_size
         files[index].changed = Self.changed(status)
     }
 
-    /// The log holds everything that was written into it: a shorter one was cut off, and the next write would hide that.
+    /// The log holds everything written to it: a shorter one was truncated, and the next write would hide that.
     func checkLog(_ path: String, frames: Int32) throws {
         guard frames > 0 else { return }
         guard let status = Self.status(of: path), status.st_size >= DataFiles.logSizeBytes(frames: frames) else {

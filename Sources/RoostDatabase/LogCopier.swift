@@ -4,43 +4,43 @@ import Foundation
 import GRDBSQLite
 import Synchronization
 
-/// Writes most of a large log into the database file beside the lane, so that little is left for the checkpoint there.
+/// Writes most of a large log into the database file beside the lane, which leaves little for the checkpoint there.
 ///
 /// A checkpoint of 64 MB takes several milliseconds, and its fsync as many, or far more on a slow disk. So it is made in these steps:
 /// 1. On the lane: a reader *pins* the log at its end.
-/// 2. On a thread of its own: a second connection writes the pages up to the pin into the file, and has them on disk.
+/// 2. On a separate thread: a second connection writes the pages up to the pin into the file, and syncs them.
 /// 3. On the lane: 1 and 2 are repeated while the log has grown by more than a few frames meanwhile.
-/// 4. On the lane: the checkpoint's number is committed, the pin let go, and the rest written by the writer's connection.
+/// 4. On the lane: the checkpoint's number is committed, the pin released, and the rest written by the writer's connection.
 ///
-/// The log restarts only when all of it is in the file and no reader uses it. So while the pin is there it doesn't restart, and step 4 alone
-/// completes a checkpoint, as if it had found a small log. It also keeps away the one fault of SQLite up to 3.51.2 with several
-/// connections, which takes a log that restarts during a checkpoint (<https://sqlite.org/wal.html#walresetbug>).
+/// The log restarts only when all of it is in the file and no reader uses it. So it doesn't restart while it is pinned, and step 4 alone completes a
+/// checkpoint, as if it had found a small log. This also avoids the one bug of SQLite up to 3.51.2 with several connections, which requires a log
+/// that restarts during a checkpoint (<https://sqlite.org/wal.html#walresetbug>).
 final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the copying thread alone `copier`
     private enum Work {
         case none
         case asked
-        /// How many frames of the log are in the file, and on disk.
+        /// How many frames of the log are in the file and on disk.
         case done(copied: Int32)
         case failed(DatabaseFailure)
         case stopped
     }
 
-    /// Pages of the file that are synced together: 256 KiB. A commit that comes meanwhile waits for these, and not for thousands.
+    /// The number of pages of the file that are synced together: 256 KiB. A commit in the meantime waits for these, not for thousands.
     private static let stepPages: Int32 = 64
 
     private var pin: OpaquePointer?
     private var copier: OpaquePointer?
     private let work = Mutex(Work.none)
     private let asked = DispatchSemaphore(value: 0)
-    /// Holds the copy under way.
+    /// Holds the current copy.
     private let underWay = DispatchGroup()
     private let thread = DispatchGroup()
     private var isPinned = false
-    /// The copies for the checkpoint that is being made: how far the last of them comes, and how many there are. Both are 0 while none is made.
+    /// The copies for the current checkpoint: how far the last of them reaches, and how many there are. Both are 0 while there is none.
     private(set) var copiedFrames: Int32 = 0
     private(set) var copies = 0
 
-    /// Opens the two connections, and begins the thread. The database has its tables by now.
+    /// Opens the two connections and starts the thread. The database already has its tables.
     ///
     /// - Throws: ``DatabaseFailure``.
     func open(_ uri: String) throws {
@@ -50,7 +50,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         thread.enter()
         Thread.detachNewThread { [self] in
             ThreadName.set("roost-copier")
-            // It takes a core for as long as it copies, and whoever sends meanwhile goes first.
+            // Copying takes a core, and threads that send meanwhile go first.
             roost_lower_priority()
             run()
             thread.leave()
@@ -61,7 +61,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(uri, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, sqlite3_exec(opened, "PRAGMA synchronous = FULL", nil, nil, nil) == SQLITE_OK,
-            // A connection learns that there is a log with the first page it reads.
+            // A connection learns with the first page it reads that there is a log.
             sqlite3_exec(opened, "SELECT 1 FROM sqlite_schema LIMIT 1", nil, nil, nil) == SQLITE_OK, roost_uses_vfs(opened) == 1
         else {
             defer { sqlite3_close(opened) }
@@ -73,13 +73,13 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
 
     // MARK: On the lane
 
-    /// Pins the log at its end, and begins to copy it up to there. A copy of before has ended.
+    /// Pins the log at its end, and starts to copy it up to there. The previous copy has ended.
     ///
-    /// The log is longer than what was copied before: a reader of a log that is copied as a whole would not keep it from restarting.
+    /// The log is longer than what was copied before: a reader of a log that is copied completely would not keep it from restarting.
     func begin(at end: Int32) throws {
         if isPinned { try check(sqlite3_exec(pin, "COMMIT", nil, nil, nil)) }
         isPinned = false
-        // The snapshot begins with the first page that is read.
+        // The snapshot starts with the first page that is read.
         try check(sqlite3_exec(pin, "BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1", nil, nil, nil))
         isPinned = true
         (copiedFrames, copies) = (end, copies + 1)
@@ -90,7 +90,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
 
     /// Returns whether the copy has ended. A reader that still needs the former pages may have ended it early.
     ///
-    /// - Throws: A fatal failure if it is not known what is on disk.
+    /// - Throws: A fatal failure if it isn't known what is on disk.
     func hasEnded() throws -> Bool {
         switch work.withLock({ $0 }) {
         case .failed(let failure): throw failure
@@ -101,10 +101,10 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         return true
     }
 
-    /// Waits for the copy under way, if there is one.
+    /// Waits for the current copy, if there is one.
     func wait() { underWay.wait() }
 
-    /// Lets the log restart, once the number of the checkpoint is committed behind all that was copied.
+    /// Lets the log restart, once the number of the checkpoint is committed after everything that was copied.
     func unpin() throws {
         (copiedFrames, copies) = (0, 0)
         guard isPinned else { return }
@@ -112,7 +112,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         try check(sqlite3_exec(pin, "COMMIT", nil, nil, nil))
     }
 
-    /// Gives the checkpoint up for now. The log stays pinned, since all of it may be in the file.
+    /// Abandons the checkpoint for now. The log stays pinned, since all of it may be in the file.
     func giveUp() { (copiedFrames, copies) = (0, 0) }
 
     private func check(_ code: Int32) throws {
@@ -122,7 +122,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         }
     }
 
-    /// Ends the thread, after the copy under way. The log stays pinned.
+    /// Ends the thread after the current copy. The log stays pinned.
     ///
     /// - Throws: A fatal failure of the last copy.
     func stop() throws {
@@ -159,7 +159,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         var code = sqlite3_wal_checkpoint_v2(copier, "main", SQLITE_CHECKPOINT_PASSIVE, nil, &copied)
         if code == SQLITE_OK || code & 255 == SQLITE_BUSY { code = roost_sync_database(copier) }
         if code == SQLITE_OK { return .done(copied: max(0, copied)) }
-        // On a full disk the checkpoint on the lane finds that too: another copy would find nothing else.
+        // If the disk is full, the checkpoint on the lane finds that too: another copy would find the same.
         if code & 255 == SQLITE_FULL { return .done(copied: .max) }
         let failure = SQLiteDatabase.failure(copier)
         return .failed(

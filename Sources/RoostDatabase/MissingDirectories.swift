@@ -1,9 +1,9 @@
 package import Foundation
 
-/// A directory that is to be made, with those above it that aren't there either. The name of each is in the one above it, which has to be brought to disk too:
-/// otherwise all that is in them can be gone after a power failure.
+/// A directory to be created, with its missing parents. The name of each is stored in its parent, which has to be synced too: otherwise everything in
+/// them can be lost in a power failure.
 package struct MissingDirectories: Sendable {
-    /// Their paths, the outermost first. Empty if the directory is there.
+    /// The missing directories' paths, the outermost first. Empty if the directory exists.
     package let paths: [String]
 
     package init(upTo url: URL) {
@@ -16,10 +16,10 @@ package struct MissingDirectories: Sendable {
         paths = missing.reversed()
     }
 
-    /// Makes a directory, for its owner only, and those above it that are missing. When it returns, their names are on disk. It does nothing if the directory
-    /// is there.
+    /// Creates a directory, for its owner only, and its missing parents. When it returns, their names are on disk. Does nothing if the directory
+    /// exists.
     ///
-    /// - Throws: The system's error, as Foundation has it.
+    /// - Throws: The system's error, as reported by Foundation.
     package static func make(_ url: URL) throws {
         let missing = MissingDirectories(upTo: url)
         try FileManager.default.createDirectory(
@@ -27,9 +27,9 @@ package struct MissingDirectories: Sendable {
         try missing.syncNames()
     }
 
-    /// Brings the names of those to disk that were made since.
+    /// Syncs the names of the directories created since.
     ///
-    /// - Throws: The system's error, as Foundation has it. One above them that this process may write and not read can't be brought to disk, and is passed by.
+    /// - Throws: The system's error, as reported by Foundation. A parent that this process may write but not read can't be synced, and is skipped.
     package func syncNames() throws {
         for path in paths {
             let above = URL(filePath: path, directoryHint: .isDirectory).deletingLastPathComponent()

@@ -1,15 +1,15 @@
 import CPageVFS
 import Foundation
 
-/// All pages of a database file, read past SQLite and compared with their checksums.
+/// Reads all pages of a database file, bypassing SQLite, and compares them with their checksums.
 struct PageReading {
     let pages: Int64
     let firstDamaged: Int64?
-    /// 64 bits over all pages, in hexadecimal.
+    /// A checksum of 64 bits over all pages, in hexadecimal.
     let checksum: String
 
-    /// - Parameter pace: Pauses after every 32 KiB; nil for none. With it nothing is read ahead, so that whoever waits for the same disk waits
-    ///   for that much at most.
+    /// - Parameter pace: Pauses after every 32 KiB; nil for none. With it nothing is read ahead, so others that use the same disk wait for at most
+    ///   that much.
     /// - Throws: ``DatabaseFailure`` if the file can't be read.
     init(of path: String, pace: CopyPace? = nil) throws {
         func failure(_ code: Int32) -> DatabaseFailure {

@@ -2,20 +2,20 @@
 import CPostgres
 import Foundation
 
-/// A server's address and connection options, as libpq takes them from a URL, with Roost's defaults for those that the URL leaves out.
+/// A server's address and connection options, as libpq parses them from a URL, with Roost's defaults for options that the URL leaves out.
 ///
-/// A URL holds a password, and a wrong one holds it in a place where nobody expects it. So no text of this type repeats a part of the URL.
+/// A URL contains a password, and a malformed one contains it in an unexpected place. So no text of this type repeats a part of the URL.
 struct PostgreSQLAddress: Sendable {
     private let parameters: [String: String]
 
-    /// - Throws: A fatal ``DatabaseFailure`` that names the problem, when it isn't the URL of a PostgreSQL database.
+    /// - Throws: A fatal ``DatabaseFailure`` that names the problem, if it isn't the URL of a PostgreSQL database.
     init(url: String) throws {
         guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else {
             throw Self.wrong("it has to begin with postgres:// or postgresql://")
         }
         var given = try Self.parse(url)
         try Self.check(given)
-        // libpq takes the last of two equal ones, and text in another encoding would be stored as other text.
+        // libpq takes the last of two equal options, and text in another encoding would be stored as different text.
         given["client_encoding"] = "UTF8"
         parameters = Self.standard.merging(given) { _, given in given }
     }
@@ -24,9 +24,9 @@ struct PostgreSQLAddress: Sendable {
     private static let standard = [
         "fallback_application_name": "roost",
         "connect_timeout": "5",
-        // A machine that is gone without a word is noticed after about ten seconds, also while an answer is awaited.
+        // A machine that has vanished is noticed after about ten seconds, even while an answer is awaited.
         "keepalives": "1", "keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3", "tcp_user_timeout": "10000",
-        // Of several servers, the one that can be written to: after a failover that is another one.
+        // Of several servers, the writable one: after a failover that is a different one.
         "target_session_attrs": "read-write",
     ]
 
@@ -46,8 +46,8 @@ struct PostgreSQLAddress: Sendable {
         return given
     }
 
-    /// Finds a password that was parsed as something else, because it contains an unencoded character with a meaning in URLs. libpq's error
-    /// for such a URL would repeat it.
+    /// Detects a password that was parsed as something else because it contains an unencoded character with a meaning in URLs. libpq's error for such
+    /// a URL would repeat it.
     private static func check(_ given: [String: String]) throws {
         let ports = given["port"]?.split(separator: ",", omittingEmptySubsequences: true) ?? []
         guard ports.allSatisfy({ (UInt16($0) ?? 0) > 0 }) else {
@@ -62,21 +62,21 @@ struct PostgreSQLAddress: Sendable {
         DatabaseFailure(message: "The database's URL can't be used: \(problem).", kind: .fatal)
     }
 
-    /// A text of libpq without what it quotes from the URL: from the first quotation mark to the last.
+    /// An error text of libpq without its quote from the URL: from the first quotation mark to the last.
     private static func unquoted(_ text: String) -> String {
         let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
         guard let first = line.firstIndex(of: "\""), let last = line.lastIndex(of: "\"") else { return line }
         return (line[..<first] + "…" + line[line.index(after: last)...]).trimmingCharacters(in: CharacterSet(charactersIn: " :…"))
     }
 
-    /// A text of libpq or the server on one line, without the password.
+    /// A text from libpq or the server on one line, without the password.
     func redacted(_ text: String) -> String {
         let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
         guard let password = parameters["password"], !password.isEmpty else { return line }
         return line.replacingOccurrences(of: password, with: "…")
     }
 
-    /// Connects, and waits until that is done or has failed. The handle is to be finished also when it failed; nil is a lack of memory.
+    /// Connects, and waits until that succeeds or fails. The handle has to be finished even if it failed; nil means out of memory.
     func connect() -> OpaquePointer? {
         var keywords: [UnsafeMutablePointer<CChar>?] = []
         var values: [UnsafeMutablePointer<CChar>?] = []

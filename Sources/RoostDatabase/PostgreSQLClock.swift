@@ -3,13 +3,13 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// The server's clock as a node knows it: the last reading, and its age by a monotonic clock.
+/// The server's clock as known to a node: the last reading, and its age by a monotonic clock.
 final class PostgreSQLClock: Sendable {
     private let seen = Mutex<(time: Timestamp, at: ContinuousClock.Instant)?>(nil)
 
     static let question: SQL = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT"
 
-    /// Reads it.
+    /// Reads the server's clock.
     @discardableResult
     func read(in transaction: any Transaction) throws -> Timestamp {
         guard let time = try transaction.first(Self.question, { $0.timestamp() }) else {
@@ -19,7 +19,7 @@ final class PostgreSQLClock: Sendable {
         return time
     }
 
-    /// The machine's own before the server's was ever read.
+    /// The current time; the machine's own until the server's clock has been read.
     var now: Timestamp {
         guard let (time, at) = seen.withLock({ $0 }) else { return .system }
         let passed = (ContinuousClock.now - at).components

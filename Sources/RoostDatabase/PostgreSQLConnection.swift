@@ -8,15 +8,15 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     private let handle: OpaquePointer
     private let address: PostgreSQLAddress
     private let pipeline: PostgreSQLPipeline
-    /// How long the server may be silent, by the limit that this session has for statements.
+    /// How long the server may be silent, derived from this session's statement timeout.
     private let silenceMillisecondsMax: Int64
-    /// The number of an ``IDGenerator`` that is this connection's as long as it lasts; 0 for a reader, which makes no ids.
+    /// The number of an ``IDGenerator``, reserved for this connection as long as it lasts; 0 for a reader, which makes no ids.
     let generatorNumber: IDGenerator.Number
-    /// Whether the connection can't be used any more.
+    /// Whether the connection is no longer usable.
     private(set) var isLost = false
 
-    /// - Throws: ``DatabaseFailure``: of the transaction when the server can't be reached or lets nobody in, fatal when it isn't one that
-    ///   Roost can use.
+    /// - Throws: ``DatabaseFailure``: of the kind `transaction` if the server can't be reached or refuses the connection, `fatal` if Roost can't use
+    ///   it.
     init(_ address: PostgreSQLAddress, isLane: Bool) throws {
         guard let handle = address.connect() else {
             throw DatabaseFailure(message: "There is no memory for a connection to PostgreSQL.", kind: .transaction)
@@ -66,44 +66,44 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
     private static let versionMin: Int32 = 140_000
 
-    /// The settings of every session. A limit set by the server, the role or the URL is kept, but there always is one.
+    /// The settings of every session. A limit set by the server, the role or the URL is kept, but there is always one.
     private static let settings: [SQL] = [
-        // An acknowledgement means that the row is on disk. Set in any case: what a session hasn't set itself follows the server's configuration when that is
-        // loaded again.
+        // An acknowledgement means that the row is on disk. It is set in any case: a setting that a session hasn't set itself follows the server's
+        // configuration when that is reloaded.
         """
         SELECT set_config('synchronous_commit', CASE WHEN now IN ('off', 'local') THEN 'on' ELSE now END, false)
         FROM current_setting('synchronous_commit') AS now
         """,
         "SELECT set_config('statement_timeout', '30s', false) WHERE current_setting('statement_timeout') = '0'",
-        // A node that hangs in the middle of a transaction would hold its locks, and all channels behind them, for ever.
+        // A node that hangs in the middle of a transaction would hold its locks indefinitely, and block all channels that wait for them.
         """
         SELECT set_config('idle_in_transaction_session_timeout', '15s', false)
         WHERE current_setting('idle_in_transaction_session_timeout') = '0'
         """,
-        // Otherwise a session whose machine has vanished keeps its place, and its generator's number, for the system's two hours.
+        // Otherwise a session whose machine has vanished keeps its connection slot, and its generator's number, for the system's two hours.
         "SELECT set_config('tcp_keepalives_idle', '15', false) FROM pg_settings WHERE name = 'tcp_keepalives_idle' AND source = 'default'",
         "SELECT set_config('tcp_keepalives_interval', '5', false) FROM pg_settings WHERE name = 'tcp_keepalives_interval' AND source = 'default'",
         "SELECT set_config('tcp_keepalives_count', '3', false) FROM pg_settings WHERE name = 'tcp_keepalives_count' AND source = 'default'",
-        // Every statement of the rules has its index. A plan that was made while a table was small must not read it all when it is large.
+        // Every statement of the rules has its index. A plan made while a table was small must not scan it when it is large.
         "SELECT set_config('enable_seqscan', 'off', false)",
-        // What that setting does to the estimated costs makes the server compile queries to machine code that take microseconds.
+        // That setting inflates the estimated costs, which makes the server compile queries to machine code that take microseconds.
         "SELECT set_config('jit', 'off', false)",
     ]
 
-    /// The limit for statements in milliseconds, once there is one.
+    /// The statement timeout in milliseconds, once it is set.
     private static let statementTimeout: SQL = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
 
-    /// How long a lane waits for a row that another transaction holds: then the engine sets aside the operations that need it, and
-    /// continues with the others, so that no lock of one channel holds up those that share its lane.
+    /// How long a lane waits for a row that another transaction holds: then the engine sets aside the operations that need it, and continues with the
+    /// others, so a lock of one channel doesn't hold up those that share its lane.
     private static let lockTimeout: SQL = """
         SELECT set_config('lock_timeout', '500ms', false)
         WHERE current_setting('lock_timeout') = '0' OR current_setting('lock_timeout')::INTERVAL > '500ms'::INTERVAL
         """
 
-    /// How many were made in this process: each has a number of its own.
+    /// The number of sessions made in this process: each has a different number.
     private static let sessions = Atomic<Int64>(0)
 
-    /// Takes the first free number by a lock that ends with the session, starting at a different place for each.
+    /// Takes the first free number by a lock that ends with the session, starting at a different place for each session.
     private static func takeGeneratorNumber(_ pipeline: PostgreSQLPipeline) throws -> Int64 {
         let result = try pipeline.ask(
             """
@@ -126,7 +126,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         try noticing { try pipeline.send(sql, isInOperation: isInOperation, receive) }
     }
 
-    /// Queues what begins a transaction.
+    /// Queues the statement that begins a transaction.
     func begin(_ sql: SQL) throws {
         try noticing {
             try pipeline.endUnused()
@@ -146,24 +146,24 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
     func flush() throws { try noticing { try pipeline.flush() } }
 
-    /// Round trips so far.
+    /// The number of round trips so far.
     var roundTripCount: Int { pipeline.roundTripCount }
 
-    /// How long the server may be silent; nil for as long as it likes.
+    /// How long the server may be silent; nil for no limit.
     var silenceMilliseconds: Int64? { pipeline.silenceMilliseconds }
 
-    /// Whether the connection was given up since no answer came.
+    /// Whether the connection was given up because no answer came.
     var wasSilent: Bool { pipeline.wasSilent }
 
-    /// Whether the server has ended the connection while nobody used it.
+    /// Whether the server has ended the idle connection.
     func isEnded() -> Bool { pipeline.isEnded() }
 
-    /// Lets statements take as long as they need: those that change tables.
+    /// Removes the time limit for statements that change tables, and restores it.
     func setUnlimitedWaiting(_ isUnlimited: Bool) {
         pipeline.silenceMilliseconds = isUnlimited ? nil : silenceMillisecondsMax
     }
 
-    /// Remembers that the connection is lost, and takes out of the failure what doesn't belong into a log.
+    /// Records that the connection is lost, and removes from the failure what doesn't belong in a log.
     private func noticing<T>(_ body: () throws -> T) throws -> T {
         do {
             return try body()
@@ -178,11 +178,11 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
 /// The advisory locks that Roost takes in its database.
 enum AdvisoryLock {
-    /// Sets them apart from those of others: "Roos" as a number.
+    /// Distinguishes them from those of other programs: "Roos" as a number.
     static let kind: Int64 = 0x526F_6F73
-    /// Held while the tables are brought up to date. The numbers below it are those of the id generators.
+    /// Held while the tables are brought up to date. The lower numbers are those of the id generators.
     static let migration: Int64 = 1024
-    /// Shared by all transactions that write, and held alone by one that changes somebody's access.
+    /// Shared by all transactions that write, and held exclusively by one that changes a user's access.
     static let access: Int64 = 1025
 }
 #endif

@@ -2,12 +2,12 @@
 import RoostCore
 
 extension PostgreSQLDatabase {
-    /// Gives the database a new epoch, after it lost commits: a backup was restored, or a standby took over that was behind.
+    /// Gives the database a new epoch after it has lost commits: a backup was restored, or a standby that was behind took over.
     ///
     /// The tables stay as they are: nodes of their version may be running.
     ///
-    /// - Throws: ``DatabaseFailure`` while nodes are connected, which would continue with the old epoch and with positions that no longer
-    ///   exist, and for a database that has no epoch; `Migrations.NewerDatabase`.
+    /// - Throws: ``DatabaseFailure`` while nodes are connected, which would continue with the old epoch and with positions that no longer exist, and
+    ///   for a database that has no epoch; `Migrations.NewerDatabase`.
     public func renewEpoch(to new: String) throws {
         try write(lane: 0) { transaction in
             let connected =

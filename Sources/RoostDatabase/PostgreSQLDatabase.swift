@@ -4,14 +4,13 @@ public import RoostAPI
 public import RoostCore
 import Synchronization
 
-/// Roost's rows in a PostgreSQL database, which several nodes use together.
+/// Roost's rows in a PostgreSQL database that several nodes use together.
 ///
-/// - Each lane has a connection of its own, and with it a number for making ids that no other lane of any node has. Readers share a few more.
-/// - A connection is made when it is first used, and again after it was lost. Work under way isn't repeated then, since it is unknown
-///   whether it was committed; its caller gets that as an error, and the next call finds a server that is back.
-/// - A transaction that another one is in the way of is run again, a few times.
-/// - Each session sets `synchronous_commit` and limits of its own. ``durability()`` reports whether the server itself was configured not to
-///   sync.
+/// - Each lane has its own connection, and with it a number for making ids that no other lane of any node has. Readers share a few more.
+/// - A connection is made on first use, and again after it was lost. Interrupted work isn't repeated, because it is unknown whether it was committed;
+///   its caller gets an error, and the next call finds a server that has returned.
+/// - A transaction that conflicts with another one is run again, a few times.
+/// - Each session sets its own `synchronous_commit` and limits. ``durability()`` reports whether the server itself was configured not to sync.
 public final class PostgreSQLDatabase: Database {
     public let laneCount: Int
     public let readerCount: Int
@@ -19,30 +18,29 @@ public final class PostgreSQLDatabase: Database {
     private let readers: [PostgreSQLSlot]
     private let readerPool = ReaderPool<PostgreSQLSlot>()
     private let clock = PostgreSQLClock()
-    /// When a lane last found a key taken that it had assumed to be free.
+    /// When each lane last found a key taken that it had assumed to be free.
     private let keysTaken = Mutex<[Int: ContinuousClock.Instant]>([:])
 
-    /// For how long a lane asks whether keys are free after one was taken. A client that sends everything twice then costs the others round
-    /// trips, and not every transaction twice.
+    /// How long a lane asks whether keys are free after one was taken. A client that sends everything twice then costs other clients round trips, but
+    /// not a repeat of every transaction.
     private static let doubtAfterTakenKey = Duration.seconds(1)
 
-    /// How often, and for how long, a transaction is run that others are in the way of.
+    /// How many times, and for how long, a transaction is run that conflicts with others.
     private enum Attempts {
         static let countMax = 6
         static let durationMax = Duration.seconds(15)
         static let firstPauseMilliseconds = 4
     }
 
-    /// Connects, and brings the tables up to date: of several nodes that start at once, one does and the others wait.
+    /// Connects, and brings the tables up to date: of several nodes that start at once, one does that and the others wait.
     ///
     /// - Parameters:
-    ///   - url: `postgres://user:password@host:port/database?sslmode=verify-full`, with any other parameter of libpq. No failure repeats
-    ///     it.
-    ///   - laneCount: Transactions that write at the same time, at least one.
-    ///   - readerCount: Transactions that read at the same time, at least one.
+    ///   - url: `postgres://user:password@host:port/database?sslmode=verify-full`, with any other parameter of libpq. No failure repeats it.
+    ///   - laneCount: The number of transactions that can write at the same time, at least one.
+    ///   - readerCount: The number of transactions that can read at the same time, at least one.
     ///   - migrates: Whether the tables are brought up to date.
-    ///   - waiting: Is told again and again why that waits.
-    /// - Throws: ``DatabaseFailure``: fatal for a URL or a database that Roost can't use, and of the transaction for a server that can't be
+    ///   - waiting: Called repeatedly with the reason while that has to wait.
+    /// - Throws: ``DatabaseFailure``: of the kind `fatal` for a URL or a database that Roost can't use, `transaction` for a server that can't be
     ///   reached now.
     public init(
         url: String, laneCount: Int = 4, readerCount: Int = 2, migrates: Bool = true, waiting: (String) -> Void = { _ in }
@@ -58,7 +56,8 @@ public final class PostgreSQLDatabase: Database {
         if migrates { try migrate(waiting) }
     }
 
-    /// Brings the tables up to date. A table that is in use, as by `pg_dump`, is waited for a moment at a time: everybody else stands in line behind that.
+    /// Brings the tables up to date. It waits only a moment at a time for a table that is in use, for instance by `pg_dump`, because all other
+    /// statements queue behind that wait.
     private func migrate(_ waiting: (String) -> Void) throws {
         let connection = try lanes[0].take()
         connection.setUnlimitedWaiting(true)
@@ -87,16 +86,16 @@ public final class PostgreSQLDatabase: Database {
                     The tables are to be brought up to date, and one of them is in use, as by pg_dump or a long query. It is tried again. \
                     \(failure.message)
                     """)
-                // Not so impatient that what was done up to there is done again and again.
+                // Long enough that work done before the wait isn't repeated again and again.
                 patience = max(patience, ContinuousClock.now - start - patience)
                 Thread.sleep(forTimeInterval: 2)
             }
         }
     }
 
-    /// Looks at a server and changes nothing in it: its version, and what keeps a commit there.
+    /// Examines a server without changing it: its version, and the settings that keep a commit there.
     ///
-    /// - Throws: As ``init(url:laneCount:readerCount:)``.
+    /// - Throws: The errors of ``init(url:laneCount:readerCount:)``.
     public static func examine(url: String) throws -> (version: String, fsync: String, synchronousCommit: String) {
         let connection = try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: false)
         let result = try connection.ask(
@@ -106,14 +105,14 @@ public final class PostgreSQLDatabase: Database {
         return found
     }
 
-    /// Returns the settings that keep a commit through a crash: `fsync` is the server's own, and `off` means that its data can be lost and
-    /// damaged; `synchronous_commit` is that of Roost's sessions.
+    /// Returns the settings that keep a commit through a crash: `fsync` is the server's own, and `off` means that its data can be lost and damaged;
+    /// `synchronous_commit` is that of Roost's sessions.
     public func durability() throws -> (fsync: String, synchronousCommit: String) {
         let sql: SQL = "SELECT current_setting('fsync'), current_setting('synchronous_commit')"
         return try read { try $0.first(sql) { ($0.string(), $0.string()) } } ?? ("", "")
     }
 
-    /// Ends all connections, those that are in use when their transaction ends.
+    /// Closes all connections; those in use when their transaction ends.
     public func close() { for slot in lanes + readers { slot.close() } }
 
     // MARK: Writing
@@ -156,7 +155,7 @@ public final class PostgreSQLDatabase: Database {
         }
     }
 
-    /// Waits twice as long each time, and not as long as the others that wait.
+    /// Waits up to twice as long each time, for a random time that differs from other waiting transactions.
     private static func pause(after conflicts: Int) {
         let longest = Attempts.firstPauseMilliseconds << min(conflicts, 8)
         Thread.sleep(forTimeInterval: Double.random(in: 0.5...1) * Double(longest) / 1000)

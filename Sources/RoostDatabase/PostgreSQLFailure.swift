@@ -1,22 +1,22 @@
 #if Cluster
 import CPostgres
 
-/// A failure of a server or of the way to it, classified by what can be done about it.
+/// A failure of a server or of the connection to it, classified by the possible reaction.
 struct PostgreSQLFailure: Error {
     enum Kind {
-        /// The statement was refused, and with it all that the transaction did since its last savepoint.
+        /// The statement was refused, and with it everything since the transaction's last savepoint.
         case statement
-        /// Another transaction was in the way. The whole transaction can be done again.
+        /// Another transaction conflicted with this one. The whole transaction can be run again.
         case conflict
-        /// Another transaction held a lock for longer than is waited for. The whole transaction can be done again.
+        /// Another transaction held a lock for longer than the time limit. The whole transaction can be run again.
         case locked
-        /// The transaction is gone. The connection can be used again.
+        /// The transaction is lost. The connection is still usable.
         case transaction
-        /// A page that a statement needs is damaged, and the transaction is gone. Others may not need it.
+        /// A page that a statement needs is damaged, and the transaction is lost. Other statements may not need it.
         case damage
-        /// The statement took too long or was ended by somebody, and the transaction is gone. Others may not take as long.
+        /// The statement took too long or was cancelled, and the transaction is lost. Other statements may take less time.
         case cancelled
-        /// The connection is gone, and with it the answer whether a commit has happened.
+        /// The connection is lost, and with it the information whether a commit has happened.
         case connection
     }
 
@@ -24,10 +24,10 @@ struct PostgreSQLFailure: Error {
     let message: String
     /// Whether the statement was part of an operation, which has a savepoint or can get one.
     let isInOperation: Bool
-    /// Whether a row with the key of an inserted one is there.
+    /// Whether the key of an inserted row already exists.
     var isKeyTaken = false
 
-    /// As the users of a database know it.
+    /// The failure as users of a database see it.
     var failure: DatabaseFailure {
         switch kind {
         case .statement: DatabaseFailure(message: message, kind: .statement)
@@ -44,7 +44,7 @@ struct PostgreSQLFailure: Error {
 }
 
 extension PostgreSQLFailure {
-    /// - Parameter sqlState: The server's five-letter error code; absent if libpq itself failed.
+    /// - Parameter sqlState: The server's five-character error code; empty if libpq itself failed.
     init(sqlState: String, severity: String, message: String, isInOperation: Bool) {
         kind = Self.kind(sqlState: sqlState, severity: severity)
         let state = sqlState.isEmpty ? "" : " \(sqlState)"
@@ -60,17 +60,17 @@ extension PostgreSQLFailure {
         switch sqlState {
         // Serialization failure, deadlock.
         case "40001", "40P01": return .conflict
-        // A lock that wasn't free in time.
+        // A lock that wasn't granted in time.
         case "55P03": return .locked
-        // Read-only: the server is a copy, or has become one.
+        // Read-only: the server is a replica, or has become one.
         case "25006": return .transaction
-        // Query cancelled: it took longer than `statement_timeout`, or an operator has ended it.
+        // Query cancelled: it exceeded `statement_timeout`, or an operator cancelled it.
         case "57014": return .cancelled
         // A page or a long value of a table can't be read, or an index is wrong.
         case "XX001", "XX002": return .damage
         default: break
         }
-        // Class 53: no memory, a full disk, too many connections. 58: the system under the server failed. XX: the server itself did.
+        // Class 53: out of memory, a full disk, too many connections. 58: the system under the server failed. XX: the server itself failed.
         let isServerWide = ["53", "58", "XX"].contains { sqlState.hasPrefix($0) }
         return isServerWide ? .transaction : .statement
     }

@@ -1,16 +1,16 @@
 #if Cluster
 import RoostCore
 
-/// New rows of a transaction that wait until a statement, or the commit, needs them to be there. So the rows of a batch go to the server in few
+/// A transaction's new rows that are held back until a statement, or the commit, needs them, so the rows of a batch are sent to the server in few
 /// statements.
 struct PostgreSQLNewRows {
     /// Rows of one kind.
     private struct Group {
         let kind: NewRow.Kind
-        /// Whether a row whose key is taken fails the statement, whatever their kind says.
+        /// Whether a taken key fails the statement, whatever the rows' kind says.
         let isFailing: Bool
         var rows: [NewRow]
-        /// How many of them the operation under way found.
+        /// The number of rows before the current operation.
         var countBefore = 0
     }
 
@@ -19,18 +19,18 @@ struct PostgreSQLNewRows {
     private var namesOfOperation: [String] = []
     private var count = 0
 
-    /// The rows that wait at most.
+    /// The maximum number of rows held back.
     static let countMax = 256
 
     var isEmpty: Bool { groups.isEmpty }
     var hasRowsOfOperation: Bool { groups.contains { $0.rows.count > $0.countBefore } }
 
-    /// Whether those that are here have to be sent before a row is added.
+    /// Whether the rows held back have to be sent before a row is added.
     ///
-    /// Rows of one table keep their order, and so are of one statement; and no statement meets a row twice, which the server refuses for those
-    /// that replace rows.
+    /// Rows of one table keep their order, and so share a statement. No statement contains a row twice, which the server refuses for statements that
+    /// replace rows.
     ///
-    /// - Parameter name: Its key; nil for a row that fails where that is taken.
+    /// - Parameter name: Its key; nil for a row that fails if its key is taken.
     func haveToGo(before row: NewRow, named name: String?) -> Bool {
         if count >= Self.countMax || name.map(names.contains) ?? false { return true }
         return groups.contains { $0.kind.sharesTable(with: row.kind) && !($0.kind === row.kind && $0.isFailing == (name == nil)) }
@@ -54,7 +54,7 @@ struct PostgreSQLNewRows {
         for index in groups.indices { groups[index].countBefore = groups[index].rows.count }
     }
 
-    /// Drops what the operation under way has added.
+    /// Drops the rows that the current operation has added.
     mutating func undoOperation() {
         names.subtract(namesOfOperation)
         namesOfOperation.removeAll(keepingCapacity: true)
@@ -66,7 +66,7 @@ struct PostgreSQLNewRows {
         groups.removeAll { $0.rows.isEmpty }
     }
 
-    /// Returns the statements that insert the rows, and forgets these.
+    /// Returns the statements that insert the rows, and forgets the rows.
     mutating func take() -> [SQL] {
         var statements: [SQL] = []
         for group in groups {

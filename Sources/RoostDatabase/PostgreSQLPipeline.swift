@@ -3,33 +3,33 @@ import CPostgres
 import Foundation
 import RoostCore
 
-/// The statements that are under way on one connection, and their answers: libpq's pipeline mode.
+/// The pending statements on one connection, and their answers: libpq's pipeline mode.
 ///
-/// 1. ``send(_:isInOperation:)`` queues a statement. Nothing waits, and mostly nothing is sent yet.
-/// 2. ``ask(_:isInOperation:)`` queues one, sends all that is queued, and waits for all answers; ``settle()`` does so without a statement.
-/// 3. Where a statement fails, the server skips what follows it up to the end of what was sent together; the first failure is thrown.
+/// 1. ``send(_:isInOperation:)`` queues a statement. It doesn't wait, and usually nothing is sent yet.
+/// 2. ``ask(_:isInOperation:)`` queues a statement, sends the whole queue, and waits for all answers; ``settle()`` does so without a statement.
+/// 3. If a statement fails, the server skips the statements after it up to the next sync; the first failure is thrown.
 ///
-/// Each time something is waited for, a sync ends what was sent together. A flush alone would cost the server less, but only after a sync
-/// does it know that it waits for the client, and ends a transaction that a stopped client has left open.
+/// Before each wait, a sync ends the statements sent together. A flush alone would cost the server less, but only after a sync does the server know
+/// that it waits for the client, and ends a transaction that a stopped client has left open.
 final class PostgreSQLPipeline {
     private let handle: OpaquePointer
     private var statements = RecentStatements<PostgreSQLStatement>(halfMax: Limit.preparedInHalf)
-    /// How many were made: each has a name of its own.
+    /// The number of statements made: each has a different name.
     private var statementCount = 0
-    /// Those that nobody has used for long, which the server still has.
+    /// Statements not used for long, which the server still has.
     private var unused: [PostgreSQLStatement] = []
     private var values = PostgreSQLValues()
     /// Statements that were queued or sent and have no answer yet, in order.
     private var waiting: [Waiting] = []
     /// How long the server may be silent while an answer is awaited; longer than any statement may take. Nil for no limit.
     var silenceMilliseconds: Int64? = PostgreSQLPipeline.silenceMilliseconds(statementMilliseconds: 0)
-    /// Whether the connection was given up since no answer came. Its session may still be there.
+    /// Whether the connection was given up because no answer came. Its session may still exist.
     private(set) var wasSilent = false
-    /// How often answers were waited for: each time is a round trip.
+    /// How many times answers were awaited: each is a round trip.
     private(set) var roundTripCount = 0
 
-    /// Longer than a statement may take by the session's own limit: the server ends one that takes longer, while the session of a connection that was given
-    /// up goes on with its locks.
+    /// Longer than a statement may take by the session's own limit: the server ends a statement that takes longer, whereas the session of a
+    /// connection that was given up continues and keeps its locks.
     static func silenceMilliseconds(statementMilliseconds: Int64) -> Int64 { max(40_000, statementMilliseconds + 10_000) }
 
     private enum Waiting {
@@ -40,17 +40,17 @@ final class PostgreSQLPipeline {
     }
 
     private enum Limit {
-        /// Statements that are sent off unanswered. Without a bound, client and server could hold any amount for one another.
+        /// The maximum number of unanswered statements. Without a limit, client and server could each hold any amount of data for the other.
         static let waiting = 256
-        /// Statements that are asked together: with those that prepare them they are fewer than may wait.
+        /// The number of statements sent together: including those that prepare them, fewer than may be unanswered.
         static let together = 100
-        /// Statements that stay prepared, in each of two halves. There are some two hundred without those of lists.
+        /// The number of statements that stay prepared, in each of two halves. There are some two hundred without those of lists.
         static let preparedInHalf = 512
-        /// Unused statements that are ended together.
+        /// The number of unused statements that are ended together.
         static let endedTogether = 32
     }
 
-    /// - Parameter handle: Of a connection that is up, and stays so longer than this.
+    /// - Parameter handle: An established connection, which outlives this object.
     init(_ handle: OpaquePointer) throws {
         self.handle = handle
         guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else { throw lost() }
@@ -58,9 +58,9 @@ final class PostgreSQLPipeline {
 
     // MARK: Sending
 
-    /// Queues a statement whose answer nobody waits for. A failure shows itself when the next answers come.
+    /// Queues a statement without waiting for its answer. A failure is thrown with the next answers.
     ///
-    /// - Parameter receive: Gets the answer then, unless the statement failed.
+    /// - Parameter receive: Called with the answer then, unless the statement failed.
     func send(_ sql: SQL, isInOperation: Bool, _ receive: ((PostgreSQLResult) -> Void)? = nil) throws {
         if waiting.count >= Limit.waiting { _ = try settle() }
         try values.encode(sql.values)
@@ -85,12 +85,12 @@ final class PostgreSQLPipeline {
         }
     }
 
-    /// Ends some of the statements that nobody uses any more. Outside of a transaction: one that has failed would refuse it, and what follows.
+    /// Ends some of the unused statements. Only outside a transaction: a failed transaction would refuse that and everything after it.
     func endUnused() throws {
         guard !unused.isEmpty else { return }
         var kept: [PostgreSQLStatement] = []
         for (number, statement) in unused.enumerated() {
-            // It may be under way, or have been refused.
+            // It may be pending, or have been refused.
             guard number < Limit.endedTogether, statement.state != .sent else {
                 kept.append(statement)
                 continue
@@ -100,11 +100,11 @@ final class PostgreSQLPipeline {
             waiting.append(.end(statement))
         }
         unused = kept
-        // A transaction that begins behind it chooses its isolation, which it may not after another statement.
+        // A transaction that begins after it chooses its isolation, which isn't allowed after another statement.
         try flush()
     }
 
-    /// Sends the queued statements without waiting for the answers: the next reader of a result does.
+    /// Sends the queued statements without waiting for the answers: the next caller that reads a result waits.
     func flush() throws {
         guard PQpipelineSync(handle) == 1 else { throw lost() }
         waiting.append(.sync)
@@ -113,15 +113,15 @@ final class PostgreSQLPipeline {
 
     // MARK: Answers
 
-    /// Runs a statement, and all that is queued before it.
+    /// Runs a statement, and everything queued before it.
     func ask(_ sql: SQL, isInOperation: Bool) throws -> PostgreSQLResult {
         try send(sql, isInOperation: isInOperation)
         guard let result = try settle() else { throw lost("the server gave no answer") }
         return result
     }
 
-    /// Runs statements, and all that is queued before them, and returns the answer of each. So many at a time are sent together that nothing
-    /// waits for them unanswered.
+    /// Runs statements, and everything queued before them, and returns the answer of each. They are sent in groups small enough to stay below the
+    /// limit of unanswered statements.
     func ask(_ statements: [SQL], isInOperation: Bool) throws -> [PostgreSQLResult] {
         var results: [PostgreSQLResult] = []
         results.reserveCapacity(statements.count)
@@ -134,10 +134,10 @@ final class PostgreSQLPipeline {
         return results
     }
 
-    /// Waits for all answers. The last statement's is returned.
+    /// Waits for all answers, and returns that of the last statement.
     ///
-    /// - Parameter receive: Gets the answer of each statement.
-    /// - Throws: ``PostgreSQLFailure``, the first, once all have come.
+    /// - Parameter receive: Called with the answer of each statement.
+    /// - Throws: The first ``PostgreSQLFailure``, once all answers have arrived.
     @discardableResult
     func settle(_ receive: ((PostgreSQLResult) -> Void)? = nil) throws -> PostgreSQLResult? {
         guard !waiting.isEmpty else { return nil }
@@ -158,7 +158,7 @@ final class PostgreSQLPipeline {
                 statement.state = isReady ? .ready : .new
                 failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
             case .end(let statement):
-                // What came before it failed.
+                // A statement before it failed.
                 if result.status == PGRES_PIPELINE_ABORTED { unused.append(statement) }
             case .statement(let isInOperation, let received):
                 last = result
@@ -166,7 +166,7 @@ final class PostgreSQLPipeline {
                 failure = failure ?? self.failure(of: result, isInOperation: isInOperation)
                 if result.status == PGRES_TUPLES_OK { received?(result) }
             }
-            // After each statement's result comes the news that it has no other.
+            // Each statement's result is followed by the end of its results.
             guard try nextResult() == nil else { throw lost("the answers are in disorder") }
         }
         waiting.removeAll(keepingCapacity: true)
@@ -190,7 +190,7 @@ final class PostgreSQLPipeline {
         var silentMilliseconds: Int64 = 0
         while true {
             let unsent = PQflush(handle)
-            // When sending failed, what the server said before it went may still be there to be read.
+            // After a failure to send, the server's last message may still be readable.
             if PQisBusy(handle) == 0 { return PQgetResult(handle).map(PostgreSQLResult.init) }
             var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
             guard descriptor.fd >= 0 else { throw lost() }
@@ -213,9 +213,9 @@ final class PostgreSQLPipeline {
 
     private static let pollMilliseconds: Int32 = 1000
 
-    /// Whether the server has ended the connection while nobody used it. Costs one look at the socket.
+    /// Whether the server has ended the idle connection. Costs one look at the socket.
     func isEnded() -> Bool {
-        // One look for the server's farewell, one for the end after it, one to be sure.
+        // One look for the server's farewell, one for the end after it, and one to be sure.
         for _ in 0..<3 {
             var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
             guard descriptor.fd >= 0 else { return true }

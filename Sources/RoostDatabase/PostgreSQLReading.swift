@@ -3,8 +3,8 @@ import RoostCore
 
 /// A transaction that reads one snapshot.
 ///
-/// Its `BEGIN` is sent with the first statement, and nobody waits for its end: it costs no round trip of its own. A connection that broke
-/// while nobody used it is found broken by the first statement, which then runs on a new one.
+/// Its `BEGIN` is sent with the first statement, and its end isn't awaited, so it costs no extra round trip. If the connection broke while it was
+/// idle, the first statement notices that, and is run again on a new connection.
 final class PostgreSQLReading: Transaction {
     private let slot: PostgreSQLSlot
     private var connection: PostgreSQLConnection
@@ -32,7 +32,7 @@ final class PostgreSQLReading: Transaction {
             hasAnswer = true
             return result
         } catch let failure as PostgreSQLFailure {
-            // A statement that fails dooms the transaction, and there is nothing to save of one that only reads.
+            // A failed statement dooms the transaction, and one that only reads has nothing to save.
             self.failure = failure.failure
             throw failure.failure
         }

@@ -12,9 +12,9 @@ final class PostgreSQLResult {
 
     var status: ExecStatusType { PQresultStatus(handle) }
     var rowCount: Int32 { PQntuples(handle) }
-    /// The command's tag, as `COMMIT` or `UPDATE 3`.
+    /// The command's tag, such as `COMMIT` or `UPDATE 3`.
     var command: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
-    /// The rows that the statement changed; nil for one that doesn't count them, as `CREATE TABLE`.
+    /// The number of rows that the statement changed; nil for a statement that doesn't count them, such as `CREATE TABLE`.
     var changedRowCount: Int? { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } }
 
     /// A part of an error: `C` its code, `V` its severity, `M` its message.
@@ -22,7 +22,7 @@ final class PostgreSQLResult {
         PQresultErrorField(handle, Int32(name.value)).map { String(cString: $0) } ?? ""
     }
 
-    /// Hands out each row in the order of the result.
+    /// Calls the body with each row in the order of the result.
     func each(_ body: (inout RowReader) throws -> Void) rethrows {
         let row = PostgreSQLRow(self)
         var reader = RowReader(row)
@@ -51,7 +51,7 @@ private final class PostgreSQLRow: Row {
 
     func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
 
-    /// The value as text. It belongs to the result, so it is used at once.
+    /// The value as text. It belongs to the result, so it must be used at once.
     private func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
         guard column < columnCount, let start = PQgetvalue(result.handle, index, column) else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
@@ -61,11 +61,11 @@ private final class PostgreSQLRow: Row {
 }
 
 extension Int64 {
-    /// A number as PostgreSQL writes it, read without making a string of it. A sum that is beyond 64 bits becomes the greatest or least
-    /// number; text that is none becomes 0, as with SQLite.
+    /// Reads a number as PostgreSQL writes it, without making a string of it. A sum beyond 64 bits becomes the greatest or least number; text that
+    /// isn't a number becomes 0, as with SQLite.
     init(saturating text: UnsafeRawBufferPointer) {
         let isNegative = text.first == UInt8(ascii: "-")
-        // The negative numbers reach one further, so that the sum is kept there.
+        // The negative numbers reach one further, so the sum is kept negative.
         var sum: Int64 = 0
         for byte in text.dropFirst(isNegative ? 1 : 0) {
             guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { break }

@@ -1,28 +1,28 @@
 #if Cluster
 import Synchronization
 
-/// The place of one connection, which is made when it is first used, and again after it was lost.
+/// The place of one connection, which is made on first use, and again after it was lost.
 final class PostgreSQLSlot: Sendable {
     private let address: PostgreSQLAddress
     private let isLane: Bool
     private struct State {
-        /// The connection while nobody uses it.
+        /// The connection while it isn't in use.
         var free: PostgreSQLConnection?
         var isClosed = false
     }
     private let state = Mutex(State())
     private let silence: SharedSilence?
 
-    /// - Parameter silence: The silence that the lanes of a database have met; nil for a reader, whose answers say nothing of commits.
+    /// - Parameter silence: The silence that the lanes of a database have met; nil for a reader, whose answers say nothing about commits.
     init(_ address: PostgreSQLAddress, isLane: Bool, silence: SharedSilence? = nil) {
         self.address = address
         self.isLane = isLane
         self.silence = silence
     }
 
-    /// Takes the connection, or makes one. The caller must return it, so that only one thread uses it at a time.
+    /// Takes the connection, or makes one. The caller must give it back, so only one thread uses it at a time.
     func take() throws -> PostgreSQLConnection {
-        // One that the server has ended meanwhile had nothing under way, so that nothing is lost with it.
+        // A connection that the server has ended meanwhile was idle, so nothing is lost with it.
         let (free, isClosed) = state.withLock { ($0.free.take(), $0.isClosed) }
         guard !isClosed else { throw DatabaseFailure(message: "The server is shutting down.", kind: .transaction) }
         if let free, !free.isEnded() { return free }
@@ -35,12 +35,12 @@ final class PostgreSQLSlot: Sendable {
         return try make()
     }
 
-    /// Makes a connection in place of one that is lost.
+    /// Replaces a lost connection.
     func make() throws -> PostgreSQLConnection {
         do {
             return try PostgreSQLConnection(address, isLane: isLane)
         } catch let failure as DatabaseFailure {
-            // A server that was good when this process started can become so again.
+            // A server that was usable when this process started can become usable again.
             throw DatabaseFailure(message: failure.message, kind: .transaction)
         }
     }
@@ -48,7 +48,7 @@ final class PostgreSQLSlot: Sendable {
     /// Makes the first connection, and keeps it. A server that Roost can't use is a fatal failure here.
     func open() throws { giveBack(try PostgreSQLConnection(address, isLane: isLane)) }
 
-    /// Keeps the connection for the next use; one that is lost is closed.
+    /// Keeps the connection for the next use; a lost one is closed.
     func giveBack(_ connection: PostgreSQLConnection) {
         guard !connection.isLost else {
             if connection.wasSilent { silence?.noteSilence(after: .milliseconds(connection.silenceMilliseconds ?? 0)) }
@@ -58,7 +58,7 @@ final class PostgreSQLSlot: Sendable {
         state.withLock { if !$0.isClosed { $0.free = connection } }
     }
 
-    /// Ends the connection: now, or when its user returns it.
+    /// Closes the connection: now, or when its user gives it back.
     func close() { state.withLock { ($0.free, $0.isClosed) = (nil, true) } }
 }
 #endif

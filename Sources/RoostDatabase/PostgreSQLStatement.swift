@@ -7,7 +7,7 @@ final class PostgreSQLStatement {
 
     /// The text with `$1`, `$2`… where the shared dialect has `?`.
     let text: String
-    /// Its name at the server.
+    /// Its name on the server.
     let name: String
     var state = State.new
 
@@ -16,7 +16,7 @@ final class PostgreSQLStatement {
         self.name = name
     }
 
-    /// Numbers the placeholders. A `?` in a quoted literal is none.
+    /// Numbers the placeholders. A `?` in a quoted literal isn't one.
     static func numbered(_ text: String) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.utf8.count + 32)
@@ -35,7 +35,7 @@ final class PostgreSQLStatement {
     }
 }
 
-/// The values of one statement as text with a NUL at each end, in memory that the next statement uses again.
+/// The values of one statement as NUL-terminated text, in memory that the next statement reuses.
 struct PostgreSQLValues {
     private var bytes: [CChar] = []
     /// Where each value begins; nil for NULL.
@@ -78,7 +78,7 @@ struct PostgreSQLValues {
         bytes[first...].reverse()
     }
 
-    /// Hands out the values as libpq takes them.
+    /// Calls the body with the values in libpq's form.
     func withPointers<T>(_ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> T) -> T {
         bytes.withUnsafeBufferPointer { bytes in
             let pointers = starts.map { start in start.flatMap { bytes.baseAddress?.advanced(by: $0) } }

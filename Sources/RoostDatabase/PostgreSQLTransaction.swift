@@ -4,23 +4,23 @@ import RoostCore
 
 /// One run of a transaction that can write, on one connection.
 ///
-/// A statement that fails dooms a transaction in PostgreSQL, up to its last savepoint. Savepoints cost as much as a statement each, and
-/// hardly any operation needs one; so a transaction runs up to four ways:
+/// In PostgreSQL a failed statement dooms the transaction, back to its last savepoint. A savepoint costs as much as a statement, and hardly any
+/// operation needs one, so a transaction runs in up to four ways:
 /// 1. Without savepoints. An operation that throws before it has written anything leaves nothing to undo.
-/// 2. When one throws after it has written, or a statement fails, this run can't continue. It is rolled back, and the body run again,
-///    carefully: each operation has a savepoint before its first statement, and its answers are awaited before the next begins.
-/// 3. When a key is taken that was assumed to be free, the run is taken back and the body run again without assuming that.
-/// 4. When another transaction was in the way, the run is taken back and the body run again as it was.
+/// 2. If an operation throws after it has written, or a statement fails, this run can't continue. It is rolled back, and the body is run again,
+///   carefully: each operation has a savepoint before its first statement, and its answers are awaited before the next operation begins.
+/// 3. If a key is taken that was assumed to be free, the run is rolled back, and the body is run again without that assumption.
+/// 4. If another transaction conflicted with it, the run is rolled back, and the body is run again unchanged.
 ///
-/// ``ending`` says that a run can't be committed. Every statement after that fails, so that the body ends.
+/// ``ending`` records that a run can't be committed. Every later statement fails, so the body ends.
 final class PostgreSQLTransaction: WriteTransaction {
     /// Why a run can't be committed.
     enum Ending {
-        /// An operation is to be undone, and has no savepoint.
+        /// An operation has to be undone, and has no savepoint.
         case needsCare
         /// A key that was assumed to be free is taken.
         case keyTaken
-        /// Another transaction was in the way, or has made what this one would have locked.
+        /// Another transaction conflicted, or has made what this one would have locked.
         case conflict(DatabaseFailure)
         case failed(DatabaseFailure)
 
@@ -34,17 +34,17 @@ final class PostgreSQLTransaction: WriteTransaction {
         }
     }
 
-    /// The operation under way.
+    /// The current operation.
     private struct Operation {
         var hasWritten = false
         var hasSavepoint = false
-        /// The failure of one of its statements, after which only its undoing is possible.
+        /// The failure of one of its statements, after which it can only be undone.
         var failure: DatabaseFailure?
     }
 
     private let connection: PostgreSQLConnection
     private let isCareful: Bool
-    /// Whether keys of new rows are assumed to be free, so that nothing waits for the answer.
+    /// Whether keys of new rows are assumed to be free, so nothing waits for the answer.
     private let assumesFreeKeys: Bool
     private let clock: PostgreSQLClock
     private let held = BatchMemory(readsAhead: true)
@@ -64,7 +64,7 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     var batchMemory: BatchMemory? { held }
     var heldStreams: HeldStreams? { streams }
-    /// Round trips so far of its connection: for tests.
+    /// The number of round trips of its connection so far: for tests.
     var roundTripCount: Int { connection.roundTripCount }
 
     let dialect = Dialect.postgreSQL
@@ -97,7 +97,7 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     func perform(_ sql: SQL) throws {
         try run(isWriting: true) { try connection.send(sql, isInOperation: $0) }
-        // Nobody knows yet whether it changes anything.
+        // It isn't known yet whether it changes anything.
         operation?.hasWritten = true
     }
 
@@ -109,7 +109,7 @@ final class PostgreSQLTransaction: WriteTransaction {
 
     func insert(_ row: NewRow) throws -> Bool {
         guard assumesFreeKeys else { return try execute(row.inserting) == 1 }
-        // A taken key fails the statement, and with it the transaction: nothing is committed that was built on the assumption.
+        // A taken key fails the statement, and with it the transaction: nothing based on the assumption is committed.
         hasAssumed = true
         try collect(row, named: nil)
         return true
@@ -120,7 +120,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         try collect(row, named: name)
     }
 
-    /// - Parameter name: Nil for a row that fails where its key is taken.
+    /// - Parameter name: Nil for a row that fails if its key is taken.
     private func collect(_ row: NewRow, named name: String?) throws {
         if let failure = self.ending?.failure ?? operation?.failure { throw failure }
         if collected.haveToGo(before: row, named: name) { try noting(sendCollected) }
@@ -143,7 +143,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         }
     }
 
-    /// Sends what is due. It belongs to operations that are done, too: a failure takes the whole transaction.
+    /// Sends deferred writes. They also belong to finished operations: a failure fails the whole transaction.
     private func sendDue() throws {
         let due = try held.takeDue(isInside: operation?.hasSavepoint == true)
         guard !due.isEmpty else { return }
@@ -151,8 +151,8 @@ final class PostgreSQLTransaction: WriteTransaction {
         for sql in due { try connection.send(sql) }
     }
 
-    /// Sends rows that were collected, of which a statement may want to know. As part of an operation: a run that collects rows has no
-    /// savepoints, and is taken back as a whole when they fail.
+    /// Sends the collected rows, which a statement may need. They count as part of an operation: a run that collects rows has no savepoints, and is
+    /// rolled back as a whole if they fail.
     private func sendCollected() throws {
         guard !collected.isEmpty else { return }
         if collected.hasRowsOfOperation { operation?.hasWritten = true }
@@ -207,7 +207,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         }
     }
 
-    /// Takes back what the operation has written. Throws when that takes the whole transaction.
+    /// Undoes the operation's writes. Throws if that fails the whole transaction.
     private func undo() throws {
         if let ending { throw ending.failure }
         guard let operation else { return }
@@ -220,7 +220,7 @@ final class PostgreSQLTransaction: WriteTransaction {
             ending = .needsCare
             throw Ending.needsCare.failure
         }
-        // Statements under way end first: after a failure among them, the server would skip the rollback too.
+        // Pending statements are settled first: after a failure among them, the server would skip the rollback too.
         do {
             try noting { try connection.settle() }
         } catch {
@@ -239,7 +239,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     /// Begins the transaction. The `BEGIN` is sent with the first statement.
     func begin() throws { try noting { try connection.begin("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") } }
 
-    /// Commits, and waits until that is on disk.
+    /// Commits, and waits until the commit is on disk.
     func commit() throws {
         if let ending { throw ending.failure }
         let result = try noting {
@@ -247,7 +247,7 @@ final class PostgreSQLTransaction: WriteTransaction {
             try sendDue()
             return try connection.ask("COMMIT")
         }
-        // The server answers the commit of a doomed transaction with its rollback, and calls that no failure.
+        // The server answers the commit of a doomed transaction with its rollback, and doesn't report that as a failure.
         guard result.command == "COMMIT" else {
             let failure = DatabaseFailure(message: "PostgreSQL has rolled the transaction back.", kind: .transaction)
             ending = .failed(failure)
@@ -255,21 +255,21 @@ final class PostgreSQLTransaction: WriteTransaction {
         }
     }
 
-    /// Takes everything back, also what is under way.
+    /// Rolls everything back, including pending statements.
     func rollBack() {
         guard !connection.isLost else { return }
         _ = try? connection.settle()
-        // When this fails the connection is lost, which its slot sees.
+        // If this fails the connection is lost, which its slot notices.
         _ = try? connection.ask("ROLLBACK")
     }
 }
 
 extension Dialect {
-    /// Text is compared by its bytes, as SQLite and Swift's `utf8` compare it, whatever language the database is made for.
+    /// Text is compared by its bytes, as in SQLite and Swift's `utf8`, whatever the database's language.
     static let postgreSQL = Dialect(
         text: "TEXT COLLATE \"C\"", clusteredTable: "", rowLock: "FOR UPDATE",
         accessLock: AccessLock(
-            // Longer than a change of access waits, or what has nothing to do with it would be taken for what is locked.
+            // Longer than a change of access waits: otherwise operations unrelated to the change would be treated as locked.
             shared: [
                 """
                 WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') AS value)
@@ -279,8 +279,8 @@ extension Dialect {
                 FROM before
                 """
             ],
-            // Longer than a transaction waits for a row, so that all those under way end meanwhile. Writers queue behind it: it gives up
-            // before they would notice, and tries again.
+            // Longer than a transaction waits for a row, so all current transactions end meanwhile. Writers queue behind it: it gives up before they
+            // would notice, and tries again.
             exclusive: [
                 "SELECT set_config('lock_timeout', '1s', true)",
                 "SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.access))",

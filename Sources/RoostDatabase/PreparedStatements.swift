@@ -1,12 +1,12 @@
 import GRDBSQLite
 import RoostCore
 
-/// What a connection has for the texts of statements, of which it keeps those that were used last.
+/// A connection's prepared statements by their texts, of which it keeps the most recently used.
 ///
-/// Most texts come again with each operation. Those of a list depend on which filters it has, in more ways than there is memory for, and clients choose them. So
-/// there are two halves: what is used moves into the recent one, and when that is full it becomes the former one, whose statements end.
+/// Most texts recur with each operation. Those of a list depend on its filters, in more combinations than there is memory for, and clients choose
+/// them. So there are two halves: used statements move into the recent half, and when that is full it becomes the former one, whose statements end.
 struct RecentStatements<Statement> {
-    /// The most statements of a half.
+    /// The maximum number of statements in a half.
     let halfMax: Int
     private var recent: [SQL.Pieces: Statement] = [:]
     private var former: [SQL.Pieces: Statement] = [:]
@@ -15,7 +15,7 @@ struct RecentStatements<Statement> {
 
     /// Returns the statement of a text, which is made if there is none.
     ///
-    /// - Parameter ending: Gets those that nobody has used for so long that they end for it.
+    /// - Parameter ending: Called with the statements that haven't been used for so long that they end.
     mutating func statement(
         _ pieces: SQL.Pieces, making make: () throws -> Statement,
         ending: (Dictionary<SQL.Pieces, Statement>.Values) -> Void = { _ in }
@@ -33,9 +33,9 @@ struct RecentStatements<Statement> {
     mutating func removeAll() { (recent, former) = ([:], [:]) }
 }
 
-/// The statements that a connection to SQLite has prepared.
+/// The statements that an SQLite connection has prepared.
 final class PreparedStatements: @unchecked Sendable {  // Whoever has the connection uses it, one at a time.
-    /// A statement, until nobody has it any more.
+    /// A statement, which is finalized when it is released.
     final class Statement {
         let pointer: OpaquePointer
 
@@ -44,22 +44,23 @@ final class PreparedStatements: @unchecked Sendable {  // Whoever has the connec
         deinit { sqlite3_finalize(pointer) }
     }
 
-    /// The most statements of a half: the server has some two hundred texts without those of lists.
+    /// The maximum number of statements in a half: the server has some two hundred texts without those of lists.
     static let halfMax = 256
     private var statements = RecentStatements<Statement>(halfMax: halfMax)
     let texts = BoundTexts()
 
-    /// Returns the statement of a text, which is prepared if it isn't yet. Whoever steps through it holds it as long: it can end here meanwhile.
+    /// Returns the statement of a text, which is prepared if necessary. The caller must hold it while stepping through it: it can be dropped here
+    /// meanwhile.
     func statement(_ pieces: RoostCore.SQL.Pieces, on connection: OpaquePointer?) throws -> Statement {
         try statements.statement(pieces, making: { try Self.prepare(pieces.text, on: connection) })
     }
 
-    /// Ends all statements, without which a connection can't be closed.
+    /// Ends all statements; a connection can't be closed before that.
     func removeAll() { statements.removeAll() }
 
     private static func prepare(_ text: String, on connection: OpaquePointer?) throws -> Statement {
         var pointer: OpaquePointer?
-        // For statements that are kept SQLite takes no memory of the part that it has for short-lived things.
+        // For statements that are kept, SQLite doesn't use the memory reserved for short-lived allocations.
         let code = sqlite3_prepare_v3(connection, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
         guard code == SQLITE_OK, let pointer else { throw SQLiteDatabase.failure(connection) }
         return Statement(pointer)

@@ -4,20 +4,21 @@ import GRDBSQLite
 
 /// The memory that this process uses, and the unused memory that it keeps.
 public enum ProcessMemory {
-    /// From now on large blocks go back to the system when they are freed, instead of being kept for the next one by each thread.
+    /// From now on large blocks are returned to the system when they are freed, instead of being kept by each thread for the next one.
     public static func returnEarly() { roost_return_memory() }
 
-    /// From now on SQLite doesn't count the memory that it uses, for which it takes a lock that all connections share, twice for each piece. In all of the
-    /// process: `sqlite3_memory_used` is 0 then, and a limit on its memory does nothing. Has no effect once SQLite was used.
+    /// From now on SQLite doesn't count the memory that it uses, which takes a lock shared by all connections, twice for each allocation. This
+    /// applies to the whole process: `sqlite3_memory_used` is 0 then, and a limit on its memory has no effect. Does nothing once SQLite has been
+    /// used.
     public static func leaveSQLiteUncounted() { roost_leave_sqlite_uncounted() }
 
-    /// The memory that SQLite has counted as its own in this process: 0 if it counts none.
+    /// The memory that SQLite has counted in this process: 0 if it doesn't count.
     package static var bytesCountedBySQLite: Int64 { sqlite3_memory_used() }
 
-    /// Returns free memory to the system now, small blocks too. Takes milliseconds if there is much.
+    /// Returns free memory to the system now, including small blocks. Takes milliseconds if there is much.
     public static func returnUnused() { roost_trim_memory() }
 
-    /// Memory of the process that is resident. Nil on systems without `/proc`.
+    /// The resident memory of the process. Nil on systems without `/proc`.
     public static func residentBytes() -> Int? {
         let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }

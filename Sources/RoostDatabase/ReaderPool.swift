@@ -2,13 +2,13 @@ import Dispatch
 import RoostCore
 import Synchronization
 
-/// The connections that read, each lent to one caller at a time. A caller waits until one is free, and callers are served in the order in which they
-/// came: a thread that reads without a pause can't keep the others from it.
+/// The reading connections, each lent to one caller at a time. A caller waits until one is free, and callers are served in order of arrival: a thread
+/// that reads continuously can't keep others from it.
 final class ReaderPool<Reader: Sendable>: Sendable {
-    /// A caller that waits. Whoever gives a reader back hands it over, and nobody comes between.
+    /// A waiting caller. A returned reader is handed over to it directly, so no other caller can take it.
     private final class Waiter: Sendable {
         let reader = Mutex<Reader?>(nil)
-        /// A semaphore may not end with a lower value than it began with, so it begins with none.
+        /// A semaphore may not end with a lower value than it started with, so it starts at zero.
         let isServed = DispatchSemaphore(value: 0)
     }
 
@@ -20,12 +20,12 @@ final class ReaderPool<Reader: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    /// How many callers wait.
+    /// The number of waiting callers.
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
     func add(_ reader: Reader) { giveBack(reader) }
 
-    /// - Throws: a failure of the transaction once the pool was drained; what the body throws.
+    /// - Throws: A failure of the kind `transaction` once the pool has been drained; the body's errors.
     func withReader<T>(_ body: (Reader) throws -> T) throws -> T {
         guard let reader = take() else {
             throw DatabaseFailure(message: "The database is closed.", kind: .transaction)
@@ -34,24 +34,24 @@ final class ReaderPool<Reader: Sendable>: Sendable {
         return try body(reader)
     }
 
-    /// Lends a reader if one is free: nobody waits for it.
+    /// Lends a reader if one is free, without waiting.
     ///
-    /// - Returns: Nil if none is free, or the pool was drained; then the body didn't run.
+    /// - Returns: Nil if none is free or the pool has been drained; the body didn't run then.
     func withFreeReader<T>(_ body: (Reader) throws -> T) rethrows -> T? {
         guard let reader = state.withLock({ $0.isDrained ? nil : $0.free.popLast() }) else { return nil }
         defer { giveBack(reader) }
         return try body(reader)
     }
 
-    /// Takes all readers away, each once those who waited for it are done. Later callers are refused instead of waiting for ever.
+    /// Takes all readers, each once the callers that waited for it are done. Later callers are refused instead of waiting indefinitely.
     ///
-    /// - Parameter count: how many readers there are.
+    /// - Parameter count: The number of readers.
     func drain(_ count: Int) -> [Reader] {
         state.withLock { $0.isDrained = true }
         return (0..<count).compactMap { _ in take(toDrain: true) }
     }
 
-    /// Returns a reader once there is one; nil after the pool was drained.
+    /// Returns a reader once one is free; nil after the pool has been drained.
     private func take(toDrain isDraining: Bool = false) -> Reader? {
         let (free, waiter) = state.withLock { state -> (Reader?, Waiter?) in
             guard isDraining || !state.isDrained else { return (nil, nil) }

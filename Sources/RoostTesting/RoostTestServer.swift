@@ -5,7 +5,7 @@ public import RoostAPI
 import RoostServer
 import ServiceLifecycle
 
-/// A Roost server for the tests of an app: the real one, in the process of the tests, on a free port of this machine.
+/// A Roost server for an app's tests: the real server, in the test process, on a free port of this machine.
 ///
 ///     let server = try await RoostTestServer()
 ///     let ann = server.chat(as: "ann")
@@ -13,9 +13,9 @@ import ServiceLifecycle
 ///     …
 ///     try await server.stop()
 ///
-/// Nothing in it is simulated: it permits, refuses and counts exactly what the server does. It starts in a few hundredths of a second and has its
-/// own data, so every test can have one. ``stop()`` deletes the data, which is in memory if the system has a directory there (`/dev/shm` on
-/// Linux), and otherwise among its temporary files.
+/// Nothing is simulated: it permits, refuses and counts exactly as the server does. It starts in a few hundredths of a second and has its own data,
+/// so every test can have one. ``stop()`` deletes the data, which is in memory if the system has a directory for that (`/dev/shm` on Linux), and
+/// otherwise among its temporary files.
 public final class RoostTestServer: Sendable {
     /// The address for an app's `Chat`.
     public let url: URL
@@ -30,9 +30,9 @@ public final class RoostTestServer: Sendable {
     ///
     /// - Parameters:
     ///   - options: The options of the whole app; the defaults are those of `roost serve`.
-    ///   - onPush: Called with each message for members who aren't connected, as a sender of pushes would be. Nil by default.
+    ///   - onPush: Called with each message for members who aren't connected, in place of a push service. Nil by default.
     ///   - logger: The server's log. If nil, only critical failures are logged.
-    /// - Throws: `RoostError` for options outside their limits, and what the file system and the network throw.
+    /// - Throws: `RoostError` for options out of range, and errors of the file system and the network.
     public init(
         options: AppOptions = AppOptions(), onPush: (@Sendable (PushNotification) -> Void)? = nil, logger: Logger? = nil
     ) async throws {
@@ -66,37 +66,37 @@ public final class RoostTestServer: Sendable {
 
     // MARK: Users
 
-    /// Makes a token as an app's backend does. The user's first connection creates the user.
+    /// Makes a token as an app's backend would. The user's first connection creates the user.
     ///
     /// - Parameters:
     ///   - user: The user that the token is for.
-    ///   - role: `admin` for what a backend does.
-    ///   - lifetime: How long it is valid. Nil, the default, is an hour, or `AppOptions.tokenLifetimeSecondsMax` if that is less. The server refuses a token
-    ///     that is valid for longer than that, and one for which this isn't more than 0 as expired.
-    /// - Throws: What signing throws.
+    ///   - role: `admin` for a backend's operations.
+    ///   - lifetime: How long it is valid. Nil, the default, is an hour, or `AppOptions.tokenLifetimeSecondsMax` if that is less. The server refuses
+    ///     a longer lifetime, and treats a token with a lifetime that isn't more than 0 as expired.
+    /// - Throws: Errors of signing.
     public func token(for user: UserID, role: AppRole = .user, lifetime: Duration? = nil) async throws -> String {
         let lifetime = lifetime ?? .seconds(min(3600, settings.options.tokenLifetimeSecondsMax))
         let expiry = Date(timeIntervalSinceNow: lifetime / .seconds(1))
         return try await keys.sign(.init(user: user, role: role, expiresAt: expiry))
     }
 
-    /// A chat of a user with this server: what an app makes for the signed-in user. It isn't connected yet.
+    /// A user's chat with this server, as an app makes it for the signed-in user. It isn't connected yet.
     ///
     /// - Parameters:
     ///   - user: The user.
-    ///   - role: `admin` for what a backend does.
-    ///   - storage: Where the chat keeps its files. Nothing is written by default, so that tests don't see one another's.
+    ///   - role: `admin` for a backend's operations.
+    ///   - storage: Where the chat keeps its files. Nothing is written by default, so tests don't see each other's files.
     public func chat(as user: UserID, role: AppRole = .user, storage: Chat.Storage = .inMemory) -> Chat {
-        // The first attempt after an outage comes soon.
+        // A short backoff: the first attempt after an outage is made soon.
         let configuration = Chat.Configuration(storage: storage, backoff: .milliseconds(5)...(.milliseconds(100)), clock: time)
         return Chat(url: url, user: user, configuration: configuration) { [self] in try await token(for: user, role: role) }
     }
 
-    /// Calls an operation once, on its own connection, to prepare data before the test begins.
+    /// Calls an operation once, on a separate connection, to prepare data before the test.
     ///
     ///     try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
     ///
-    /// - Throws: As `Chat.call(_:)` does.
+    /// - Throws: The errors of `Chat.call(_:)`.
     @discardableResult
     public func call<Call: RoostAPI.Operation>(
         _ operation: Call, as user: UserID, role: AppRole = .user
@@ -114,38 +114,38 @@ public final class RoostTestServer: Sendable {
     /// The current time of the server and of the chats that it makes.
     public var now: Timestamp { time.timestamp }
 
-    /// Moves the clock of the server, and of the chats that it makes, forward: to the end of a silence or a mute, or past the 7 days for which the
-    /// server recognizes a call by its key.
+    /// Moves the clock of the server and of its chats forward: to the end of a silence or a mute, or past the 7 days for which the server recognizes
+    /// a call by its key.
     ///
     ///     try await channel.silence(for: .seconds(3600))
     ///     server.advance(by: .seconds(3600))
     ///
-    /// Everything that waits in a chat uses this clock, so a call that isn't answered yet may end with `unavailable`. A chat asks for the server's time
-    /// when it connects: move by days only while it is disconnected, or its changes have keys that are days old. This doesn't expire tokens, and other
-    /// waits in the app or in the server, like that for the clean-up of old keys, take their own time. The clock then runs on, even while the server
-    /// is away.
+    /// All timeouts and waits of a chat use this clock, so an unanswered call may end with `unavailable`. A chat asks for the server's time when it
+    /// connects: move by days only while it is disconnected, or its changes get keys that are days old. This doesn't expire tokens, and other waits
+    /// in the app or in the server, such as the one before old keys are deleted, take real time. The clock then runs on, even while the server is
+    /// away.
     ///
-    /// - Parameter duration: How far. The clock can't go back: a duration that isn't more than 0 changes nothing.
+    /// - Parameter duration: How far to move. The clock can't go back: a duration that isn't more than 0 changes nothing.
     public func advance(by duration: Duration) { time.advance(by: duration) }
 
     // MARK: Outages
 
-    /// Takes the server away: connections end, and nothing listens at ``url`` until ``comeBack()``. Calling it again does nothing.
+    /// Simulates an outage: connections end, and nothing listens at ``url`` until ``comeBack()``. Calling it again does nothing.
     ///
-    /// - Throws: What the file system throws.
+    /// - Throws: Errors of the file system.
     public func goAway() async throws { try await runs.stop() }
 
     /// Starts the server again, at the same address and with the same data. Does nothing while it runs.
     ///
-    /// - Throws: What the file system and the network throw, also if something else took the port meanwhile.
+    /// - Throws: Errors of the file system and the network, also if the port has been taken meanwhile.
     public func comeBack() async throws {
         let (directory, settings, time, logger, port) = (directory, settings, time, logger, url.port ?? 0)
         try await runs.start { try await Run(in: directory, port: port, settings, time: time, logger: logger) }
     }
 
-    /// Stops the server and deletes its data. Its chats would wait for it for ever: disconnect them, or release them.
+    /// Stops the server and deletes its data. Its chats would keep trying to reconnect: disconnect or release them.
     ///
-    /// - Throws: What the file system throws.
+    /// - Throws: Errors of the file system.
     public func stop() async throws {
         try await runs.stop()
         guard FileManager.default.fileExists(atPath: directory.path) else { return }
@@ -153,7 +153,7 @@ public final class RoostTestServer: Sendable {
     }
 }
 
-/// What every start of a server has.
+/// The settings that all starts of a server share.
 private struct Settings: Sendable {
     let options: AppOptions
     let onPush: (@Sendable (PushNotification) -> Void)?
@@ -185,14 +185,14 @@ private struct Run: Sendable {
         }
         var iterator = ports.makeAsyncIterator()
         guard let port = await iterator.next() else {
-            // It ended instead of listening, and says why.
+            // It ended instead of listening; its error has the reason.
             try await running.value
             throw RoostError(.internalError, "The server ended before it listened.")
         }
         (self.port, self.group, self.running) = (port, group, running)
     }
 
-    /// The lock of a data directory goes with the last reference to its database, a moment after the server before has stopped.
+    /// The lock of a data directory is released with the last reference to its database, a moment after the former server has stopped.
     private static func waitUntilFree(_ directory: URL) async throws {
         let lock = open(directory.appending(path: "roost.lock").path, O_RDWR | O_CLOEXEC)
         guard lock >= 0 else { return }
@@ -227,7 +227,7 @@ private actor Runs {
         }
     }
 
-    /// What is left when nobody has the server any more.
+    /// Cleans up when the server has been released.
     func end(in directory: URL) async {
         try? await stop()
         try? FileManager.default.removeItem(at: directory)

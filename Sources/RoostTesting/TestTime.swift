@@ -3,7 +3,7 @@ import Roost
 import RoostAPI
 import Synchronization
 
-/// The time of a test server and of its chats: it goes on as the machine's does, and further when a test says so.
+/// The time of a test server and its chats: the machine's time, plus whatever a test has added.
 final class TestTime: DayClock {
     typealias Instant = ContinuousClock.Instant
 
@@ -25,7 +25,7 @@ final class TestTime: DayClock {
 
     func advance(by duration: Duration) {
         let sleepers = state.withLock { state in
-            // Far beyond any end that the server takes, and far below what a sum could not hold.
+            // Far beyond any end time that the server accepts, and far below an overflow.
             state.ahead = min(state.ahead + max(.zero, min(duration, Self.aheadMax)), Self.aheadMax)
             return Array(state.sleepers.values)
         }
