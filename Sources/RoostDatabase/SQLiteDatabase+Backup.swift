@@ -7,29 +7,29 @@ import Synchronization
 /// The content of a copy of the database.
 public struct DatabaseCopy: Codable, Equatable, Sendable {
     public let pages: Int64
-    /// 64 bits over all pages, in hexadecimal.
+    /// A checksum of 64 bits over all pages, in hexadecimal.
     public let checksum: String
-    /// Rows of each table.
+    /// The number of rows of each table.
     public let rows: [String: Int64]
 }
 
 extension SQLiteDatabase {
-    /// Pages that a step copies, which the writer waits for at most.
+    /// The number of pages copied per step, which is the longest wait of the writer.
     private static let pagesInStep: Int32 = 32
-    /// Steps after which the disk is to write them, so that no commit has to wait for much of the copy.
+    /// The number of steps after which the disk has to write them, so no commit waits for much of the copy.
     private static let stepsInWrite = 4
 
     /// Copies the database, as it is when this returns, into a new file while operations continue.
     ///
-    /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: writes made meanwhile are part
-    /// of the copy too, and no reader holds up a checkpoint. A damaged page ends it, and so does a disk that refuses a part of the copy. From then on the
-    /// thread has a lower priority, for checking the copy.
+    /// SQLite's own backup runs on the writer's connection, between two transactions, a few pages at a time: concurrent writes are included in the
+    /// copy, and no reader holds up a checkpoint. A damaged page ends it, and so does a disk that refuses a part of the copy. From then on the thread
+    /// has a lower priority, for checking the copy.
     /// - Throws: ``DatabaseFailure``.
     public func copy(to path: String, pace: CopyPace = .besideServer) throws {
         try copy(to: path, pace: pace, writeBehind: roost_write_behind)
     }
 
-    /// - Parameter writeBehind: Has the disk write what was copied so far, and returns 0 or an error number. Tests have one that fails.
+    /// - Parameter writeBehind: Makes the disk write what was copied so far, and returns 0 or an error number. Tests pass one that fails.
     package func copy(to path: String, pace: CopyPace = .besideServer, writeBehind: (_ descriptor: Int32) -> Int32) throws {
         copying.wait()
         defer { copying.signal() }
@@ -46,18 +46,18 @@ extension SQLiteDatabase {
             throw Self.failure(opened)
         }
         defer { sqlite3_close(copy) }
-        // The file is synced as a whole when it is complete, and thrown away if it never is.
+        // The file is synced as a whole when it is complete, and discarded if it never is.
         for pragma in ["PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF"] {
             guard sqlite3_exec(copy, pragma, nil, nil, nil) == SQLITE_OK else { throw Self.failure(copy) }
         }
         try run(Backup(copy), into: descriptor, pace, writeBehind: writeBehind)
         guard fsync(descriptor) == 0 else { throw DatabaseFailure.system("Can't sync \(path)") }
-        // Whoever checks the copy gives way to the server. The copying itself mustn't: it has the writer's connection, and the lane would wait for a thread
-        // that gets the rest of a busy machine.
+        // Checking the copy gives way to the server. Copying mustn't: it uses the writer's connection, and the lane would wait for a thread that gets
+        // only the rest of a busy machine.
         roost_lower_priority()
     }
 
-    /// SQLite's backup, which the writer's queue alone touches.
+    /// SQLite's backup, used only on the writer's queue.
     private final class Backup: @unchecked Sendable {  // used on the writer's queue alone
         let copy: OpaquePointer
         var process: OpaquePointer?
@@ -83,10 +83,10 @@ extension SQLiteDatabase {
         let failure = writer.writeWithoutTransaction { _ -> DatabaseFailure? in
             let ended = sqlite3_backup_finish(backup.process)
             backup.process = nil
-            // The system has told this descriptor of it, and the fsync at the end would hear nothing more.
+            // The system has already reported the error to this descriptor, and the final fsync wouldn't report it again.
             if refusal != 0 { return DatabaseFailure.system("The copy of the database couldn't be written", refusal) }
             if code == SQLITE_DONE, ended == SQLITE_OK { return nil }
-            // Every step went well, and there were too few of them.
+            // Every step succeeded, but there were too few of them.
             if code == SQLITE_OK {
                 let reason =
                     isClosed.load(ordering: .acquiring)
@@ -100,11 +100,11 @@ extension SQLiteDatabase {
         if let failure { throw failure }
     }
 
-    /// Reads a copy back, from the disk: every page's checksum, every table and index, and the counters against a recount.
+    /// Reads a copy back from the disk: every page's checksum, every table and index, and the counters against a recount.
     ///
-    /// Pages that the system hasn't in memory any more once all were read are read again, for the tables and indexes.
+    /// Pages that the system no longer has in memory once all were read are read again, for the tables and indexes.
     ///
-    /// - Parameter pace: Nil for reading at once.
+    /// - Parameter pace: Nil to read without pauses.
     /// - Throws: ``DamagedFiles`` if anything doesn't match.
     public static func verify(copy path: String, pace: CopyPace? = nil) throws -> DatabaseCopy {
         try SQLiteStart.register(base: nil)
@@ -127,7 +127,7 @@ extension SQLiteDatabase {
         }
     }
 
-    /// A copy is complete without a log: it leaves the mode that needs one.
+    /// Makes a copy complete without a log, by leaving the journal mode that needs one.
     public static func seal(copy path: String) throws {
         try SQLiteStart.register(base: nil)
         let mode = try DatabaseFailure.translating { () -> String? in
@@ -139,7 +139,7 @@ extension SQLiteDatabase {
         guard mode == "delete" else { throw DatabaseFailure(message: "\(path) is in use.", kind: .fatal) }
     }
 
-    /// Has a copy read from the disk: what was written a moment ago is in the system's memory too, which says nothing of the disk.
+    /// Makes the next read of a copy go to the disk: recently written data is also in the system's memory, which says nothing about the disk.
     private static func dropCache(of path: String) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -147,7 +147,7 @@ extension SQLiteDatabase {
         Foundation.close(descriptor)
     }
 
-    /// Checks the tables and indexes, and returns the rows of each table.
+    /// Checks the tables and indexes, and returns the number of rows of each table.
     private static func checkedRows(_ database: GRDB.Database, _ path: String) throws -> [String: Int64] {
         let found = try String.fetchOne(database, sql: "PRAGMA integrity_check(1)")
         guard found == "ok" else { throw DamagedFiles("\(path) contradicts itself: \(found ?? "").", canBeAccepted: false) }
@@ -160,9 +160,9 @@ extension SQLiteDatabase {
         return rows
     }
 
-    /// Every page of a database that no server has open, read and compared with its checksum.
+    /// Reads every page of a database that no server has open, and compares it with its checksum.
     ///
-    /// - Returns: How many there are, and the first damaged one.
+    /// - Returns: The number of pages, and the first damaged one.
     public static func examinePages(of path: String) throws -> (pages: Int64, damaged: Int64?) {
         let found = try PageReading(of: path)
         return (found.pages, found.firstDamaged)
@@ -170,7 +170,7 @@ extension SQLiteDatabase {
 }
 
 extension DatabaseQueue {
-    /// One step of a backup, and how many there may be in all: a backup restarts whenever a transaction is rolled back.
+    /// Runs one step of a backup, and returns its limit of steps: a backup restarts whenever a transaction is rolled back.
     fileprivate func unsafeReentrantStep(_ process: OpaquePointer?, _ pages: Int32) -> (code: Int32, stepsMax: Int) {
         writeWithoutTransaction { _ in
             let code = sqlite3_backup_step(process, pages)

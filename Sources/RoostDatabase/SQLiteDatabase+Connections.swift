@@ -2,7 +2,7 @@ import CPageVFS
 import GRDB
 import GRDBSQLite
 
-/// A connection that reads.
+/// A reading connection.
 struct SQLiteReader: Sendable {
     let queue: DatabaseQueue
     let statements = PreparedStatements()
@@ -13,9 +13,9 @@ struct SQLiteReader: Sendable {
     }
 }
 
-/// What the connections tell of themselves.
+/// Statistics of the connections.
 extension SQLiteDatabase {
-    /// The sizes of the page caches in KiB as SQLite itself tells them, the writer's first.
+    /// The sizes of the page caches in KiB as reported by SQLite, the writer's first.
     package func pageCacheKibibytes() throws -> [Int] {
         func size(_ connection: DatabaseQueue) throws -> Int {
             try connection.unsafeRead { -(try Int.fetchOne($0, sql: "PRAGMA cache_size") ?? 0) }
@@ -24,7 +24,7 @@ extension SQLiteDatabase {
             + readers.withReader { first in try readers.withReader { try [size(first.queue), size($0.queue)] } }
     }
 
-    /// How often the statements that the connections keep were compiled anew, the writer's first.
+    /// How many times the connections' kept statements were recompiled, the writer's first.
     package func recompilations() throws -> [Int] {
         func count(_ connection: DatabaseQueue) -> Int {
             connection.unsafeRead { Int(roost_recompilations($0.sqliteConnection)) }
@@ -33,7 +33,7 @@ extension SQLiteDatabase {
             + readers.withReader { first in try readers.withReader { [count(first.queue), count($0.queue)] } }
     }
 
-    /// How many statements the connections have prepared, the writer's first.
+    /// The number of statements that the connections have prepared, the writer's first.
     package func statementCounts() throws -> [Int] {
         func count(_ connection: DatabaseQueue) -> Int {
             connection.unsafeRead { database in

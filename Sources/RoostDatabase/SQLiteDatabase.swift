@@ -8,19 +8,19 @@ import Synchronization
 
 /// Roost's rows in one SQLite file.
 ///
-/// - One process: locks keep a second one away. One writer connection; checkpoints end only there, and a large log is written into the file
-///   beside it before that (``LogCopier``).
+/// - One process: locks keep out a second one. One writer connection; checkpoints end only there, and a large log is written into the file beside it
+///   before that (``LogCopier``).
 /// - `journal_mode = WAL` and `synchronous = FULL`: a commit returns after fsync. ``durability()`` reads both back.
 /// - Every page carries a checksum (`CPageVFS`): a damaged one is an error of the operation that needs it, and never an answer.
-/// - Checkpoints are run by ``maintain(lane:isIdle:)`` and not by SQLite, which would pass over their failures.
-/// - The file, its log and `roost.state` are held against each other at each start ([0031](docs/decisions/0031-files-that-know-each-other.md)).
-/// - Readers are connections of their own and not GRDB's pool, which checks the schema's version before each read.
+/// - Checkpoints are run by ``maintain(lane:isIdle:)`` and not by SQLite, which would ignore their failures.
+/// - The file, its log and `roost.state` are compared with each other at each start ([0031](docs/decisions/0031-files-that-know-each-other.md)).
+/// - Readers are separate connections and not GRDB's pool, which checks the schema's version before each read.
 public final class SQLiteDatabase: Database {
     let writer: DatabaseQueue
     private let writerStatements = PreparedStatements()
     let readers = ReaderPool<SQLiteReader>()
     private let lock: DirectoryLock
-    /// Whether others may have the directory once the database is closed.
+    /// Whether the directory is released to other processes when the database is closed.
     private let releasesLock: Bool
     let files: DataFiles
     let marks: StorageMarks
@@ -34,33 +34,33 @@ public final class SQLiteDatabase: Database {
     private let clock: @Sendable () -> Timestamp
     private let memory: SQLiteMemory
     private let care = WriteCare()
-    /// Whether the system can tell what it has in memory of the files.
+    /// Whether the system can report which parts of the files it has in memory.
     package let readsAtOnce: Bool
 
-    /// Readers beside the writer.
+    /// The number of readers besides the writer.
     public let readerCount = 2
     public let laneCount = 1
-    /// Sentences for the operator on what the start found and did.
+    /// Sentences for the operator about what the start found and did.
     public let notes: [String]
-    /// The losses that the server was told to accept; empty otherwise.
+    /// The losses that the server was started to accept; empty otherwise.
     public let losses: [String]
 
     /// The default size of all page caches together: 12 MiB, for small machines. The system caches the file too.
     public static let standardPageCacheBytes = 12 << 20
 
-    /// What is kept between reads has two thirds of the size of the page caches at most, beside them: 8 MiB by default.
+    /// The values kept between reads take at most two thirds of the size of the page caches, in addition to these: 8 MiB by default.
     private static func memoryBytes(of pageCacheBytes: Int) -> Int { pageCacheBytes / 3 * 2 }
 
-    /// The writer's part of the page caches.
+    /// The writer's share of the page caches.
     package static func writerCacheBytes(of pageCacheBytes: Int) -> Int { pageCacheBytes / 4 * 3 }
 
-    /// Opens the database in a directory, which is made if it isn't there, and brings its tables up to date.
+    /// Opens the database in a directory, which is created if it doesn't exist, and brings its tables up to date.
     ///
     /// - Parameters:
     ///   - acceptsDataLoss: Starts with a new epoch if the files show data loss.
     ///   - pageCacheBytes: The size of the page caches of all connections together.
-    /// - Throws: ``DirectoryLock/Held`` if another process has it open; ``DamagedFiles`` if the files don't belong together;
-    ///   ``DatabaseFailure`` with its ``DatabaseFailure/obstacle`` if something else is in the way, as a full disk.
+    /// - Throws: ``DirectoryLock/Held`` if another process has it open; ``DamagedFiles`` if the files don't belong together; ``DatabaseFailure`` with
+    ///   its ``DatabaseFailure/obstacle`` for other obstacles, such as a full disk.
     public convenience init(
         directory: URL, acceptsDataLoss: Bool = false, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes
     ) throws {
@@ -68,12 +68,12 @@ public final class SQLiteDatabase: Database {
     }
 
     /// - Parameters:
-    ///   - base: The VFS that the files are reached through, nil for the system's. Tests have one that fails.
-    ///   - checkpointFrames: The frames of the log at which it is written into the database, whoever waits.
-    ///   - checksMemory: Keeps between reads whatever it can, however little it saves, and compares it with what statements read.
-    ///   - writeState: Writes a slot of `roost.state`, see `StateFile.Write`. Tests have one that fails.
+    ///   - base: The VFS for accessing the files, nil for the system's. Tests pass one that fails.
+    ///   - checkpointFrames: The number of log frames at which the log is written into the database even if operations wait.
+    ///   - checksMemory: Keeps as much as possible between reads, however little it saves, and compares it with what statements read.
+    ///   - writeState: Writes a slot of `roost.state`, see `StateFile.Write`. Tests pass one that fails.
     ///   - lock: The lock of the directory if the caller has it and keeps it; nil to take it for as long as the database is open.
-    ///   - clock: The machine's unless a simulation has its own.
+    ///   - clock: The machine's clock, or a simulation's.
     package init(
         directory: URL, acceptsDataLoss: Bool, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, base: String?,
         checkpointFrames: Int32 = Checkpoints.logFrames, checksMemory: Bool = false,
@@ -105,7 +105,7 @@ public final class SQLiteDatabase: Database {
         do {
             try finishStart(start, base: base)
         } catch {
-            // The files stay as they were found, as far as possible.
+            // The files are left as they were found, as far as possible.
             isClosed.store(true, ordering: .releasing)
             marks.stop()
             try? copier.stop()
@@ -113,11 +113,11 @@ public final class SQLiteDatabase: Database {
         }
     }
 
-    /// Makes the tables, has all of the log in the database, and opens the readers.
+    /// Creates the tables, writes the whole log into the database, and opens the readers.
     private func finishStart(_ start: SQLiteStart, base: String?) throws {
         let state = start.state
         try requireKnownTables()
-        // Before the first change, and again after a start that was killed in between: the next one has no losses to accept any more.
+        // Before the first change, and again after a start that was killed in between: the next start has no losses left to accept.
         if state.nextLineage != nil { try requireIntegrity() }
         try marks.begin()
         try write(lane: 0) { transaction in
@@ -158,7 +158,7 @@ public final class SQLiteDatabase: Database {
         }
     }
 
-    /// Leaves the files of a newer version as they are.
+    /// Refuses the files of a newer version without changing them.
     private func requireKnownTables() throws {
         try writer.writeWithoutTransaction { database in
             let isThere = try Int.fetchOne(database, sql: "SELECT 1 FROM sqlite_schema WHERE name = 'migrations'") != nil
@@ -169,7 +169,7 @@ public final class SQLiteDatabase: Database {
         }
     }
 
-    /// The file is as long as its header says. A shorter one was cut off.
+    /// Checks that the file is as long as its header says. A shorter one was truncated.
     private static func requireWhole(_ database: GRDB.Database, _ path: String) throws {
         let pages = try Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0
         let size = DataFiles.size(of: path) ?? 0
@@ -178,7 +178,7 @@ public final class SQLiteDatabase: Database {
         }
     }
 
-    /// Pieces that don't belong together can make a database that contradicts itself.
+    /// Checks the whole database: pieces that don't belong together can make it contradict itself.
     private func requireIntegrity() throws {
         let found = try writer.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
         guard found == "ok" else {
@@ -231,13 +231,13 @@ public final class SQLiteDatabase: Database {
         do {
             result = try body(transaction)
         } catch {
-            // After some errors SQLite has rolled back by itself, and then refuses to do it again.
+            // After some errors SQLite has rolled back by itself, and then refuses to do so again.
             try? transaction.rollBack()
             throw error
         }
         do {
             memory.willCommit(transaction.changes)
-            // Also where it fails: reads then look at more than has changed.
+            // Also if it fails: reads then check more than has changed.
             defer { memory.didCommit() }
             try transaction.commit()
         } catch {
@@ -247,7 +247,7 @@ public final class SQLiteDatabase: Database {
         return result
     }
 
-    /// The log is as long as it was left. If it isn't, what is lost is written down before the process ends, so that the next start misses it too.
+    /// Checks that the log has kept its length. Otherwise the loss is recorded before the process ends, so the next start notices it too.
     private func requireLog() throws {
         do {
             try watch.withLock { try $0.checkLog(files.log, frames: logFrames.value) }
@@ -266,7 +266,7 @@ public final class SQLiteDatabase: Database {
         let found: T?? = try readers.withFreeReader { reader in
             roost_begin_at_once()
             let result = Result { try read(on: reader, body) }
-            // A statement that would have waited has failed, whatever the body made of that.
+            // A statement that would have waited has failed, however the body handled that.
             return roost_end_at_once() == 1 ? try result.get() : nil
         }
         return found ?? nil
@@ -275,7 +275,7 @@ public final class SQLiteDatabase: Database {
     private func read<T>(on reader: SQLiteReader, _ body: (any Transaction) throws -> T) throws -> T {
         try reader.queue.unsafeRead { database in
             try DatabaseFailure.translating {
-                // The snapshot begins later, with the first statement that reads.
+                // The snapshot starts later, with the first statement that reads.
                 let transaction = SQLiteTransaction(
                     database, reader.statements, memory: memory.forSnapshot(), clock: clock)
                 try transaction.execute("BEGIN DEFERRED")
@@ -285,10 +285,10 @@ public final class SQLiteDatabase: Database {
         }
     }
 
-    /// Forgets what is kept between reads. Tests do so if they write rows past the rules.
+    /// Forgets what is kept between reads. Tests call it after writing rows without the rules.
     package func forgetReads() { memory.forget() }
 
-    /// The size of what is kept between reads, and the number of users that it is kept for.
+    /// The size of what is kept between reads, and the number of users it belongs to.
     package var kept: (sizeBytes: Int, userCount: Int) { memory.extent }
 
     // MARK: Checkpoints
@@ -298,7 +298,7 @@ public final class SQLiteDatabase: Database {
         let frames = logFrames.value
         guard copier.copies > 0 || checkpoints.withLock({ $0.isDue(frames: frames, isIdle: isIdle) }) else { return nil }
         guard try copier.hasEnded() else { return nil }
-        // In a pause too: who ends it isn't to wait for a disk that takes long.
+        // In a pause too: an operation that ends the pause shouldn't wait for a slow disk.
         if Checkpoints.isCopiedFirst(frames: frames - copier.copiedFrames, copies: copier.copies) {
             watch.withLock { $0.allowChanges(of: files.database) }
             try copier.begin(at: frames)
@@ -311,7 +311,7 @@ public final class SQLiteDatabase: Database {
 
     public func isMaintaining(lane: Int) -> Bool { copier.copies > 0 }
 
-    /// Writes the log into the database file, as far as no reader is in the way, and has the file on disk.
+    /// Writes the log into the database file, as far as no reader is in the way, and syncs the file.
     ///
     /// - Throws: A fatal failure, like a commit whose fsync fails: the content of the file is unknown.
     @discardableResult
@@ -349,7 +349,7 @@ public final class SQLiteDatabase: Database {
             nanoseconds: DispatchTime.now().uptimeNanoseconds - started.uptimeNanoseconds)
     }
 
-    /// Writes the checkpoint's number as the log's last commit: the file has it if all of the log is in the file, and not before.
+    /// Writes the checkpoint's number as the log's last commit: the file has it only once the whole log is in the file.
     ///
     /// - Returns: False if the disk has no room for it.
     private func setGeneration(_ connection: OpaquePointer?) throws -> Bool {
@@ -364,16 +364,16 @@ public final class SQLiteDatabase: Database {
         return true
     }
 
-    /// Writes down now what is committed. Tests don't wait a second for it.
+    /// Records now what is committed. Tests don't wait a second for it.
     package func markNow() throws { try marks.mark() }
 
-    /// Waits for what is being written down at this moment. Later marks aren't waited for.
+    /// Waits for the record that is currently being written. Later marks aren't waited for.
     package func waitForMarks() { marks.wait() }
 
-    /// Waits for the copy of the log that is being made, if there is one.
+    /// Waits for the current copy of the log, if there is one.
     package func waitForCopy() { copier.wait() }
 
-    /// Runs a checkpoint now, all of it on the calling thread.
+    /// Runs a checkpoint now, entirely on the calling thread.
     @discardableResult
     package func checkpointNow() throws -> Maintenance {
         copier.wait()
@@ -382,12 +382,12 @@ public final class SQLiteDatabase: Database {
 
     // MARK: Closing
 
-    /// Writes the log into the database file, so that this file alone is everything, and closes it. Does nothing the second time.
+    /// Writes the log into the database file, which then contains everything, and closes it. Does nothing the second time.
     ///
-    /// Nothing of that is left to the file system: if the machine fails afterwards, the log is as empty as `roost.state` says.
+    /// None of that is left to the file system: if the machine fails afterwards, the log is as empty as `roost.state` says.
     public func close() throws {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        // A copy that is being made ends at its next step.
+        // A running copy ends at its next step.
         copying.wait()
         defer {
             copying.signal()
@@ -406,7 +406,7 @@ public final class SQLiteDatabase: Database {
                     message: "The log couldn't be written into \(files.database): \(reason). The next start does it.", kind: .fatal,
                     obstacle: last.obstacle)
             }
-            // SQLite cuts the log off and doesn't wait for the disk.
+            // SQLite truncates the log without syncing.
             let code = roost_sync_log(database.sqliteConnection)
             guard code == SQLITE_OK else {
                 throw DatabaseFailure(message: "\(files.log) couldn't be emptied: SQLite error \(code).", kind: .fatal)
@@ -414,7 +414,7 @@ public final class SQLiteDatabase: Database {
             try marks.closed()
             roost_keep_log_on_close(database.sqliteConnection, 0)
         }
-        // The last connection takes the log with it.
+        // The last connection deletes the log.
         copier.close()
         writerStatements.removeAll()
         try writer.close()
@@ -424,7 +424,7 @@ public final class SQLiteDatabase: Database {
     deinit { try? close() }
 }
 
-/// The count that SQLite keeps up to date at each commit. The memory belongs to it for as long as the connection lives.
+/// The count that SQLite updates at each commit. SQLite uses the memory for as long as the connection lasts.
 final class LogFrameCount: @unchecked Sendable {  // the writer's queue alone touches the memory
     let memory: UnsafeMutablePointer<Int32>
 
@@ -434,17 +434,17 @@ final class LogFrameCount: @unchecked Sendable {  // the writer's queue alone to
     }
 
     var value: Int32 { memory.pointee }
-    /// The log was emptied.
+    /// Records that the log was emptied.
     func reset() { memory.pointee = 0 }
 
     deinit { memory.deallocate() }
 }
 
 extension DatabaseFailure {
-    /// Extended codes of SQLite that mean damage: a page that doesn't match its checksum, and a file system that found some.
+    /// SQLite's extended codes for damage: a page that doesn't match its checksum, and damage found by the file system.
     private static let damageCodes: Set<Int32> = [SQLITE_IOERR | 32 << 8, SQLITE_IOERR | 33 << 8]
 
-    /// Tells SQLite's errors apart. `SQLITE_IOERR` has all failures of the disk, fsync among them.
+    /// Classifies SQLite's errors. `SQLITE_IOERR` covers all failures of the disk, including fsync.
     init(sqliteCode code: Int32, message: String) {
         var place = ""
         let isDamage = Self.damageCodes.contains(code) || code & 255 == SQLITE_CORRUPT || code & 255 == SQLITE_NOTADB
@@ -464,10 +464,10 @@ extension DatabaseFailure {
             message: "SQLite error \(code): \(message).\(place)", kind: kind, obstacle: isDamage ? nil : Self.obstacle(of: code))
     }
 
-    /// The index of the log couldn't grow, which takes room and nothing else (`SQLITE_IOERR_SHMSIZE`).
+    /// The code if the index of the log couldn't grow, for which only disk space can be missing (`SQLITE_IOERR_SHMSIZE`).
     ///
-    /// It is fatal all the same: by then the commit is in the log. Were the operation only refused, a start would find it done, or the end of it behind a later commit,
-    /// which looks like damage. A start takes the room for a log of the usual size, so that it doesn't come to that.
+    /// It is fatal anyway: by then the commit is in the log. If only the operation were refused, a start would find it done, or find its end after a
+    /// later commit, which looks like damage. A start reserves room for a log of the usual size to avoid this.
     private static let indexCode = SQLITE_IOERR | 19 << 8
 
     private static func obstacle(of code: Int32) -> Obstacle? {
@@ -480,7 +480,7 @@ extension DatabaseFailure {
         }
     }
 
-    /// Runs the body, and names GRDB's errors as failures of the database.
+    /// Runs the body, and converts GRDB's errors into failures of the database.
     static func translating<T>(_ body: () throws -> T) throws -> T {
         do {
             return try body()

@@ -2,10 +2,10 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// What a database in one process keeps between its reads (``ReadMemory``), and the record of changes by which it stays exact.
+/// The values that a database in one process keeps between its reads (``ReadMemory``), and the record of changes that keeps them exact.
 ///
-/// All writes go through one connection, so that commits are numbered in the order in which they become visible. The record has the number
-/// of the newest commit of each mark, and is never shortened: a mark that nobody asks for costs nothing but its place.
+/// All writes use one connection, so commits are numbered in the order in which they become visible. The record has the number of the newest commit
+/// of each mark, and is never shortened: an unused mark costs only its place.
 final class SQLiteMemory: Sendable {
     private let changes = Mutex(Changes())
     private let values: Mutex<Values>
@@ -18,7 +18,7 @@ final class SQLiteMemory: Sendable {
 
     // MARK: The writer
 
-    /// Records the changes of a commit. Nobody sees it before this returns.
+    /// Records the changes of a commit, which isn't visible before this returns.
     func willCommit(_ marks: [ChangeMark]) {
         changes.withLock { changes in
             changes.begun += 1
@@ -27,7 +27,7 @@ final class SQLiteMemory: Sendable {
         }
     }
 
-    /// The commit can be seen by every snapshot that begins now, or has failed.
+    /// Records that the commit is visible to every new snapshot, or has failed.
     func didCommit() { changes.withLock { $0.ended = $0.begun } }
 
     // MARK: Readers
@@ -37,7 +37,7 @@ final class SQLiteMemory: Sendable {
 
     func forget() { values.withLock { $0.removeAll() } }
 
-    /// The size of the kept values, and how many users they are of.
+    /// The size of the kept values, and the number of users they belong to.
     var extent: (sizeBytes: Int, userCount: Int) { values.withLock { $0.extent } }
 
     private struct Snapshot: ReadMemory {
@@ -53,7 +53,7 @@ final class SQLiteMemory: Sendable {
             return memory.values.withLock { $0.keep(value, for: user) }
         }
 
-        /// The writer waits for a part of them at most.
+        /// Checked in parts, so the writer waits for one part at most.
         func changes(among marks: [ChangeMark], after commit: Int64, atMost max: Int) -> [Int]? {
             var found: [Int] = []
             for start in stride(from: 0, to: marks.count, by: 1024) {
@@ -70,19 +70,19 @@ final class SQLiteMemory: Sendable {
     }
 
     private struct Changes {
-        /// The number of the newest commit that is under way or ended.
+        /// The number of the newest commit, running or ended.
         var begun: Int64 = 0
         var ended: Int64 = 0
         /// The number of the newest commit that changed a mark. Empty until something is kept.
         var latest: [Int64] = []
 
-        /// Begins the record, as if everything had just changed.
+        /// Starts the record, as if everything had just changed.
         mutating func record() {
             if latest.isEmpty { latest = Array(repeating: begun, count: ChangeMark.count) }
         }
     }
 
-    /// Values by user, of which the longest unused ones make room for others.
+    /// Values by user; the least recently used ones are evicted.
     private struct Values {
         private struct Entry {
             var value: any KeptValue
@@ -105,7 +105,7 @@ final class SQLiteMemory: Sendable {
 
         mutating func keep(_ value: any KeptValue, for user: UserID) -> Bool {
             useCount += 1
-            // The entry and the user's id are counted roughly.
+            // The sizes of the entry and the user's id are estimates.
             let entry = Entry(value: value, lastUse: useCount, sizeBytes: value.sizeBytes + user.rawValue.utf8.count + 128)
             guard entry.sizeBytes <= sizeBytesMax / 2 else { return false }
             sizeBytes += entry.sizeBytes - (entries.updateValue(entry, forKey: user)?.sizeBytes ?? 0)
@@ -113,7 +113,7 @@ final class SQLiteMemory: Sendable {
             return true
         }
 
-        /// Removes the longest unused values, a quarter more than needed: so it is seldom that all are looked at.
+        /// Evicts the least recently used values, a quarter more than necessary, so all values are rarely sorted.
         private mutating func makeRoom() {
             for (user, entry) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
                 guard sizeBytes > sizeBytesMax / 4 * 3 else { return }

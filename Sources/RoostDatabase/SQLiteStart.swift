@@ -5,7 +5,7 @@ import GRDBSQLite
 import RoostCore
 
 /// The start of a database on SQLite, up to its first commit:
-/// 1. A database that another program has open is refused. Files that others could open are closed to them.
+/// 1. A database that another program has open is refused. Files that others could open are restricted to their owner.
 /// 2. The files are compared with each other (``StorageExamination``). A refusal here changes nothing.
 /// 3. SQLite opens the database through the VFS that verifies pages, and reads the log.
 struct SQLiteStart {
@@ -29,7 +29,7 @@ struct SQLiteStart {
         self.pageCacheBytes = pageCacheBytes
         self.lock = lock
         self.base = base
-        // When such a program ends it writes the log into the database, without checksums: nothing may be in the log by then.
+        // When such a program ends, it writes the log into the database without checksums: the log must be empty by then.
         guard !files.isOpenElsewhere else { throw files.inUse }
         notes = try files.close()
         examination = try StorageExamination(files: files, acceptsDataLoss: acceptsDataLoss)
@@ -37,8 +37,8 @@ struct SQLiteStart {
         stateFile = try StateFile(path: files.state, writeBytes: writeState)
         if !losses.isEmpty {
             state.nextLineage = state.nextLineage ?? UUID().uuidString.lowercased()
-            // Before the log is set aside or made anew, with which the loss might be found no more: what was known stays, and whatever ends this
-            // start, the next one is refused too or takes a new epoch. A state that is missing or damaged stays so till then.
+            // Before the log is set aside or recreated, which might hide the loss: the known state is kept, and however this start ends, the next one
+            // is refused too or takes a new epoch. A missing or damaged state stays so until then.
             if var known = examination.known {
                 known.nextLineage = state.nextLineage
                 known.sequence += 1
@@ -51,13 +51,13 @@ struct SQLiteStart {
             throw DatabaseFailure.system("Can't remove \(files.log)")
         }
         if state.phase == .new, !examination.isKnown, losses.isEmpty {
-            // Before the database: a kill between the two must not look like a database without its state. Where there was one, a start that
-            // fails from here on leaves what was found, so that the next one finds it too.
+            // Before the database: a kill between the two must not look like a database without its state. If there was one, a start that fails from
+            // here on leaves the files as found, so the next one finds the same.
             state.sequence += 1
             try stateFile.write(state)
         }
         try files.makeDatabase()
-        // Read while SQLite hasn't the file open: closing a descriptor of it would take SQLite's locks away.
+        // Read before SQLite opens the file: closing a descriptor of it would release SQLite's locks.
         state.generation = DatabaseHeader(path: files.database)?.generation ?? 0
         try lock.syncDirectory()
     }
@@ -71,7 +71,7 @@ struct SQLiteStart {
     // MARK: Opening
 
     private static let vfs = "roost"
-    /// Whether SQLite takes a path with the name of a VFS. Where it doesn't, ours has to be everybody's.
+    /// Whether SQLite accepts a path with the name of a VFS. If it doesn't, ours has to be the default.
     private static let takesURI = sqlite3_compileoption_used("USE_URI") == 1
 
     static func uri(_ path: String, base: String?) -> String {
@@ -103,16 +103,16 @@ struct SQLiteStart {
         return configuration
     }
 
-    /// Makes the VFS known that verifies pages.
+    /// Registers the VFS that verifies pages.
     static func register(base: String?) throws {
         guard roost_vfs_register(name(over: base), base, takesURI ? 0 : 1) == SQLITE_OK else {
             throw DatabaseFailure(message: "SQLite refused the VFS that verifies pages.", kind: .fatal)
         }
     }
 
-    /// Opens the writer. Nothing is written into a database that is there.
+    /// Opens the writer. Nothing is written into an existing database.
     ///
-    /// - Parameter logSizeBytesMax: What is left of a larger file of the log once all of that is in the database and the next log begins.
+    /// - Parameter logSizeBytesMax: The size to which a larger log file is truncated once all of it is in the database and the next log begins.
     func open(logSizeBytesMax: Int64) throws -> DatabaseQueue {
         try Self.register(base: base)
         var configuration = Self.configuration(
@@ -120,7 +120,7 @@ struct SQLiteStart {
         let logFrames = logFrames
         configuration.prepareDatabase { database in
             let connection = database.sqliteConnection
-            // Until everything is in order, what was found is left as it was found.
+            // Until everything has been checked, the files stay as they were found.
             roost_keep_log_on_close(connection, 1)
             roost_count_log_frames(connection, logFrames.memory)
             guard roost_reserve_bytes(connection) == SQLITE_OK else { throw SQLiteDatabase.failure(connection) }
@@ -143,10 +143,10 @@ struct SQLiteStart {
         return writer
     }
 
-    /// Has the log's name in the directory on disk before anything that relies on it.
+    /// Syncs the log's name in the directory before anything relies on it.
     func syncDirectory() throws { try lock.syncDirectory() }
 
-    /// Returns a failure of the start as sentences that say what to do, if that is known.
+    /// Returns a failure of the start as sentences with the remedy, if that is known.
     static func explained(_ error: any Error, _ files: DataFiles) -> any Error {
         let failure =
             (error as? DatabaseFailure)

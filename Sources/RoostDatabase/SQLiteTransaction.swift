@@ -6,24 +6,24 @@ import RoostCore
 /// A transaction on one SQLite connection.
 ///
 /// An operation that throws before it has written anything leaves nothing to undo, and rules check what can be refused before they write. So a
-/// transaction runs without savepoints first: each would have SQLite copy every page that its operation is the first to change. When an
-/// operation throws after it has written, ``needsCare`` says that this run can't be committed; it is run again, carefully: each operation
-/// has a savepoint before it writes ([0014](docs/decisions/0014-without-savepoints-first.md)).
+/// transaction first runs without savepoints: with a savepoint SQLite copies every page that the operation is the first to change. If an operation
+/// throws after it has written, ``needsCare`` records that this run can't be committed; it is run again, carefully: each operation has a savepoint
+/// before it writes ([0014](docs/decisions/0014-without-savepoints-first.md)).
 ///
-/// GRDB opens the connections; statements are kept, values bound and columns read by SQLite's own functions.
+/// GRDB opens the connections; SQLite's own functions bind values and read columns, and statements are kept.
 final class SQLiteTransaction: WriteTransaction {
     private let database: GRDB.Database
     private let statements: PreparedStatements
     private let clock: @Sendable () -> Timestamp
     private let isCareful: Bool
     private var operation: Operation?
-    /// Whether an operation is to be undone that has no savepoint. Nothing of this run is committed then.
+    /// Whether an operation without a savepoint has to be undone. Nothing of this run is committed then.
     private(set) var needsCare = false
 
-    /// The operation under way.
+    /// The current operation.
     private struct Operation {
         var hasWritten = false
-        /// One that writes nothing needs none.
+        /// An operation that writes nothing doesn't need one.
         var hasSavepoint = false
     }
 
@@ -31,10 +31,10 @@ final class SQLiteTransaction: WriteTransaction {
     let batchMemory: BatchMemory?
     /// Nil for a transaction that writes.
     let memory: (any ReadMemory)?
-    /// What the operations so far have changed, those that were rolled back included.
+    /// The changes of the operations so far, including those that were rolled back.
     private(set) var changes: [ChangeMark] = []
 
-    /// - Parameter statements: Those of the connection.
+    /// - Parameter statements: The connection's statements.
     init(
         _ database: GRDB.Database, _ statements: PreparedStatements, memory: (any ReadMemory)? = nil, isCareful: Bool = false,
         clock: @escaping @Sendable () -> Timestamp
@@ -60,7 +60,7 @@ final class SQLiteTransaction: WriteTransaction {
 
     func begin() throws { _ = try run("BEGIN IMMEDIATE") { _ in } }
 
-    /// Writes what is due, and commits.
+    /// Sends deferred writes, and commits.
     func commit() throws {
         guard !needsCare else { throw Self.care }
         try writeDue()
@@ -80,7 +80,7 @@ final class SQLiteTransaction: WriteTransaction {
             if operation?.hasSavepoint == true { _ = try run("RELEASE operation") { _ in } }
             return result
         } catch {
-            // After a failure of the disk SQLite has rolled back the whole transaction: further statements would commit on their own.
+            // After a failure of the disk SQLite has rolled back the whole transaction: further statements would be committed one by one.
             guard sqlite3_get_autocommit(database.sqliteConnection) == 0 else {
                 if let failure = error as? DatabaseFailure, failure.kind != .statement { throw failure }
                 throw DatabaseFailure(message: "SQLite took the transaction back: \(error)", kind: .transaction)
@@ -90,7 +90,7 @@ final class SQLiteTransaction: WriteTransaction {
         }
     }
 
-    /// Takes back what the operation has written. Throws when that takes the whole transaction.
+    /// Undoes the operation's writes. Throws if that fails the whole transaction.
     private func undo(_ operation: Operation) throws {
         if operation.hasSavepoint {
             _ = try run("ROLLBACK TO operation") { _ in }
@@ -109,7 +109,7 @@ final class SQLiteTransaction: WriteTransaction {
     @discardableResult
     func execute(_ sql: RoostCore.SQL) throws -> Int {
         try prepare(writing: true)
-        // A statement that fails has changed nothing: SQLite takes it back by itself.
+        // A failed statement has changed nothing: SQLite undoes it by itself.
         let count = try run(sql) { _ in }
         if count > 0 { operation?.hasWritten = true }
         return count
@@ -125,11 +125,12 @@ final class SQLiteTransaction: WriteTransaction {
         _ = try run(sql, body)
     }
 
-    /// Writes what is due before a statement, and in a careful run begins the operation's savepoint if it is about to write.
+    /// Sends deferred writes before a statement, and in a careful run sets the operation's savepoint if it is about to write.
     private func prepare(writing isWriting: Bool) throws {
         guard let batchMemory else { return }
         if isCareful {
-            // What earlier operations left stays whatever becomes of this one, and so comes before its savepoint, if this one has added nothing.
+            // Deferred writes of earlier operations stay whatever the outcome of this one, so they are sent before its savepoint if this one has
+            // added none.
             if !batchMemory.isBypassed, !batchMemory.hasOperationWritten { try writeDue() }
             if operation?.hasSavepoint == false, isWriting || batchMemory.hasOperationWritten {
                 _ = try run("SAVEPOINT operation") { _ in }
@@ -148,7 +149,7 @@ final class SQLiteTransaction: WriteTransaction {
             if !due.isEmpty, batchMemory.hasOperationWritten { operation?.hasWritten = true }
             for sql in due { _ = try run(sql) { _ in } }
         } catch {
-            // It belongs to operations that are done, so that it can't be undone with the one under way.
+            // It belongs to finished operations, so it can't be undone with the current one.
             guard let failure = error as? DatabaseFailure, failure.kind != .statement else {
                 throw DatabaseFailure(message: "What a batch had put off can't be written: \(error)", kind: .transaction)
             }
@@ -156,7 +157,7 @@ final class SQLiteTransaction: WriteTransaction {
         }
     }
 
-    /// Binds, steps through all rows, and leaves the statement ready for the next use.
+    /// Binds the values, steps through all rows, and resets the statement for the next use.
     private func run(_ sql: RoostCore.SQL, _ body: (inout RowReader) throws -> Void) throws -> Int {
         let prepared = try statements.statement(sql.pieces, on: database.sqliteConnection)
         let statement = prepared.pointer

@@ -3,9 +3,9 @@ import Synchronization
 
 /// The pauses between connections that got no answer.
 ///
-/// A session that waits for a synchronous standby, or for a disk, doesn't notice that its client is gone, and keeps its place among the server's connections.
-/// Without a pause each lane would leave one behind every 40 seconds or so, until nobody could connect any more. The first new connection is made at once:
-/// another server may have taken over.
+/// A session that waits for a synchronous standby, or for a disk, doesn't notice that its client is gone, and keeps occupying one of the server's
+/// connections. Without pauses each lane would leave one behind every 40 seconds or so, until no client could connect. The first new connection is
+/// made at once: another server may have taken over.
 struct SilencePauses {
     private var count = 0
     private var end: ContinuousClock.Instant?
@@ -13,8 +13,8 @@ struct SilencePauses {
     static let first = Duration.seconds(40)
     static let longest = Duration.seconds(120)
 
-    /// A connection was given up without an answer, after the longest silence that it may have. What else was waiting by then ends within as much time, and
-    /// counts once.
+    /// Records that a connection was given up without an answer, after the longest silence that it may have. Other waits at that time end within the
+    /// same period, and count once.
     mutating func noteSilence(at now: ContinuousClock.Instant, after silence: Duration = SilencePauses.first) {
         guard remaining(at: now) == nil else { return }
         count += 1
@@ -22,10 +22,10 @@ struct SilencePauses {
         end = now + max(silence, min(Self.first * (1 << min(count - 2, 10)), Self.longest))
     }
 
-    /// The server has answered.
+    /// Records an answer of the server.
     mutating func noteAnswer() { (count, end) = (0, nil) }
 
-    /// How long no connection is to be made; nil if one may be.
+    /// How long no connection may be made; nil if one may be.
     func remaining(at now: ContinuousClock.Instant) -> Duration? { end.flatMap { now < $0 ? $0 - now : nil } }
 }
 

@@ -1,23 +1,23 @@
 import CPageVFS
 import Foundation
 
-/// A look at the files of a data directory before SQLite opens them: do they belong together, and is each of them whole?
+/// Examines the files of a data directory before SQLite opens them: whether they belong together, and whether each of them is whole.
 ///
-/// SQLite treats a missing log as not needed, stops at the first damaged frame of one, and treats an empty file as a new database, all
-/// silently. The files that a kill at any moment or a power cut leaves behind pass here; see docs/decisions/0031.
+/// SQLite silently ignores a missing log, stops at the first damaged frame of a log, and treats an empty file as a new database. The files left by a
+/// kill at any moment or by a power cut pass here; see docs/decisions/0031.
 struct StorageExamination {
     let files: DataFiles
     let acceptsDataLoss: Bool
     /// The losses that the server accepted because of `--accept-data-loss`.
     private(set) var losses: [String] = []
-    /// The log can't be applied to the database that is there.
+    /// The log can't be applied to the current database.
     private(set) var setsLogAside = false
-    /// All of the log is in the database. It must not be read: if its end is missing, it would put older pages over newer ones.
+    /// The whole log is in the database. It must not be read: if its end is missing, it would replace newer pages by older ones.
     private(set) var removesLog = false
     private(set) var state: StorageState
-    /// The state as it was found; nil if it is missing or damaged.
+    /// The state as found; nil if it is missing or damaged.
     private(set) var known: StorageState?
-    /// The database was there before.
+    /// Whether the database existed before.
     private(set) var isKnown = false
 
     /// - Throws: ``DamagedFiles``.
@@ -41,7 +41,7 @@ struct StorageExamination {
         if !setsLogAside, !removesLog { try examine(log) }
     }
 
-    /// Notes a loss, or refuses it.
+    /// Records a loss, or refuses it.
     mutating func refuse(_ found: String) throws {
         guard acceptsDataLoss else { throw DamagedFiles(found) }
         losses.append(found)
@@ -61,7 +61,7 @@ struct StorageExamination {
     private mutating func examineWithoutState(hasDatabase: Bool, _ log: roost_log_report) throws {
         if hasDatabase {
             try examineHeader()
-            // Version 0.1 had no such file, and marked no database.
+            // Version 0.1 had no such file, and didn't mark its databases.
             guard let header = DatabaseHeader(path: files.database), header.applicationID != 0 else { return }
             try refuse(
                 "\(files.state) is missing beside a database, so that nobody can tell whether the database is the newest one.")
@@ -70,7 +70,7 @@ struct StorageExamination {
         }
     }
 
-    /// A server makes its secret once it has its database.
+    /// Examines a missing database. A server creates its secret once it has its database.
     private mutating func examineMissingDatabase(_ log: roost_log_report) throws {
         guard FileManager.default.fileExists(atPath: files.secret) || log.state > 1 else { return }
         let rest = log.state > 1 ? files.log : files.secret
@@ -78,13 +78,13 @@ struct StorageExamination {
         setsLogAside = log.state != 0
     }
 
-    /// The file looks like a database of Roost.
+    /// Checks that the file looks like a database of Roost.
     private mutating func examineHeader() throws {
         isKnown = true
         guard let header = DatabaseHeader(path: files.database), header.isSQLite else {
             throw DamagedFiles("\(files.database) isn't a database: its header is damaged.", canBeAccepted: false)
         }
-        // Any other size would be another program's, and checksums are made for this one.
+        // Any other size would be another program's, and checksums are computed for this one.
         guard header.pageSize == Int(DatabaseHeader.pageSizeBytes) else {
             throw DamagedFiles(
                 "\(files.database) is damaged: its header gives a page size of \(header.pageSize).", canBeAccepted: false)
@@ -96,8 +96,8 @@ struct StorageExamination {
     }
 
     private mutating func examine(hasDatabase: Bool, _ log: roost_log_report) throws {
-        // Killed during its first start: it made all files that are there, and nothing was acknowledged yet; or what is there is from before
-        // such files, or from before a loss that was accepted.
+        // Either killed during its first start: it made all the existing files, and nothing was acknowledged yet. Or the files are from before there
+        // were such states, or from before an accepted loss.
         if state.phase == .new { return try hasDatabase ? examineHeader() : examineMissingDatabase(log) }
         guard hasDatabase else {
             try refuse("\(files.database) is missing or empty, and \(files.state) says that a server has been here before.")
@@ -130,7 +130,7 @@ struct StorageExamination {
             guard header.generation == state.generation else {
                 throw DamagedFiles("\(files.database) and \(files.state) don't belong together.", canBeAccepted: false)
             }
-            // The log that was written into the database last comes back if the machine fails before its removal is on disk.
+            // The log that was last written into the database reappears if the machine fails before its removal is on disk.
             removesLog = log.state == 3 && state.pastSalts == Self.salts(of: log)
             guard log.state < 2 || removesLog else {
                 try refuse(
@@ -148,8 +148,8 @@ struct StorageExamination {
                 try refuse("\(files.log) is missing, and the server was killed: what stood in it isn't in \(files.database) yet.")
                 return
             }
-            // The log only restarts after a checkpoint, which the database records. A number that is higher than the state's may also be of a try that
-            // wasn't completed: a log that hasn't restarted has its frames all the same.
+            // The log only restarts after a checkpoint, which the database records. A number higher than the state's may also be from an incomplete
+            // try: a log that hasn't restarted still has its frames.
             guard header.generation == state.generation else {
                 if let known = state.logSalts, log.state == 3, Self.salts(of: log) == known { try examineFrames(log) }
                 return
@@ -164,7 +164,7 @@ struct StorageExamination {
         }
     }
 
-    /// What was on disk when the state was written still is.
+    /// Checks that what was on disk when the state was written still is.
     private mutating func examineFrames(_ log: roost_log_report) throws {
         guard log.committed_frames >= state.logFrames else {
             return try refuse(
@@ -173,7 +173,7 @@ struct StorageExamination {
         }
     }
 
-    /// After a checkpoint there is the log that it has written into the database, none, or the next one, whose first salt is one higher.
+    /// After a checkpoint there may be the log that it has written into the database, none, or the next one, whose first salt is one higher.
     private mutating func examinePast(_ log: roost_log_report) throws {
         guard let past = state.pastSalts, log.state == 3 else { return }
         let first = UInt32(truncatingIfNeeded: past >> 32)
@@ -188,8 +188,8 @@ struct StorageExamination {
 
     private static func salts(of log: roost_log_report) -> UInt64 { UInt64(log.salts.0) << 32 | UInt64(log.salts.1) }
 
-    /// A transaction is written after the one before it is on disk. So a failing machine tears at most the last one, and whatever else
-    /// doesn't match was damaged later.
+    /// A transaction is written after the one before it is on disk. So a failing machine tears at most the last one, and any other mismatch is later
+    /// damage.
     private mutating func examine(_ log: roost_log_report) throws {
         if log.state == 2 { return try refuse("\(files.log) is damaged: its header doesn't match its checksum.") }
         let committed = log.commits_behind + (log.has_frames_behind != 0 ? 1 : 0)

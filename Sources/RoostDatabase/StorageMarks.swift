@@ -2,33 +2,33 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Keeps `roost.state` up to date while a server runs: at once when a checkpoint is complete and when a log has its first commit, and within a
-/// second after others, beside the lane, so that no commit waits for it.
+/// Keeps `roost.state` up to date while a server runs: at once when a checkpoint is complete and when a log has its first commit, and within a second
+/// after other commits, beside the lane, so no commit waits for it.
 ///
-/// If the disk is full a mark stays due, and is tried again each second: the state is a lower bound, so that an older one is as true and only says less.
-/// On a file system that copies on write, the state can find no room while the other files still do.
+/// If the disk is full a mark stays due, and is tried again each second: the state is a lower bound, so an older one is still true but says less. On
+/// a copy-on-write file system, the state can run out of space while the other files still have room.
 final class StorageMarks: Sendable {
     private struct Values {
         var state: StorageState
-        /// A mark is due that takes in what was committed meanwhile.
+        /// A mark is due, which will include the commits until then.
         var isPending = false
         var isStopped = false
-        /// The log may restart with the next commit, or has: its salts are read at each commit until they change.
+        /// The log may restart with the next commit, or has restarted: its salts are read at each commit until they change.
         ///
-        /// It doesn't restart while a reader still uses it. Commits until then go after the frames of the complete checkpoint, and stay
-        /// unmarked: those frames are in the database already, so the loss of a log that is cut off there couldn't be distinguished.
+        /// It doesn't restart while a reader still uses it. Commits until then follow the frames of the complete checkpoint, and stay unmarked: those
+        /// frames are in the database already, so the loss of a log that is truncated there couldn't be recognised.
         var awaitsNewLog = true
-        /// Not one of a full disk.
+        /// A failure other than a full disk.
         var failure: DatabaseFailure?
     }
 
     private let values: Mutex<Values>
     private let file: StateFile
     private let logPath: String
-    /// Everything is written here, so that the newest state is written last.
+    /// All writes use this queue, so the newest state is written last.
     private let queue = DispatchQueue(label: "roost.state")
 
-    /// How long a commit may be unmarked.
+    /// How long a commit may stay unmarked.
     private static let delay = DispatchTimeInterval.seconds(1)
 
     init(state: StorageState, file: StateFile, logPath: String) {
@@ -38,10 +38,10 @@ final class StorageMarks: Sendable {
     }
 
     var state: StorageState { values.withLock { $0.state } }
-    /// Why the state couldn't be written, if it couldn't.
+    /// The failure to write the state, if any.
     var failure: DatabaseFailure? { values.withLock { $0.failure } }
 
-    /// Writes down that the database is open, before the first commit.
+    /// Records that the database is open, before the first commit.
     func begin() throws {
         try change { state in
             // A closed database has no log, and a process that begins one takes random salts: the last ones mean nothing.
@@ -50,7 +50,7 @@ final class StorageMarks: Sendable {
         }
     }
 
-    /// The database is as the state says: from here on a start holds one against the other.
+    /// Records that the database matches the state: from here on a start compares the two.
     func started() throws {
         try change { state in
             state.phase = .open
@@ -72,7 +72,7 @@ final class StorageMarks: Sendable {
             defer { values.isPending = true }
             return (!values.isPending && !values.isStopped, awaitedNewLog && !values.awaitsNewLog && !values.isStopped)
         }
-        // Without its salts the log could be taken for one that nothing was written into yet.
+        // Without its salts the log could be mistaken for one without commits.
         if isNewLog { queue.async { [self] in try? writeOrOwe() } }
         if isFirst { writeLater() }
     }
@@ -88,11 +88,11 @@ final class StorageMarks: Sendable {
         try queue.sync { try writeOrOwe() }
     }
 
-    /// The log is empty, and nothing will be written any more. On a full disk too this fails: the log is removed next, and a state that doesn't say so
-    /// would miss it.
+    /// Records that the log is empty and nothing more will be written. This fails on a full disk too: the log is removed next, and a state that
+    /// doesn't record that would report it missing.
     func closed() throws { try change { $0.phase = .closed } }
 
-    /// Writes a mark of what is committed now.
+    /// Writes a mark of the current commits.
     func mark() throws { try change { _ in } }
 
     func stop() {
@@ -100,7 +100,7 @@ final class StorageMarks: Sendable {
         wait()
     }
 
-    /// Waits for work that has begun.
+    /// Waits for work that has started.
     func wait() { queue.sync {} }
 
     func change(_ body: (inout StorageState) -> Void) throws {
@@ -139,7 +139,7 @@ final class StorageMarks: Sendable {
         }
     }
 
-    /// Has the mark that is due written in a second.
+    /// Schedules the due mark in a second.
     private func writeLater() {
         queue.asyncAfter(deadline: .now() + Self.delay) { [self] in
             let isStopped = values.withLock { values in

@@ -1,11 +1,11 @@
 import CPageVFS
 import Foundation
 
-/// The facts in `roost.state` about the other files of a data directory, so that a start notices if one of them is missing, older or
-/// another server's.
+/// The facts in `roost.state` about the other files of a data directory, by which a start notices that one of them is missing, older or another
+/// server's.
 ///
-/// Everything in it is a lower bound of what is on disk: it is written after that, never before. So it can be behind, by a second or by what
-/// a power cut takes, and that is no sign of damage; the other files can't be behind it.
+/// Everything in it is a lower bound of what is on disk: it is written after that, never before. So it can lag behind, by a second or by what a power
+/// cut loses, which is no sign of damage; the other files can't lag behind it.
 struct StorageState: Equatable {
     enum Phase: String {
         /// The first start hasn't finished.
@@ -18,24 +18,23 @@ struct StorageState: Equatable {
 
     /// The server whose files these are.
     var server: String
-    /// Changes when data loss is accepted, and when a backup is restored: files from before don't belong to those after.
+    /// Changes when data loss is accepted, and when a backup is restored: older files don't belong to newer ones.
     var lineage: String
-    /// The lineage that the database is being given, or has already.
+    /// The lineage that the database is being given, or already has.
     var nextLineage: String?
     var phase = Phase.new
-    /// Checkpoints that were completed: the database file holds this number or a higher one.
+    /// The number of completed checkpoints: the database file holds this number or a higher one.
     var generation: UInt32 = 0
-    /// The salts of the log; nil while that is empty or unknown. SQLite takes new ones each time it restarts the log.
+    /// The salts of the log; nil while it is empty or unknown. SQLite takes new ones each time it restarts the log.
     var logSalts: UInt64?
-    /// The salts of the log that the last complete checkpoint wrote into the database, as long as those of the next aren't known.
+    /// The salts of the log that the last complete checkpoint wrote into the database, until those of the next log are known.
     var pastSalts: UInt64?
-    /// Frames of that log that are known to be on disk.
+    /// The number of frames of the current log known to be on disk.
     var logFrames: Int64 = 0
-    /// Grows with each writing of the file.
+    /// Increases with each write of the file.
     var sequence: Int64 = 0
 
-    /// The number in the header of the database file, by which a file of another server, or of another lineage, is recognised before it is
-    /// opened.
+    /// The number in the header of the database file, by which a file of another server or another lineage is recognised before it is opened.
     var applicationID: Int32 { Self.applicationID(server: server, lineage: lineage) }
 
     /// The numbers that the database file may have.
@@ -46,7 +45,7 @@ struct StorageState: Equatable {
     private static func applicationID(server: String, lineage: String) -> Int32 {
         let bytes = Array("\(server) \(lineage)".utf8)
         let sum = bytes.withUnsafeBytes { roost_checksum($0.baseAddress, $0.count, 0) }
-        // Never 0, which is what a database has that nobody marked.
+        // Never 0, the value in a database that wasn't marked.
         return Int32(bitPattern: UInt32(truncatingIfNeeded: sum) | 1)
     }
 }
@@ -54,7 +53,7 @@ struct StorageState: Equatable {
 extension StorageState {
     private static let title = "Roost's storage state, version 1"
 
-    /// The state as the lines of one slot, with a checksum in the last.
+    /// The state as the lines of one slot, ending with a checksum.
     var slot: [UInt8] {
         var text = """
             \(Self.title)
@@ -106,22 +105,22 @@ extension StorageState {
     }
 }
 
-/// The file `roost.state`: two slots, written in turn, so that one is whole whenever the machine fails.
+/// The file `roost.state`: two slots, written alternately, so one is whole whenever the machine fails.
 final class StateFile: Sendable {
-    /// Writes bytes at a place of an open file, and has them on disk. Returns 0 or an error number.
+    /// Writes bytes at a position of an open file, and syncs them. Returns 0 or an error number.
     typealias Write = @Sendable (_ bytes: [UInt8], _ place: Int, _ descriptor: Int32) -> Int32
 
     static let slotSizeBytes = 1024
-    /// Slots are in disk blocks of their own.
+    /// The slots are in separate disk blocks.
     private static let slotPlaces = [0, 4096]
 
     private let descriptor: Int32
     private let writeBytes: Write
     let path: String
 
-    /// Opens the file, which is made if it isn't there.
+    /// Opens the file, which is created if it doesn't exist.
     ///
-    /// - Parameter writeBytes: The system's calls unless a test has others.
+    /// - Parameter writeBytes: The system's calls unless a test passes others.
     init(path: String, writeBytes: @escaping Write = { StateFile.write($0, at: $1, of: $2) }) throws {
         self.path = path
         self.writeBytes = writeBytes
@@ -134,7 +133,7 @@ final class StateFile: Sendable {
     /// The content of the file.
     enum Content: Equatable {
         case missing
-        /// There is a file, and no slot of it is whole.
+        /// The file exists, but no slot of it is whole.
         case damaged
         case state(StorageState)
     }
@@ -143,7 +142,7 @@ final class StateFile: Sendable {
         guard let data = FileManager.default.contents(atPath: path) else {
             return FileManager.default.fileExists(atPath: path) ? .damaged : .missing
         }
-        // A first start that was killed before it wrote anything, or whose file system had its length on disk and not its content.
+        // A first start that was killed before it wrote anything, or whose file system synced the file's length but not its content.
         if data.allSatisfy({ $0 == 0 }) { return .missing }
         let bytes = [UInt8](data)
         let states = slotPlaces.compactMap { start -> StorageState? in
@@ -154,25 +153,25 @@ final class StateFile: Sendable {
         return .state(newest)
     }
 
-    /// Writes the state over the older slot, and waits until it is on disk. If that fails, the other slot is whole: another try must have the same
-    /// `sequence`, by which the slot is chosen.
+    /// Writes the state over the older slot, and waits until it is on disk. If that fails, the other slot is whole: the next try must have the same
+    /// `sequence`, which selects the slot.
     func write(_ state: StorageState) throws {
         let slot = state.slot
         let code = slot.count == Self.slotSizeBytes ? writeBytes(slot, Self.slotPlaces[Int(state.sequence & 1)], descriptor) : EFBIG
         guard code == 0 else { throw DatabaseFailure.system("Can't write \(path)", code) }
     }
 
-    /// The calls of the system with which a slot is written.
+    /// The system calls that write a slot.
     static func write(_ bytes: [UInt8], at place: Int, of descriptor: Int32) -> Int32 {
         let count = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(place)) }
-        // Where there is room for a part, that part is written.
+        // If only a part fits, that part is written.
         guard count == bytes.count else { return count < 0 ? errno : ENOSPC }
         return fdatasync(descriptor) == 0 ? 0 : errno
     }
 }
 
 extension DatabaseFailure {
-    /// A call of the system that failed: with what `errno` says, or another error number.
+    /// A failed system call, with the message of `errno` or another error number.
     static func system(_ what: String, _ code: Int32 = errno) -> DatabaseFailure {
         DatabaseFailure(
             message: "\(what): \(String(cString: strerror(code))).", kind: .fatal,

@@ -1,16 +1,16 @@
 import Synchronization
 
-/// Whether the writer's next transaction gives each of its operations a savepoint.
+/// Whether the writer's next transaction sets a savepoint for each of its operations.
 ///
-/// A transaction that turns out to need them is run twice. Who makes one of these makes the next too, as a rule, so that the transactions behind it
-/// have savepoints from the start: nobody can have each run twice.
+/// A transaction that turns out to need them is run twice. The client that causes one usually causes the next too, so the transactions after it have
+/// savepoints from the start: no client can make each of them run twice.
 final class WriteCare: Sendable {
-    /// How many transactions have savepoints after one that needed them.
+    /// The number of transactions with savepoints after one that needed them.
     static let transactionCount = 64
 
     private let left = Atomic<Int>(0)
 
-    /// Asked once for each transaction.
+    /// Called once for each transaction.
     func isNeeded() -> Bool {
         let before = left.load(ordering: .relaxed)
         guard before > 0 else { return false }
@@ -18,6 +18,6 @@ final class WriteCare: Sendable {
         return true
     }
 
-    /// A transaction without savepoints has needed them.
+    /// Records that a transaction without savepoints needed them.
     func noteNeed() { left.store(Self.transactionCount, ordering: .relaxed) }
 }
