@@ -37,7 +37,7 @@ public struct StoredChat: Sendable {
         do {
             guard let file = try SyncFiles.cache(of: user, at: url, in: storage), let number = FolderLock.number(at: file.path)
             else {
-                throw RoostError(.unavailable, "Nothing is stored of \(user) on this device.")
+                throw RoostError(.unavailable, "Nothing of \(user) is stored on this device.")
             }
             path = file.path
             self.number = number
@@ -45,7 +45,7 @@ public struct StoredChat: Sendable {
         } catch let error as RoostError {
             throw error
         } catch {
-            throw RoostError(.unavailable, "What is stored on this device can't be read: \(error)")
+            throw RoostError(.unavailable, "The data stored on this device can't be read: \(error)")
         }
     }
 
@@ -119,7 +119,7 @@ public struct StoredChat: Sendable {
         } catch is CancellationError {
             throw CancellationError()
         } catch {
-            throw RoostError(.unavailable, "What is stored on this device can't be read: \(error)")
+            throw RoostError(.unavailable, "The data stored on this device can't be read: \(error)")
         }
         // The file may have been deleted meanwhile; a file that is open stays readable.
         try requireSameFile()
@@ -130,7 +130,7 @@ public struct StoredChat: Sendable {
     private func requireSameFile() throws {
         guard FolderLock.number(at: path) == number else {
             throw RoostError(
-                .unavailable, "What was stored of \(user) was deleted or replaced. A new StoredChat reads what there is now.")
+                .unavailable, "The stored data of \(user) was deleted or replaced. Make a new StoredChat.")
         }
     }
 }

@@ -48,7 +48,7 @@ public struct DataFiles: Sendable {
         try own.compactMap { path in
             guard let mode = Self.mode(of: path), mode & 0o077 != 0 else { return nil }
             guard chmod(path, 0o600) == 0 else { throw DatabaseFailure.system("\(path) is open to others and can't be closed") }
-            return "\(path) had mode \(String(mode, radix: 8)), so that others could open it. It has mode 600 now."
+            return "\(path) had mode \(String(mode, radix: 8)), so others could open it. It has mode 600 now."
         }
     }
 
@@ -63,7 +63,7 @@ public struct DataFiles: Sendable {
             case S_IFLNK:
                 throw DatabaseFailure(
                     message: "\(path) is a symbolic link. The files of a data directory must be in it: they are compared and "
-                        + "synced together. Put the file itself in the place of the link, or link the whole directory instead.",
+                        + "synced together. Replace the link with the file itself, or link the whole directory instead.",
                     kind: .fatal, obstacle: .refusedFile)
             default:
                 throw DatabaseFailure(
@@ -224,6 +224,6 @@ public struct DamagedFiles: Error, CustomStringConvertible {
             "The server doesn't start, to avoid silent data loss. Put the file back, or restore a backup into a new directory: "
             + "roost restore BACKUP --data DIRECTORY."
         guard canBeAccepted else { return "\(found) \(advice)" }
-        return "\(found) \(advice) To go on with what is there, and without what is missing: \(acceptingCommand)."
+        return "\(found) \(advice) To continue with the existing data, without what is missing: \(acceptingCommand)."
     }
 }

@@ -13,7 +13,7 @@ final class PostgreSQLClock: Sendable {
     @discardableResult
     func read(in transaction: any Transaction) throws -> Timestamp {
         guard let time = try transaction.first(Self.question, { $0.timestamp() }) else {
-            throw DatabaseFailure(message: "PostgreSQL doesn't tell the time.", kind: .transaction)
+            throw DatabaseFailure(message: "PostgreSQL didn't return the time.", kind: .transaction)
         }
         seen.withLock { $0 = (time, .now) }
         return time

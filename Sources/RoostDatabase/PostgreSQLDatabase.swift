@@ -83,7 +83,7 @@ public final class PostgreSQLDatabase: Database {
             } catch let failure as DatabaseFailure where failure.kind == .locked {
                 waiting(
                     """
-                    The tables are to be brought up to date, and one of them is in use, as by pg_dump or a long query. It is tried again. \
+                    The tables have to be brought up to date, but one of them is in use, for instance by pg_dump or a long query. Trying again. \
                     \(failure.message)
                     """)
                 // Long enough that work done before the wait isn't repeated again and again.
@@ -146,7 +146,7 @@ public final class PostgreSQLDatabase: Database {
                     conflicts += 1
                     guard conflicts < Attempts.countMax, ContinuousClock.now - started < Attempts.durationMax else {
                         throw DatabaseFailure(
-                            message: "Other transactions were in the way \(conflicts) times. \(failure.message)", kind: .transaction
+                            message: "Other transactions conflicted \(conflicts) times. \(failure.message)", kind: .transaction
                         )
                     }
                     Self.pause(after: conflicts)

@@ -148,11 +148,11 @@ final class PostgreSQLPipeline {
         for entry in waiting {
             guard let result = try nextResult() else { throw lost("an answer is missing") }
             if result.status == PGRES_PIPELINE_SYNC {
-                guard case .sync = entry else { throw lost("the answers are in disorder") }
+                guard case .sync = entry else { throw lost("the answers are out of order") }
                 continue
             }
             switch entry {
-            case .sync: throw lost("the answers are in disorder")
+            case .sync: throw lost("the answers are out of order")
             case .prepare(let statement, let isInOperation):
                 let isReady = result.status == PGRES_COMMAND_OK
                 statement.state = isReady ? .ready : .new
@@ -167,7 +167,7 @@ final class PostgreSQLPipeline {
                 if result.status == PGRES_TUPLES_OK { received?(result) }
             }
             // Each statement's result is followed by the end of its results.
-            guard try nextResult() == nil else { throw lost("the answers are in disorder") }
+            guard try nextResult() == nil else { throw lost("the answers are out of order") }
         }
         waiting.removeAll(keepingCapacity: true)
         if let failure { throw failure }

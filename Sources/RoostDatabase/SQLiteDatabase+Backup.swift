@@ -91,7 +91,7 @@ extension SQLiteDatabase {
                 let reason =
                     isClosed.load(ordering: .acquiring)
                     ? "The server is shutting down."
-                    : "The database couldn't be copied: so many transactions were rolled back meanwhile, each of which begins the copy anew."
+                    : "The database couldn't be copied: too many transactions were rolled back meanwhile, and each restarts the copy."
                 return DatabaseFailure(message: reason, kind: .transaction)
             }
             return DatabaseFailure(

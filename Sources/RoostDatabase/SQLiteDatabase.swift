@@ -137,7 +137,7 @@ public final class SQLiteDatabase: Database {
                     message: "The log of \(files.database) couldn't be written into it.", kind: .fatal, obstacle: obstacle)
             }
             guard roost_has_checksums(connection) == 1 else {
-                throw DatabaseFailure(message: "The pages of \(files.database) have got no checksums.", kind: .fatal)
+                throw DatabaseFailure(message: "The pages of \(files.database) have no checksums.", kind: .fatal)
             }
             try Self.requireWhole(database, files.database)
             // Before the disk becomes full. If it is full already, the index grows when it has to, as it would without this.

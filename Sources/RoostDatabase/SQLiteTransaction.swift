@@ -83,7 +83,7 @@ final class SQLiteTransaction: WriteTransaction {
             // After a failure of the disk SQLite has rolled back the whole transaction: further statements would be committed one by one.
             guard sqlite3_get_autocommit(database.sqliteConnection) == 0 else {
                 if let failure = error as? DatabaseFailure, failure.kind != .statement { throw failure }
-                throw DatabaseFailure(message: "SQLite took the transaction back: \(error)", kind: .transaction)
+                throw DatabaseFailure(message: "SQLite rolled the transaction back: \(error)", kind: .transaction)
             }
             try undo(operation ?? Operation())
             throw error
@@ -151,7 +151,7 @@ final class SQLiteTransaction: WriteTransaction {
         } catch {
             // It belongs to finished operations, so it can't be undone with the current one.
             guard let failure = error as? DatabaseFailure, failure.kind != .statement else {
-                throw DatabaseFailure(message: "What a batch had put off can't be written: \(error)", kind: .transaction)
+                throw DatabaseFailure(message: "A batch's deferred writes failed: \(error)", kind: .transaction)
             }
             throw failure
         }

@@ -33,7 +33,7 @@ struct StorageExamination {
             state = known
             try examine(hasDatabase: hasDatabase, log)
         case .damaged:
-            try refuse("\(files.state) is damaged, so that nobody can tell whether the other files are complete.")
+            try refuse("\(files.state) is damaged, so it is unknown whether the other files are complete.")
             if hasDatabase { try examineHeader() } else { setsLogAside = log.state != 0 }
         case .missing:
             try examineWithoutState(hasDatabase: hasDatabase, log)
@@ -64,7 +64,7 @@ struct StorageExamination {
             // Version 0.1 had no such file, and didn't mark its databases.
             guard let header = DatabaseHeader(path: files.database), header.applicationID != 0 else { return }
             try refuse(
-                "\(files.state) is missing beside a database, so that nobody can tell whether the database is the newest one.")
+                "\(files.state) is missing beside a database, so it is unknown whether the database is the newest one.")
         } else {
             try examineMissingDatabase(log)
         }
@@ -74,7 +74,7 @@ struct StorageExamination {
     private mutating func examineMissingDatabase(_ log: roost_log_report) throws {
         guard FileManager.default.fileExists(atPath: files.secret) || log.state > 1 else { return }
         let rest = log.state > 1 ? files.log : files.secret
-        try refuse("\(files.database) is missing or empty beside \(rest): a server has been here before.")
+        try refuse("\(files.database) is missing or empty beside \(rest): a server has used this directory before.")
         setsLogAside = log.state != 0
     }
 
@@ -100,7 +100,7 @@ struct StorageExamination {
         // were such states, or from before an accepted loss.
         if state.phase == .new { return try hasDatabase ? examineHeader() : examineMissingDatabase(log) }
         guard hasDatabase else {
-            try refuse("\(files.database) is missing or empty, and \(files.state) says that a server has been here before.")
+            try refuse("\(files.database) is missing or empty, and \(files.state) says that a server has used this directory.")
             (isKnown, setsLogAside) = (false, log.state != 0)
             state = StorageState(server: state.server, lineage: state.lineage, sequence: state.sequence)
             return
@@ -145,7 +145,7 @@ struct StorageExamination {
             }
         case .open:
             guard log.state > 0 else {
-                try refuse("\(files.log) is missing, and the server was killed: what stood in it isn't in \(files.database) yet.")
+                try refuse("\(files.log) is missing, and the server was killed: its content isn't in \(files.database) yet.")
                 return
             }
             // The log only restarts after a checkpoint, which the database records. A number higher than the state's may also be from an incomplete
@@ -195,7 +195,7 @@ struct StorageExamination {
         let committed = log.commits_behind + (log.has_frames_behind != 0 ? 1 : 0)
         guard log.state == 3, committed > 1 else { return }
         try refuse(
-            "\(files.log) is damaged after frame \(log.committed_frames): at least \(committed - 1) transactions behind it would be lost."
+            "\(files.log) is damaged after frame \(log.committed_frames): at least \(committed - 1) transactions after it would be lost."
         )
     }
 }

@@ -85,7 +85,7 @@ extension Sync {
             if position.hasHole, place.side != .before(position.windowStart) { throw refresh(place.channel) }
             store(page, of: load, at: place, position)
             guard !page.isAhead(of: position.cursor, at: place.side) else {
-                throw RoostError(.unavailable, "The end of the page comes with the channel's events.")
+                throw RoostError(.unavailable, "The end of the page arrives with the channel's events.")
             }
             for token in load.waiting { emit(.reply(token, .success([]))) }
         } catch {
@@ -103,7 +103,7 @@ extension Sync {
             refreshing.insert(channel)
             if phase == .online { catchUp() }
         }
-        return RoostError(.unavailable, "The channel is being fetched afresh.")
+        return RoostError(.unavailable, "The channel is being fetched again.")
     }
 
     private mutating func store(_ page: HistoryPage, of load: HistoryLoad, at place: HistoryPlace, _ position: Position) {

@@ -94,7 +94,7 @@ struct StartRefusalTests {
         let content = try Data(contentsOf: target)
         let expected =
             "\(file.path) is a symbolic link. The files of a data directory must be in it: they are compared and synced together. "
-            + "Put the file itself in the place of the link, or link the whole directory instead."
+            + "Replace the link with the file itself, or link the whole directory instead."
         #expect(refusal(directory) == expected)
         #expect(DataFiles(directory: directory).refusal() == expected)
         #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.path) == ["target"])
