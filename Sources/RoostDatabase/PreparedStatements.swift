@@ -34,7 +34,7 @@ struct RecentStatements<Statement> {
 }
 
 /// The statements that an SQLite connection has prepared.
-final class PreparedStatements: @unchecked Sendable {  // Whoever has the connection uses it, one at a time.
+final class PreparedStatements: @unchecked Sendable {  // One thread at a time uses it: the one with the connection.
     /// A statement, which is finalized when it is released.
     final class Statement {
         let pointer: OpaquePointer

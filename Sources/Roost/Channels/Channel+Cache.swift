@@ -68,7 +68,7 @@ extension Channel: CachedModel {
         try row.put(deletedAt)
     }
 
-    /// Reads the attributes alone: the counters have a table of their own.
+    /// Reads only the attributes: the counters are in another table.
     init(cached row: inout CacheReader) throws { try self.init(cached: &row, counters: .none) }
 }
 

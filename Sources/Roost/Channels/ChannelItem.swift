@@ -33,7 +33,7 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
 
     init(_ row: ChannelRow) { self.row = row }
 
-    /// - Parameter users: The users of whom more than the id is known.
+    /// - Parameter users: The users whose summaries are known.
     init(_ view: ChannelView, _ users: [UserID: UserSummary], now: Timestamp) {
         var view = view
         view.channel.updateTimedStates(now)

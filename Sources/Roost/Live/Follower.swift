@@ -271,7 +271,7 @@ final class Follower {
         shows(new)
     }
 
-    /// Does the same for users with the versions that the object shows; 0 for users of whom only the id is known.
+    /// Does the same for users with the versions that the object shows; 0 if only the id is known.
     func shows(_ users: [UserID: Int64]) {
         let new = users.filter { shown[$0.key] == nil }
         guard !new.isEmpty else { return }

@@ -70,7 +70,7 @@ final class SignalFeed: Sendable {
     /// Delivers what happens in a channel from now on to a live object, one notice after another, until the token is released.
     ///
     /// - Parameters:
-    ///   - kind: The kind of signals that it gets. It gets all other news too, but who has written or left only with the kind for typing.
+    ///   - kind: The kind of signals that it gets. It gets all other news too, except who has written or left, which is only for the kind for typing.
     ///   - take: Processes a notice. The next one waits until it returns.
     func follow(
         _ channel: ChannelID, _ kind: Signal.Kind, _ take: @escaping @MainActor (Notice) async -> Void

@@ -10,7 +10,7 @@ import RoostAPI
 /// made, because there is no connection or the server is busy, is made later.
 extension Sync {
     struct UserQuestions: Hashable, Sendable {
-        /// The newest known version of users who are or recently were shown; 0 for users of whom only the id is known.
+        /// The newest known version of users who are or recently were shown; 0 if only the id is known.
         private var versions: [UserID: Int64] = [:]
         /// The same users, the most recently shown last.
         private var shown: [UserID] = []
