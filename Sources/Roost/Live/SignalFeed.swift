@@ -70,7 +70,7 @@ final class SignalFeed: Sendable {
     /// Delivers what happens in a channel from now on to a live object, one notice after another, until the token is released.
     ///
     /// - Parameters:
-    ///   - kind: The kind of signals that it gets. It gets all other news too, except who has written or left, which is only for the kind for typing.
+    ///   - kind: The kind of signals that it gets. It gets all other news too, except who has written or left, which only followers of typing get.
     ///   - take: Processes a notice. The next one waits until it returns.
     func follow(
         _ channel: ChannelID, _ kind: Signal.Kind, _ take: @escaping @MainActor (Notice) async -> Void
@@ -123,7 +123,7 @@ final class SignalFeed: Sendable {
 
     private func forget(_ number: Int) { state.withLockedValue { $0.followers[number] = nil } }
 
-    // MARK: Telling
+    // MARK: Sending
 
     /// - Parameter time: When it was so, if not now.
     func send(_ news: News, at time: Timestamp? = nil) {

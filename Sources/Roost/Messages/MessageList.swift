@@ -118,7 +118,7 @@ public final class MessageList {
         observers.add(startingWith: isShown ? items : nil, callback)
     }
 
-    // MARK: What the app asks for
+    // MARK: Requests of the app
 
     /// Adds a page of older messages, from this device if they are cached, otherwise from the server. Does nothing if there are none.
     ///

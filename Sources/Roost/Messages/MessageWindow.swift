@@ -144,7 +144,7 @@ struct MessageWindow: Sendable {
         }
     }
 
-    // MARK: What changed
+    // MARK: Changes
 
     /// Applies the changes since the rows were read. Returns false if all of them must be reread.
     private mutating func takeChanges(_ state: MessageState, of cached: CachedPart) throws -> Bool {
@@ -201,7 +201,7 @@ struct MessageWindow: Sendable {
         }
     }
 
-    // MARK: What the app asks for
+    // MARK: Requests of the app
 
     private mutating func make(_ move: Move, in cached: CachedPart) throws {
         switch move {
