@@ -4,11 +4,11 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// Drives the ``ActivityBoard``: has stored when the users of this node were online.
+/// Drives the ``ActivityBoard``: schedules the records of when this node's users were online.
 final class ActivityDesk: Sendable {
     private struct State {
         var board = ActivityBoard()
-        /// The look that is planned, and when it is.
+        /// The scheduled scan, and its time.
         var planned: Scheduled<Void>?
         var plannedAt: Int64 = .max
         var hasEnded = false
@@ -18,18 +18,18 @@ final class ActivityDesk: Sendable {
     private let loop: any EventLoop
     private let store: Store
 
-    /// Stores when users were online, by ``now``. What it is given second is called if that may be stored later.
+    /// Stores when users were online, by ``now``. The second argument is called if the record should be retried later.
     typealias Store = @Sendable (_ activity: [UserID: Int64], _ failed: @escaping @Sendable () -> Void) -> Void
 
     /// - Parameters:
-    ///   - loop: What waits for the time.
+    ///   - loop: Runs the scheduled scans.
     ///   - store: Stores when users were online.
     init(on loop: any EventLoop, store: @escaping Store) {
         self.loop = loop
         self.store = store
     }
 
-    /// The first connection of a user has begun, or the last has ended.
+    /// A user's first connection has begun, or the last has ended.
     func connectionsChanged(of user: UserID, isConnected: Bool) {
         state.withLock { state in
             guard !state.hasEnded else { return }
@@ -38,7 +38,7 @@ final class ActivityDesk: Sendable {
         }
     }
 
-    /// Stores all that is known: the server ends.
+    /// Stores everything: the server is shutting down.
     func end() {
         let all = state.withLock { state in
             state.hasEnded = true
@@ -66,7 +66,7 @@ final class ActivityDesk: Sendable {
         }
     }
 
-    /// Plans the next look, unless one is planned that comes before it.
+    /// Schedules the next scan, unless an earlier one is scheduled.
     private func plan(_ state: inout State) {
         guard let rest = state.board.rest(at: Self.now), Self.now + rest < state.plannedAt else { return }
         state.planned?.cancel()
@@ -74,7 +74,7 @@ final class ActivityDesk: Sendable {
         state.planned = loop.scheduleTask(in: .milliseconds(rest)) { [weak self] in self?.look() }
     }
 
-    /// Milliseconds of a monotonic clock. Nodes have their own clocks for the time of day, and these may be wrong: what is stored is how long ago
-    /// something was, before the time that all nodes share.
+    /// Milliseconds of a monotonic clock. Each node has its own clock for the time of day, which may be wrong: a record therefore stores how long
+    /// ago the user was online, relative to the time that all nodes share.
     static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 }

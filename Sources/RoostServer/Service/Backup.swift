@@ -3,9 +3,9 @@ public import Foundation
 import RoostCore
 public import RoostDatabase
 
-/// A backup of a server on SQLite: a directory with a copy of the database and a file that shows whether it is complete.
+/// A backup of a server on SQLite: a directory with a copy of the database and a manifest.
 ///
-/// `backup.json` is written last. A directory without it isn't a backup.
+/// The manifest, `backup.json`, is written last. A directory without it isn't a complete backup.
 public struct Backup: Codable, Sendable {
     /// Increases when a later version writes backups that this one can't read.
     public var format = 1
@@ -15,14 +15,14 @@ public struct Backup: Codable, Sendable {
     public let database: DatabaseCopy
     /// Whether the token secret is in the directory too.
     public let hasSecret: Bool
-    /// Where the key ring is (`token-keys.json`). Nil in a backup of a version that didn't tell.
+    /// Where the key ring is (`token-keys.json`). Nil in a backup by a version that didn't record it.
     public let keys: KeyRing?
-    /// The fingerprint of the secret that the database was used with. Nil in a backup of a version that didn't tell.
+    /// The fingerprint of the secret that the database was used with. Nil in a backup by a version that didn't record it.
     public let secretFingerprint: String?
-    /// Whether the data directory's configuration file is in the directory too. Nil in a backup of a version that left it out.
+    /// Whether the data directory's configuration file is in the directory too. Nil in a backup by a version that left it out.
     public let hasSettings: Bool?
 
-    /// Where a server's key ring is when a backup has been made. Without it, a secret that was retired would be valid again.
+    /// Where the server's key ring was when the backup was made. Without the ring, a retired secret would be valid again.
     public enum KeyRing: String, Codable, Sendable {
         /// The server had none.
         case none
@@ -32,7 +32,7 @@ public struct Backup: Codable, Sendable {
         case separate
     }
 
-    /// Rows of a table of the copy.
+    /// The number of rows in a table of the copy.
     public func rows(in table: String) -> Int64 { database.rows[table] ?? 0 }
     public var pages: Int64 { database.pages }
     public var checksum: String { database.checksum }
@@ -41,7 +41,7 @@ public struct Backup: Codable, Sendable {
     static let manifestName = "backup.json"
     static let secretName = "token-secret"
     static let keysName = "token-keys.json"
-    /// The configuration file that a server finds in its data directory.
+    /// The configuration file that a server reads from its data directory.
     public static let settingsName = "roost.json"
 
     /// Why a backup can't be made or used, and what to do.
@@ -49,7 +49,7 @@ public struct Backup: Codable, Sendable {
         public let description: String
         init(_ description: String) { self.description = description }
 
-        /// A directory that the system doesn't let be made or written.
+        /// A directory that can't be made or written.
         ///
         /// - Parameter user: The user who writes there, as a sentence names them.
         init(writing path: String, _ code: Int32, as user: String) {
@@ -71,8 +71,8 @@ public struct Backup: Codable, Sendable {
         }
     }
 
-    /// Returns a failure to write a directory as sentences that name it and say what to do. Foundation's errors are for programmers, and so are
-    /// SQLite's. Called while what was written is there: a disk is full until it is gone.
+    /// Turns a failure to write a directory into sentences that name it and say what to do: Foundation's and SQLite's errors are for programmers.
+    /// Call it before the written files are removed, since removing them makes room on a full disk.
     static func explained(_ error: any Error, writing directory: URL, as user: String) -> any Error {
         if (error as? DatabaseFailure)?.obstacle == .fullDisk { return Unusable(writing: directory.path, ENOSPC, as: user) }
         guard let code = SystemError.code(of: error) else { return error }
@@ -89,16 +89,17 @@ public struct Backup: Codable, Sendable {
 
     // MARK: Making
 
-    /// What the name of the directory beside it begins with, in which a backup is made. It stays if the server is killed meanwhile.
+    /// The prefix of the temporary directory, next to the final one, in which a backup is made. It is left behind if the server is killed
+    /// meanwhile.
     public static func partialPrefix(of directory: URL) -> String { ".\(directory.lastPathComponent).partial-" }
 
-    /// Makes a backup in a new directory, reads it back, and only then gives the directory its name. The configuration file of the data
-    /// directory is copied as it is.
+    /// Makes a backup in a temporary directory, reads it back, and only then renames it. The configuration file of the data directory is copied as
+    /// it is.
     ///
     /// - Parameters:
     ///   - data: The data directory of the server.
     ///   - withSecret: Whether the token secret and the key ring are copied too.
-    ///   - pace: A server's. Tests have one that counts.
+    ///   - pace: The pace of the copy: a server's by default. Tests pass one that counts.
     /// - Throws: ``Unusable`` if the directory exists or can't be written, or the copy isn't intact; `DatabaseFailure`.
     package static func make(
         of database: SQLiteDatabase, data: URL, withSecret: Bool, in directory: URL, pace: CopyPace = .besideServer
@@ -118,7 +119,7 @@ public struct Backup: Codable, Sendable {
             let file = partial.appending(path: databaseName).path
             try database.copy(to: file, pace: pace)
             try SQLiteDatabase.seal(copy: file)
-            let copy = try verify(copy: file, "The copy is removed: look at the disk, and make another.", pace: pace)
+            let copy = try verify(copy: file, "The copy was removed: check the disk, and make another backup.", pace: pace)
             var keys = KeyRing.none
             if manager.fileExists(atPath: data.appending(path: keysName).path) { keys = withSecret ? .included : .separate }
             let hasSettings = manager.fileExists(atPath: data.appending(path: settingsName).path)
@@ -140,7 +141,7 @@ public struct Backup: Codable, Sendable {
             try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))
             try Durable.syncIfThere(partial.appending(path: databaseName))
             try Durable.syncIfThere(partial)
-            // Of two backups made at the same time, one fails here: a directory that isn't empty isn't replaced.
+            // Of two backups made to one directory at the same time, one fails here: `rename` doesn't replace a directory with files in it.
             guard rename(partial.path, directory.path) == 0 else {
                 throw Unusable("\(directory.path) can't be made: \(String(cString: strerror(errno))).")
             }
@@ -158,7 +159,7 @@ public struct Backup: Codable, Sendable {
     ///
     /// - Parameters:
     ///   - advice: What to do if it isn't intact, as sentences.
-    ///   - pace: Nil for reading at once.
+    ///   - pace: Nil to read without pauses.
     private static func verify(copy path: String, _ advice: String, pace: CopyPace? = nil) throws -> DatabaseCopy {
         do {
             return try SQLiteDatabase.verify(copy: path, pace: pace)
@@ -188,7 +189,7 @@ public struct Backup: Codable, Sendable {
         return backup
     }
 
-    /// Reads what a backup says of itself, and every page of its database.
+    /// Reads a backup's manifest and every page of its database.
     private static func verifyDatabase(of directory: URL) throws -> Backup {
         let manifest = directory.appending(path: manifestName)
         let data: Data
@@ -211,7 +212,7 @@ public struct Backup: Codable, Sendable {
             copy: directory.appending(path: databaseName).path, "The backup is damaged: use another one.")
         guard found == backup.database else {
             throw Unusable(
-                "\(directory.path) isn't what it was when it was made: its database was changed or damaged. Use another one.")
+                "\(directory.path) has changed since it was made: its database was changed or damaged. Use another backup.")
         }
         return backup
     }
@@ -219,22 +220,22 @@ public struct Backup: Codable, Sendable {
     /// The source of a restored server's secret and key ring.
     public enum Secret: Sendable {
         case backup
-        /// - Parameter keys: The key ring, if the backup says that there is one elsewhere.
+        /// - Parameter keys: The key ring, if the backup says that it is kept elsewhere.
         case file(URL, keys: URL? = nil)
-        /// A new one, which the restore makes. All tokens become invalid.
+        /// A new one, made by the restore. All tokens become invalid.
         case new
     }
 
     /// Makes a data directory from a backup, with a new epoch: clients that are ahead of the backup resync.
     ///
     /// The directory is locked until it is complete. If the restore fails, only what it has made is removed.
-    /// - Throws: ``Unusable`` if the data directory isn't new, the backup isn't whole, the secret isn't its database's, or the key ring can't be
-    ///   read as one; `DirectoryLock.Held` if a server, or another restore, has the directory.
+    /// - Throws: ``Unusable`` if the data directory isn't new, the backup isn't complete, the secret isn't the database's, or the key ring can't be
+    ///   read as one; `DirectoryLock.Held` if a server or another restore has the directory.
     public static func restore(_ backup: URL, to directory: URL, secret: Secret) async throws -> Backup {
         let user = "this user"
         var made = try NewDataDirectory(directory, for: user)
         do {
-            // What it says of a secret is no matter where another one is named.
+            // A secret in the backup isn't checked here: it doesn't matter if another one is named.
             let verified = try verifyDatabase(of: backup)
             let secretText = try text(of: secret, in: backup, verified)
             let keysData = try await keyRing(of: secret, in: backup, verified)
@@ -256,11 +257,11 @@ public struct Backup: Codable, Sendable {
         }
     }
 
-    /// What a database makes beside its file.
+    /// The files that a database makes next to its own.
     private static let databaseFileNames = ["roost.state", "\(databaseName)-wal", "\(databaseName)-shm"]
 
-    /// Gives the database of a new directory a lineage and an epoch of its own, which one without a state file gets, and compares the secret with the one
-    /// that it was used with.
+    /// Gives the database of a new directory its own lineage and epoch, as any database without a state file gets, and checks the secret against
+    /// the one it was used with.
     private static func renew(_ directory: NewDataDirectory, _ secretText: String?) throws {
         let database = try SQLiteDatabase(directory: directory.url, acceptsDataLoss: true, base: nil, lock: directory.lock)
         do {
@@ -275,14 +276,14 @@ public struct Backup: Codable, Sendable {
                 }
             }
         } catch {
-            // Its files are removed next.
+            // The caller removes its files next.
             try? database.close()
             throw error
         }
         try database.close()
     }
 
-    /// Returns the text of the file with a secret that is there; nil for a new one.
+    /// Returns the text of the secret's file; nil for a new secret.
     private static func text(of secret: Secret, in backup: URL, _ verified: Backup) throws -> String? {
         let file: URL
         switch secret {
@@ -301,7 +302,7 @@ public struct Backup: Codable, Sendable {
         return text
     }
 
-    /// Returns the key ring that the secret goes with; nil if there was none, and for a new secret.
+    /// Returns the key ring that belongs to the secret; nil if there was none, and for a new secret.
     private static func keyRing(of secret: Secret, in backup: URL, _ verified: Backup) async throws -> Data? {
         let file: URL
         switch (secret, verified.keys) {
@@ -317,12 +318,12 @@ public struct Backup: Codable, Sendable {
         return try await keyRing(in: file)
     }
 
-    /// Returns the configuration file as it was, right or wrong: the server says what it can't use. Nil if there was none.
+    /// Returns the configuration file unchecked: the server reports what it can't use. Nil if there was none.
     private static func settings(in backup: URL, _ verified: Backup) throws -> Data? {
         verified.hasSettings == true ? try contents(of: backup.appending(path: settingsName)) : nil
     }
 
-    /// Returns the bytes of a key ring, read as a server would read them: one that can't be read keeps it from starting.
+    /// Returns the bytes of a key ring after reading it as a server would: one that can't be read keeps the server from starting.
     private static func keyRing(in file: URL) async throws -> Data {
         let data = try contents(of: file)
         do {

@@ -6,7 +6,7 @@ import RoostDatabase
 public enum ClusterExamination {
     /// Examines the database for an operator.
     ///
-    /// - Returns: Its version and how it keeps commits, and whether a commit there is on disk.
+    /// - Returns: Its version and commit settings, and whether an acknowledged commit is on disk.
     /// - Throws: A failure that says what is wrong, without a password; ``RoostServer/Unsupported``.
     public static func database(_ url: String) throws -> (found: String, isDurable: Bool) {
         #if Cluster

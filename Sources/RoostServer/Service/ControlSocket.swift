@@ -4,7 +4,7 @@ import NIOCore
 import NIOPosix
 import RoostDatabase
 
-/// The command line's way to a running server: a socket in its data directory, which only those with access to the directory can reach.
+/// The command line's connection to a running server: a socket in its data directory, which only users with access to that directory can reach.
 ///
 /// The request is one line of JSON, and so is the answer.
 public enum ControlSocket {
@@ -25,10 +25,10 @@ public enum ControlSocket {
 
     static func path(in directory: URL) -> String { directory.appending(path: name).path }
 
-    /// The most bytes of a path in a socket address, with the zero at its end.
+    /// The most bytes of a path in a socket address, including the terminating zero.
     private static let pathSizeBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path)
 
-    /// Passes the socket's path to the body. If it is too long for a socket address, it leads through the directory's descriptor.
+    /// Passes the socket's path to the body. A path too long for a socket address is replaced by one through the directory's file descriptor.
     private static func withAddress<Result>(in directory: URL, _ body: (String) async throws -> Result) async throws -> Result {
         let path = path(in: directory)
         #if os(Linux)
@@ -44,7 +44,7 @@ public enum ControlSocket {
         #endif
     }
 
-    /// A server took a request, and ended before it had answered.
+    /// A server accepted a request and ended before it had answered.
     public struct Unanswered: Error {}
 
     /// Listens until the channel is closed.
@@ -66,7 +66,7 @@ public enum ControlSocket {
 
     /// Sends a request to the server that runs on a data directory.
     ///
-    /// - Throws: ``Unanswered`` if the server took the request and ended without an answer; another error if no server can be asked.
+    /// - Throws: ``Unanswered`` if the server accepted the request and ended without an answer; another error if no server could be reached.
     public static func ask(_ request: Request, in directory: URL) async throws -> Answer {
         let channel = try await withAddress(in: directory) { address in
             try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
@@ -85,7 +85,7 @@ public enum ControlSocket {
             }
             return try JSONDecoder().decode(Answer.self, from: Data(answer.readableBytesView))
         } catch {
-            // One that is killed resets the connection, and one of another version may answer in other words.
+            // A killed server resets the connection, and one of another version may answer in another format.
             throw Unanswered()
         }
     }
@@ -110,7 +110,7 @@ public enum ControlSocket {
                 return context.close(promise: nil)
             }
             let (handle, channel) = (handle, context.channel)
-            // It may take long, so it runs neither on the event loop nor on a thread of the concurrency runtime.
+            // This may take long, so it runs neither on the event loop nor on a thread of the concurrency runtime.
             Thread.detachNewThread {
                 ThreadName.set("roost-control")
                 let answer = handle(request)

@@ -1,14 +1,14 @@
 public import Foundation
 import RoostDatabase
 
-/// Examines the files of a data directory on SQLite as a start would, and changes nothing in them.
+/// Examines the files of a data directory on SQLite as a start would, without changing them.
 public struct DataDirectoryExamination: Sendable {
     private let files: DataFiles
 
     public init(directory: URL) { files = DataFiles(directory: directory) }
 
-    /// Returns why a server wouldn't start with these files, as sentences; nil if it would. Only for use while no server runs, since a
-    /// running one changes its files.
+    /// Returns why a server wouldn't start with these files, as sentences; nil if it would. Only for use while no server runs, since a running one
+    /// changes its files.
     public func refusal() -> String? { files.refusal() }
 
     /// Whether the pages of the database carry checksums; nil if there is no database.

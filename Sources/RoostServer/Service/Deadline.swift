@@ -3,9 +3,9 @@ import Synchronization
 
 /// Runs blocking work with a time limit.
 enum Deadline {
-    /// Runs the body on a thread of its own.
+    /// Runs the body on another thread.
     ///
-    /// - Returns: Its result; nil if it takes longer. It then continues, and its result is dropped.
+    /// - Returns: Its result; nil if it takes longer. The body then continues, and its result is dropped.
     static func run<Value: Sendable>(
         atMost time: Duration, _ body: @escaping @Sendable () throws -> Value
     ) async -> Result<Value, any Error>? {

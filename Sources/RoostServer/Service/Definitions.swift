@@ -30,7 +30,7 @@ public struct Definitions: Sendable {
         entries = try Self.entries(of: file)
     }
 
-    /// Tries a file on a new, empty database, and changes nothing else.
+    /// Tries a file on a new, empty database, without changing anything else.
     ///
     /// - Throws: ``Unusable``; `DatabaseFailure` when there is no room for the database.
     public static func examine(file: URL) throws {
@@ -71,9 +71,9 @@ public struct Definitions: Sendable {
 
     /// Puts all of them into the database, or none, as an admin would.
     ///
-    /// - Parameter patience: How long the other nodes' transactions may be in the way before the start is given up. An attempt waits for a
-    ///   second, as a change of the rules by an operation does.
-    /// - Returns: Whether a rule changed, of which the other nodes are to be told.
+    /// - Parameter patience: How long other nodes' transactions may hold the locks before the start is given up. Each attempt waits for a second,
+    ///   as an operation that changes the rules does.
+    /// - Returns: Whether a rule changed, which means that the other nodes have to be notified.
     func put(into database: any Database, options: AppOptions, patience: Duration) throws -> Bool {
         guard !entries.isEmpty else { return false }
         let started = ContinuousClock.now
@@ -88,7 +88,7 @@ public struct Definitions: Sendable {
                             + "they need for longer than --lock-timeout. \(failure.message)", kind: .locked)
                 }
             }
-            // Meanwhile the writers go on that wait behind an attempt.
+            // The pause lets the writers continue that are queued behind an attempt.
             Thread.sleep(forTimeInterval: SetAside.pause / .seconds(1))
         }
     }
@@ -96,7 +96,7 @@ public struct Definitions: Sendable {
     private func put(into database: any Database, options: AppOptions) throws -> Bool {
         try database.write(lane: 0) { transaction in
             var hasChanged = false
-            // Other nodes may be at work: nothing commits by the former rules after this.
+            // Other nodes may be running: nothing commits under the old rules after this.
             for statement in transaction.dialect.accessLock?.exclusive ?? [] { try transaction.perform(statement) }
             for entry in entries {
                 var context = Context(

@@ -2,7 +2,7 @@ import Foundation
 
 /// Files that are on disk when the call returns, and the reading of others. Failures are the system's errors, as Foundation has them.
 enum Durable {
-    /// Writes a new file. From its first byte on nobody but its owner may open it: what is in it may be a secret.
+    /// Writes a new file. From its first byte on only its owner may open it: the content may be a secret.
     ///
     /// - Throws: The system's error; also if there is a file of this name.
     static func write(_ data: Data, to url: URL) throws {
@@ -11,7 +11,7 @@ enum Durable {
         }
     }
 
-    /// Copies a file into a new one, which its owner alone may open.
+    /// Copies a file to a new one that only its owner may open.
     ///
     /// - Throws: The system's error, also if there is a file of this name; ``Backup/Unusable`` if the other one can't be read.
     static func copy(_ source: URL, to url: URL) throws {
@@ -44,7 +44,7 @@ enum Durable {
         }
     }
 
-    /// Makes a new file and fills it. If it can't be filled it is removed.
+    /// Makes a new file and fills it; removes it if it can't be filled.
     private static func make(_ url: URL, _ fill: (_ descriptor: Int32) throws -> Void) throws {
         let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failure(errno) }
@@ -76,7 +76,7 @@ enum Durable {
         if descriptor < 0, errno == ENOENT { return }
         defer { close(descriptor) }
         guard descriptor >= 0, fsync(descriptor) == 0 else {
-            throw Backup.Unusable("\(url.path) can't be brought to disk: \(String(cString: strerror(errno))).")
+            throw Backup.Unusable("\(url.path) can't be flushed to disk: \(String(cString: strerror(errno))).")
         }
     }
 }

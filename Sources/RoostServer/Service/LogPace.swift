@@ -21,7 +21,7 @@ final class LogPace: Sendable {
     private let interval: UInt64
     private let now: @Sendable () -> UInt64
 
-    /// The most kinds, so that names can't fill the memory. Any further ones share one pace.
+    /// The most kinds, which bounds the memory for their names. Any further kinds share one pace.
     static let kindsMax = 100
 
     init(

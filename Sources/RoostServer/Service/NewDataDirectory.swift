@@ -1,10 +1,10 @@
 import Foundation
 import RoostDatabase
 
-/// A data directory while it is filled:
-/// 1. It is made if it isn't there, and locked, so that no server starts on it before it is complete. There must be nothing in it.
-/// 2. Files are made in it, and none that is there already is written over.
-/// 3. At the end all of it is on disk. If anything fails, the files that were made are removed, and those that others put there meanwhile stay.
+/// A data directory while it is being filled:
+/// 1. It is made if it doesn't exist, and locked, so no server starts on it before it is complete. It must be empty.
+/// 2. Files are made in it; none is overwritten.
+/// 3. At the end everything is flushed to disk. If anything fails, the files made here are removed, and files that others put there meanwhile stay.
 struct NewDataDirectory {
     let url: URL
     let lock: DirectoryLock
@@ -13,11 +13,11 @@ struct NewDataDirectory {
     /// The names of the files that were made.
     private var names: [String] = []
 
-    /// The name of the lock's file. A directory with nothing else is new too: that is what is left of a restore that was killed early.
+    /// The name of the lock file. A directory with nothing else in it is new too: a restore that was killed early leaves that.
     private static let lockName = "roost.lock"
 
     /// - Parameter user: The user who writes there, as a sentence names them.
-    /// - Throws: ``Backup/Unusable`` if there is something in the directory, or it can't be made; `DirectoryLock.Held`.
+    /// - Throws: ``Backup/Unusable`` if the directory isn't empty or can't be made; `DirectoryLock.Held`.
     init(_ url: URL, for user: String) throws {
         self.url = url
         try Self.requireUsable(url, for: user)
@@ -46,9 +46,9 @@ struct NewDataDirectory {
         try requireEmpty(url, but: [lockName])
     }
 
-    /// Makes a directory and those that it is to be in.
+    /// Makes a directory and its missing parents.
     ///
-    /// - Returns: The paths of those that weren't there, the outermost first.
+    /// - Returns: The paths of those it made, the outermost first.
     private static func make(_ url: URL, for user: String) throws -> [String] {
         var made: [String] = []
         for path in MissingDirectories(upTo: url).paths {
@@ -72,7 +72,7 @@ struct NewDataDirectory {
 
     // MARK: Filling
 
-    /// Refuses a directory in which somebody else has put something since it was made.
+    /// Refuses a directory in which another process has put something since it was made.
     func requireNothingElse() throws { try Self.requireEmpty(url, but: names + [Self.lockName]) }
 
     /// Makes a file with a copy of another.
@@ -87,7 +87,7 @@ struct NewDataDirectory {
         names.append(name)
     }
 
-    /// Takes names of files that the database makes here, none of which is there yet. They are removed with the others.
+    /// Takes the names of files that the database makes here, none of which exists yet. They are removed with the others.
     mutating func reserve(_ names: [String]) throws {
         try requireNothingElse()
         self.names += names
@@ -95,7 +95,7 @@ struct NewDataDirectory {
 
     // MARK: Ending
 
-    /// Has the directory on disk, with the names of all that was made, and lets others have it.
+    /// Flushes the directory to disk, with the names of everything that was made, and unlocks it.
     func complete() throws {
         try Durable.syncIfThere(url)
         for path in directories.reversed() {
@@ -104,14 +104,14 @@ struct NewDataDirectory {
         lock.release()
     }
 
-    /// Removes what was made, the lock's file last, and lets others have the directory.
+    /// Removes what was made, the lock file last, and unlocks the directory.
     func remove() {
         for name in names.reversed() { unlink(url.appending(path: name).path) }
         lock.release()
         Self.remove(directories)
     }
 
-    /// Those in which somebody else has put something stay.
+    /// Directories in which another process has put something stay.
     private static func remove(_ directories: [String]) {
         for path in directories.reversed() { rmdir(path) }
     }

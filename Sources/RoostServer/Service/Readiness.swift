@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Whether the server should be sent new clients: after it has started, until it is told to stop, and while its database answers.
+/// Whether the server should be sent new clients: from the end of its start until it is told to shut down, and while its database answers.
 final class Readiness: Sendable {
     private let serving = Atomic<Bool>(false)
     private let database = Atomic<Bool>(true)

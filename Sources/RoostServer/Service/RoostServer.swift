@@ -9,12 +9,12 @@ package import RoostCore
 import RoostDatabase
 public import ServiceLifecycle
 
-/// A Roost server: one data directory, one port, until it is told to stop.
+/// A Roost server: one data directory, one port, running until it is told to shut down.
 ///
 ///     let server = try await RoostServer(configuration: .init(dataDirectory: directory), logger: logger)
 ///     try await server.run()
 ///
-/// On graceful shutdown it stops being ready, closes its sockets over ``Configuration/drainWindow``, finishes waiting operations, and ends.
+/// On graceful shutdown it becomes unready, closes its sockets over ``Configuration/drainWindow``, finishes queued operations, and ends.
 public struct RoostServer: Service {
     public struct Configuration: Sendable {
         /// The directory of the database and the token secret. Created if it doesn't exist.
@@ -22,28 +22,27 @@ public struct RoostServer: Service {
         /// The database: nil for one SQLite file in the data directory, or a PostgreSQL server, as `postgres://user@host/name`, that all
         /// nodes of a cluster share.
         public var database: String?
-        /// The bus that carries events between the nodes of a cluster, as `nats://host:4222`. Only with a PostgreSQL database; without a
-        /// bus a node finds other nodes' events by comparing positions with the database.
+        /// The bus that carries events between the nodes of a cluster, as `nats://host:4222`. Only with a PostgreSQL database; without a bus, a
+        /// node finds other nodes' events by comparing positions with the database.
         public var bus: String?
-        /// Starts with a new epoch even though the files of the data directory show data loss. For one start, by an operator who knows what
-        /// is lost. Of no effect with PostgreSQL, but for a warning.
+        /// Starts with a new epoch even though the files of the data directory show data loss. For one start, by an operator who knows what is
+        /// lost. With PostgreSQL it only logs a warning.
         public var acceptsDataLoss = false
-        /// The first word of the bus's subjects: two clusters that share a NATS server have different ones. The same on all nodes.
+        /// The first word of the bus's subjects: clusters that share a NATS server need different ones. The same on all nodes.
         public var busPrefix = "roost"
-        /// Transactions that write to PostgreSQL at the same time; SQLite has one.
+        /// The number of transactions that write to PostgreSQL at the same time; SQLite has one.
         public var laneCount = 4
         /// How long an operation waits for a row of PostgreSQL locked by another transaction before it is refused.
         public var lockTimeout: Duration = .seconds(10)
         /// How long another node may be silent before it and its users are considered gone: 2 to 60 seconds.
         public var presenceTimeout: Duration = .seconds(3)
-        /// How long an answer that shows who is online waits for the other nodes. Then it has what is known by then.
+        /// How long an answer that shows who is online waits for the other nodes. After that it contains what is known.
         package var gatherTimeout: Duration = ClusterPresence.gatherTimeoutStandard
         /// Options of the whole app. All nodes of a cluster need the same.
         public var options = AppOptions()
-        /// A JSON file with the operator's own channel types and roles, put into the database at each start: see ``Definitions``. Nil for
-        /// none.
+        /// A JSON file with the operator's own channel types and roles, put into the database at each start: see ``Definitions``. Nil for none.
         public var channelTypes: URL?
-        /// A JWK set (RFC 7517) with further keys that tokens may be signed with, read again when it changes. Nil for none.
+        /// A JWK set (RFC 7517) with further keys that may sign tokens, read again when it changes. Nil for none.
         public var tokenKeys: URL?
         /// The required value of a token's claim `iss`; nil for any.
         public var tokenIssuer: String?
@@ -55,24 +54,24 @@ public struct RoostServer: Service {
         public var port = 8080
         /// The other origins whose web pages may read answers over HTTP.
         public var allowedOrigins = AllowedOrigins.none
-        /// The window over which sockets are closed during shutdown. The server ends at most a second later, whatever is still connected, and five
-        /// seconds later if the disk is slow.
+        /// The window over which sockets are closed during shutdown. The server ends at most a second after it, even with clients still connected,
+        /// or five seconds after it if the disk is slow.
         public var drainWindow: Duration = .seconds(5)
         /// The most connections, HTTP and WebSocket together. Below the usual limits on open files. Health checks get some more.
         public var connectionsMax = 18_000
-        /// The most connections of one address on which nobody has authenticated.
+        /// The most unauthenticated connections of one address.
         public var unauthenticatedConnectionsPerAddressMax = 1000
         /// The most connections of one user. Tokens of the roles `admin` and `service` have no such limit.
         public var connectionsPerUserMax = 200
-        /// The most HTTP requests of one user under way at one time. A backend with a token of its own has no such limit.
+        /// The most concurrent HTTP requests of one user. A backend with its own token has no such limit.
         public var requestsPerUserMax = 64
-        /// The most bytes held for all clients: calls, unread answers and events, bodies of requests. Above it reads are refused as
-        /// `overloaded`, and above a quarter more everything is.
+        /// The most bytes held for all clients: calls, undelivered answers and events, request bodies. Above it reads are refused as `overloaded`; above
+        /// 125% of it everything is.
         public var memoryBudgetBytes = 24 << 20
-        /// The most memory that the process may use, at least 128 MiB; nil for no limit. Near it less is held for clients, and above seven
-        /// eighths of it no new connections are served.
+        /// The most memory that the process may use, at least 128 MiB; nil for no limit. Near it less is held for clients, and above seven eighths
+        /// of it no new connections are served.
         public var memoryLimitBytes: Int?
-        /// The size of the page caches of a database on SQLite, 4 MiB at least.
+        /// The size of the page caches of a database on SQLite, at least 4 MiB.
         public var pageCacheBytes = SQLiteDatabase.standardPageCacheBytes
         /// Addresses and networks of the proxies whose `X-Forwarded-For` is trusted, as `10.0.0.0/8`.
         public var trustedProxies: [String] = []
@@ -80,18 +79,18 @@ public struct RoostServer: Service {
         public var pingInterval: Duration = .seconds(25)
         /// How long a socket has to authenticate.
         public var authenticationTimeout: Duration = .seconds(10)
-        /// Silence after which a socket's client is considered gone.
+        /// The silence after which a socket's client is considered gone.
         public var idleTimeout: Duration = .seconds(60)
-        /// How long a request over HTTP may take to arrive.
+        /// How long an HTTP request may take to arrive.
         package var requestTimeout: Duration = .seconds(30)
-        /// What is handed the pushes for members who aren't connected; nil, the default, for nothing: then none are asked for. The same on all nodes of
-        /// a cluster.
+        /// Receives the pushes for members who aren't connected; nil, the default, if there are no pushes: then none are created. The same on all
+        /// nodes of a cluster.
         package var pushSender: PushSender?
-        /// Effects that run when they are due. The tests have kinds of their own.
+        /// Effects that run when they are due. The tests add their own kinds.
         package var effects = EffectSettings()
-        /// The time by which rules go, where the database is in the data directory: the machine's. Tokens expire by the machine's in any case.
+        /// The clock for rules if the database is in the data directory: the machine's by default. Tokens always expire by the machine's.
         package var clock: @Sendable () -> Timestamp = { .now }
-        /// Threads that serve sockets.
+        /// The number of threads that serve sockets.
         public var eventLoopCount = System.coreCount
 
         public init(dataDirectory: URL) { self.dataDirectory = dataDirectory }
@@ -131,10 +130,10 @@ public struct RoostServer: Service {
     private let listener: Listener
     private let onRunning: @Sendable (_ port: Int) async -> Void
 
-    /// Opens the data directory and makes everything ready to run.
+    /// Opens the data directory and prepares the server to run.
     ///
     /// - Parameters:
-    ///   - metrics: Shown at `/metrics` beside the server's own counts.
+    ///   - metrics: Shown at `/metrics` in addition to the server's own counts.
     ///   - onRunning: Called with the port once the server listens.
     /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DamagedFiles` when its files don't belong together;
     ///   `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``; ``Definitions/Unusable``; `RoostError` for options outside their limits.
@@ -142,7 +141,7 @@ public struct RoostServer: Service {
         configuration: Configuration, metrics: PrometheusRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
     ) async throws {
-        // Memory for a page of a megabyte must not stay with the process for good.
+        // Memory used for a page of a megabyte must not stay with the process.
         ProcessMemory.returnEarly()
         self.configuration = configuration
         self.logger = logger
@@ -209,29 +208,30 @@ public struct RoostServer: Service {
             services: services, requestTimeout: configuration.requestTimeout, logger: logger)
     }
 
-    /// Has SQLite count its memory no more, in all of the process (``ProcessMemory/leaveSQLiteUncounted()``): for the program, before it makes a server.
+    /// Turns off SQLite's memory accounting in the whole process (``ProcessMemory/leaveSQLiteUncounted()``). The program calls it before it makes a
+    /// server.
     package static func leaveSQLiteUncounted() { ProcessMemory.leaveSQLiteUncounted() }
 
-    /// How long the disk may take during shutdown, to finish accepted operations and write the log into the database.
+    /// How long the disk may take during shutdown to finish accepted operations and write the log into the database.
     static let closingTimeMax = Duration.seconds(5)
-    /// How much of it is kept for the log.
+    /// The part of it reserved for the log.
     private static let databaseClosingTime = Duration.seconds(1)
 
-    /// Serves until it is told to stop. Can be called once.
+    /// Serves until it is told to shut down. Can be called once.
     ///
     /// Shutdown takes the drain window and at most a second, or ``closingTimeMax`` if the disk is slow, in these steps:
-    /// 1. The server stops being ready. The port stays open: clients that connect meanwhile get an answer and are disconnected.
-    /// 2. Idle HTTP connections are closed; requests under way are answered with `Connection: close`; sockets are told to reconnect, and
-    ///    closed one by one over the window.
+    /// 1. The server becomes unready. The port stays open: clients that connect meanwhile get an answer and are disconnected.
+    /// 2. Idle HTTP connections are closed; requests under way are answered with `Connection: close`; sockets are asked to reconnect, and closed
+    ///    one by one over the window.
     /// 3. At the end of the window the port and all remaining connections are closed.
-    /// 4. The engine finishes accepted operations, and the database is closed. If the disk takes longer than ``closingTimeMax``, it is left
-    ///    as after a crash, which loses nothing that was acknowledged.
+    /// 4. The engine finishes accepted operations, and the database is closed. If the disk takes longer than ``closingTimeMax``, the database is
+    ///    left as after a crash, which loses nothing that was acknowledged.
     public func run() async throws {
         let control = await listenToCommands()
         let watching = Task { [tokenFiles, tokens, engine, logger, configuration] in
             await tokenFiles.watch(tokens, logger: logger) { keys, fingerprints in
                 let isCluster = configuration.database != nil
-                // The database knows of a secret that is refused already: the end of another key has to wait for no write.
+                // If the database already knows that the secret is retired, the removal of another key doesn't have to wait for a write.
                 guard isCluster || keys.isTokenSecretRetired && !tokens.isTokenSecretRetired else { return }
                 let secret = tokenFiles.secretFingerprint
                 try await engine.perform(OperationName.none, for: .server, scope: Scope(), isReadOnly: false) { context in
@@ -268,7 +268,7 @@ public struct RoostServer: Service {
         try await end(control)
     }
 
-    /// Runs something in a transaction without a client, as an effect does: for the tests and the benchmark.
+    /// Runs a body in a transaction without a client, as an effect does: for the tests and the benchmark.
     package func perform(
         as caller: Caller = .server, scope: Scope = Scope(), _ run: @escaping @Sendable (inout Context) throws -> Void
     ) async throws {
@@ -283,7 +283,7 @@ public struct RoostServer: Service {
         _ = try await engine.perform(operation, for: Caller(user: user))
     }
 
-    /// Returns when the server is told to stop, or its task is cancelled.
+    /// Returns when the server is told to shut down, or its task is cancelled.
     private func waitUntilStopped() async {
         let (stopped, stop) = AsyncStream.makeStream(of: Void.self)
         await withGracefulShutdownHandler {
@@ -303,8 +303,8 @@ public struct RoostServer: Service {
                 atMost: Self.closingTimeMax - Self.databaseClosingTime - (ContinuousClock.now - begun))
             cluster?.stop()
             guard isFinished else {
-                // Its threads still use the database: it is left as after a crash, which loses nothing that was acknowledged. If the process goes on
-                // without this server, the files are let go of once they have ended.
+                // Its threads still use the database: it is left as after a crash, which loses nothing that was acknowledged. If the process
+                // outlives this server, the files are closed when the threads have ended.
                 DispatchQueue.global().async { if engine.stop() { try? database.close() } }
                 logger.warning("Some operations are still waiting for the database. They were not acknowledged and are abandoned.")
                 return
@@ -324,7 +324,7 @@ public struct RoostServer: Service {
         try closing.get()
     }
 
-    /// Listens for requests for backups, in the data directory. Nil if the database isn't there.
+    /// Listens for backup requests, in the data directory. Nil if the database is elsewhere.
     private func listenToCommands() async -> (any NIOCore.Channel)? {
         guard let file else { return nil }
         let (directory, logger) = (configuration.dataDirectory, logger)

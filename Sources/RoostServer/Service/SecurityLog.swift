@@ -2,8 +2,8 @@ import Logging
 import RoostAPI
 import RoostCore
 
-/// Logs refused access and changes by administrators. Never a token, a secret or a user's text: of a token only why it was refused, of a
-/// connection only its address.
+/// Logs refused access and changes by administrators. Never logs a token, a secret or a user's text: only why a token was refused, and a
+/// connection's address.
 struct SecurityLog: Sendable {
     private let logger: Logger
     private let pace = LogPace()
@@ -25,9 +25,9 @@ struct SecurityLog: Sendable {
         case requestsOfUser = "requests-per-user"
         case memory = "memory-budget"
         case memoryOfProcess = "memory-limit"
-        /// A quarter of it, for one user.
+        /// A quarter of the memory budget, for one user.
         case memoryOfUser = "memory-budget, a quarter for one user"
-        /// Not a setting: how many channels all connections of a user may get together.
+        /// Not a setting: how many channels all connections of a user may receive together.
         case channelsOfUser = "the channels of a user's connections"
         /// Not a setting: the limit of queued operations.
         case queue = "the queue"
@@ -44,12 +44,12 @@ struct SecurityLog: Sendable {
         }
     }
 
-    /// Operations that change what others may do. Not the one for profiles, which a backend may call for every user.
+    /// Operations that change what others may do, except the one for profiles, which a backend may call for every user.
     private static let administrative = Set(
         Operations.all.filter { [.configManage, .userManage].contains($0.permission) && !$0.isReadOnly }.map { $0.name }
     ).subtracting([UpsertUser.name])
 
-    /// Logs a successful operation if it changes what others may do, or signs out a device of the caller's, which anybody can do often.
+    /// Logs a successful operation if it changes what others may do, or signs out one of the caller's devices, which anyone may do often.
     func done(_ operation: String, by caller: Caller) {
         if operation == SignOutDevice.name {
             write(.notice, "A device was signed out", kind: operation) { ["user": "\(caller.user)"] }

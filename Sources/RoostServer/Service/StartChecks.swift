@@ -41,8 +41,8 @@ struct StartChecks {
         var remedy = "if you are changing it, restart the others too"
     }
 
-    /// Returns the keys whose tokens a node accepts. A node without a key of the others refuses tokens that they accept, and one with a key
-    /// removed there accepts tokens that they refuse.
+    /// Returns the keys whose tokens a node accepts. A node that lacks a key of the others refuses tokens that they accept, and one that still has
+    /// a key removed there accepts tokens that they refuse.
     static func tokenKeys(_ keys: TokenKeys) -> SharedSetting {
         SharedSetting(
             name: "token-keys", value: keys.names.joined(separator: ", "),
@@ -51,7 +51,7 @@ struct StartChecks {
 
     // MARK: The clock
 
-    /// PostgreSQL's clock where nodes share one, and the machine's otherwise.
+    /// PostgreSQL's clock if nodes share one, otherwise the machine's.
     private func checkClock() throws {
         let now = database.now()
         guard RoostServer.times.contains(now) else {
@@ -65,7 +65,7 @@ struct StartChecks {
         if distance > Distance.aheadMilliseconds {
             logger.warning(
                 """
-                The clock says \(now), and the newest message is of \(newest). If the clock is wrong, stop now and set it: the \
+                The clock says \(now), and the newest message dates from \(newest). If the clock is wrong, stop now and set it: the \
                 times of a channel's messages never decrease, so later messages would keep this time too.
                 """)
         } else if distance < -Distance.behindMilliseconds {
@@ -96,8 +96,8 @@ struct StartChecks {
 
     // MARK: The settings
 
-    /// Compares the settings. Nodes that differ serve the same users by different rules. That isn't an error while a setting is being
-    /// changed, node by node.
+    /// Compares the settings. Nodes that differ apply different rules to the same users. That isn't an error while a setting is being changed node
+    /// by node.
     private func compareSettings(_ keys: TokenKeys) throws {
         let options = configuration.options
         let shared = [
@@ -138,6 +138,6 @@ extension Transaction {
 }
 
 extension RoostServer {
-    /// The times of the clock with which a server starts: those that message ids can carry, from 2024 to August 2093.
+    /// The clock times with which a server starts: those that message ids can carry, from 2024 to August 2093.
     public static var times: Range<Timestamp> { IDGenerator.times }
 }

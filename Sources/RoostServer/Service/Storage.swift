@@ -5,7 +5,7 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// The configured database and bus: where the rows are, and what carries events between nodes.
+/// The configured database, which holds the rows, and the bus, which carries events between nodes.
 struct Storage {
     let database: any Database
     /// The database, if it is in the data directory.
@@ -38,7 +38,7 @@ struct Storage {
         }
     }
 
-    /// Makes this server a node of a cluster. Nil if its database is in the data directory, where it is alone.
+    /// Makes this server a node of a cluster. Nil if its database is in the data directory: then it is the only node.
     func joinCluster(hub: Hub, readiness: Readiness) throws -> ClusterNode? {
         guard configuration.database != nil else { return nil }
         let name = NodeID(UUID().uuidString.lowercased())
@@ -86,8 +86,8 @@ struct Storage {
 
     // MARK: The secret
 
-    /// Returns the secret of the data directory; made on the first run. The database holds its fingerprint: all nodes of a cluster must
-    /// have the same secret, or one would refuse tokens that another accepts, and a database belongs to the secret that it was used with.
+    /// Returns the secret of the data directory; made on the first run. The database holds its fingerprint: all nodes of a cluster must have the
+    /// same secret, or one would refuse tokens that another accepts, and a database belongs to the secret that it was used with.
     func tokenSecret() throws -> Data {
         let file = SecretFile(directory: configuration.dataDirectory)
         try file.requirePrivate()
@@ -114,9 +114,9 @@ struct Storage {
         return secret
     }
 
-    /// Remembers that the secret is retired, for starts without the file that says so, and refuses keys that would make it valid again.
+    /// Stores that the secret is retired, for starts without the file that says so, and refuses keys that would make it valid again.
     ///
-    /// - Parameter fingerprint: That of the secret: another one isn't retired with it.
+    /// - Parameter fingerprint: That of the secret: another secret isn't retired with it.
     func confirmRetirement(_ keys: TokenKeys, of fingerprint: String) throws {
         if keys.isTokenSecretRetired {
             return try database.write(lane: 0) { try $0.rememberRetirement(of: fingerprint) }
@@ -135,7 +135,7 @@ struct Storage {
     }
 
     static let fingerprintName = "token-secret"
-    /// Holds the fingerprint of the secret that is retired.
+    /// Holds the fingerprint of the retired secret.
     static let retirementName = "token-secret-retired"
 
     /// Returns a secret's fingerprint for the database. It doesn't reveal the secret.
@@ -163,7 +163,7 @@ struct Storage {
 }
 
 extension RoostServer.Configuration {
-    /// The command that starts the server although something is lost. It names the directory: without, another server's might be meant.
+    /// The command that starts the server despite the loss. It names the directory, so it can't start another server's.
     fileprivate var acceptingCommand: String { "roost serve --data \(dataDirectory.relativePath.shellWord) --accept-data-loss" }
 }
 
@@ -173,8 +173,8 @@ extension Transaction {
         _ = try replaceSetting(Storage.retirementName, with: fingerprint)
     }
 
-    /// Stores which secret a name means, and throws `RoostError` if another node of the cluster has another secret by that name. A name is
-    /// never given to another key, so that a node that was offline can't confuse them.
+    /// Stores which secret a name means, and throws `RoostError` if another node of the cluster has another secret by that name. A name is never
+    /// reused for another key, so a node that was offline can't confuse them.
     func confirmTokenKeys(_ fingerprints: [String: String]) throws {
         for (name, own) in fingerprints.sorted(by: { $0.key < $1.key }) where try setting("token-key:\(name)", orNew: own) != own {
             throw RoostError(
@@ -186,17 +186,17 @@ extension Transaction {
 }
 
 extension RoostServer.Configuration {
-    /// Refuses a bus of a server that has its database for itself.
+    /// Refuses a bus for a server that doesn't share its database.
     package func requireDatabaseOfBus() throws(RoostServer.Unsupported) {
         guard bus == nil || database != nil else {
             throw RoostServer.Unsupported(
-                "A bus is for several nodes, and they need a database that they share. Name one with --database postgres://…")
+                "A bus connects several nodes, which need a shared database. Name one with --database postgres://…")
         }
     }
 }
 
 extension RoostServer {
-    /// Something that this server can't do as it was built or configured.
+    /// Something that this server can't do as built or configured.
     public struct Unsupported: Error, CustomStringConvertible {
         public let description: String
         init(_ description: String) { self.description = description }

@@ -1,21 +1,21 @@
 import Foundation
 package import RoostAPI
 
-/// JSON that an operator or a user of the command line has written, read as strictly as a client's: without duplicate keys, commas too many or
-/// numbers that can't be kept.
+/// JSON written by an operator or a user of the command line, read as strictly as a client's: without duplicate keys, extra commas or numbers that
+/// can't be represented.
 package enum StrictJSON {
     /// Reads a value.
     ///
-    /// - Throws: What a client is told: `invalid_argument` or `limit_exceeded`.
+    /// - Throws: The error that a client would get: `invalid_argument` or `limit_exceeded`.
     package static func value(of bytes: [UInt8]) throws(RoostError) -> JSONValue {
         try value(of: bytes, as: JSONScan(bytes), at: [])
     }
 
-    /// Reads a value where other text may stand as well.
+    /// Reads a value where other text is allowed too.
     ///
     /// - Parameter path: The names that lead to it, for the refusal.
     /// - Returns: Nil if the text isn't JSON.
-    /// - Throws: `invalid_argument` or `limit_exceeded` for JSON that can't be kept as it is.
+    /// - Throws: `invalid_argument` or `limit_exceeded` for JSON that can't be represented exactly.
     package static func valueIfAny(of bytes: [UInt8], at path: [String]) throws(RoostError) -> JSONValue? {
         let scan: JSONScan
         do {
@@ -34,6 +34,6 @@ package enum StrictJSON {
 }
 
 extension RoostError {
-    /// The message as it goes on in a sentence. The name of a field stays as it is.
+    /// The message as the continuation of a sentence. The name of a field keeps its case.
     package var clause: String { field == nil ? message.prefix(1).lowercased() + message.dropFirst() : message }
 }

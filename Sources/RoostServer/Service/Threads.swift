@@ -1,7 +1,7 @@
 import Foundation
 import RoostDatabase
 
-/// Threads of the server's own, for blocking work: the concurrency runtime's few threads and the event loops must never block.
+/// The server's own threads, for blocking work: the concurrency runtime's few threads and the event loops must never block.
 final class Threads: Sendable {
     private let running = DispatchGroup()
 
@@ -24,6 +24,7 @@ final class Threads: Sendable {
     /// Waits until all have ended, at most for the given time. Setting the machine's clock doesn't change that: a group's time limit is a span,
     /// unlike a semaphore's (``MonotonicSemaphore``).
     ///
+    /// - Returns: Whether all have ended.
     /// - Returns: Whether all have ended.
     func wait(atMost time: Duration) -> Bool {
         let nanoseconds = time / .nanoseconds(1)
