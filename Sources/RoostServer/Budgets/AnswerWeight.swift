@@ -3,15 +3,16 @@ import RoostCore
 
 /// The weight of a call under way: about the size of its answer, which is what the server has to hold for it.
 enum AnswerWeight {
-    /// An answer hardly larger than its request: a sent message, a position read to.
+    /// An answer hardly larger than its request: a sent message, a read position.
     case small
-    /// One row that can hold an app's data, or a stored message, or a few. A socket's first ones are eight at a time; after that, as many as
-    /// probably fit, 64 at most.
+    /// One row that can hold an app's data, a stored message, or a few rows. A socket starts with eight calls at a time; after that, as many as
+    /// probably fit, at most 64.
     case row
-    /// A page of rows, up to `Limits.pageContentBytes`. The first one of a socket is under way alone; after that, as many as probably fit,
-    /// eight at most.
+    /// A page of rows, up to `Limits.pageContentBytes`. A socket's first such call is under way alone; after that, as many as probably fit, at most
+    /// eight.
     case page
-    /// A page with which a write answers, or one that takes its turn among them. It is under way alone: a write runs while the budget of its user is used up, too.
+    /// A page with which a write answers, or one that is queued among the writes. It is under way alone, because a write runs even if its user's
+    /// budget is used up.
     case pageOfWrite
 
     init(of operation: any Handled) { self.init(operation) }
@@ -19,7 +20,7 @@ enum AnswerWeight {
     private init<Operation: Handled>(_ operation: Operation) {
         let answer = Operation.Response.self
         if answer == Message.self {
-            // What is sent is hardly larger than its call. A stored message can be a thousand times as large as the call that names it.
+            // A sent message is hardly larger than its call. A stored message can be a thousand times as large as the call that names it.
             self = operation is SendMessage ? .small : .row
         } else if answer == Done.self || answer == UnreadCount.self || answer == TotalUnread.self {
             self = .small
@@ -48,13 +49,13 @@ enum AnswerWeight {
     }
 }
 
-/// About how large the largest of a socket's latest answers were, which tells what the next ones will be: calls that follow one another are alike.
+/// The approximate size of the largest of a socket's recent answers, which predicts the next ones: consecutive calls are alike.
 struct LatestAnswers {
     /// Nil until one was answered.
     private(set) var rowSizeBytes: Int?
     private(set) var pageSizeBytes: Int?
 
-    /// Notes an answer. What is remembered of a large one fades by a quarter with each that follows.
+    /// Records an answer. The recorded size decays by a quarter with each smaller answer that follows.
     mutating func add(_ sizeBytes: Int, of answer: AnswerWeight) {
         switch answer {
         case .row: rowSizeBytes = max(sizeBytes, (rowSizeBytes ?? 0) / 4 * 3)

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// How many bytes are held for clients, as one sum that threads share: of one user, or of the whole server.
+/// How many bytes are held for clients, as one sum that threads share: for one user, or for the whole server.
 ///
-/// It counts and decides nothing. Holders of bytes add and subtract them, and check the limit before adding more.
+/// It only counts. Holders of bytes add and subtract them, and check the limit before they add more.
 final class ByteLedger: Sendable {
     private let sizeBytesLimit: Atomic<Int>
     private let sizeBytes = Atomic<Int>(0)
@@ -17,13 +17,13 @@ final class ByteLedger: Sendable {
 
     var heldBytes: Int { sizeBytes.load(ordering: .relaxed) }
 
-    /// Whether the limit is reached, so that nothing large is begun for anybody.
+    /// Whether the limit is reached, at which nothing large is begun for anyone.
     var isFull: Bool { heldBytes >= sizeBytesMax }
 
-    /// Whether half the limit is reached, so that clients that don't read aren't waited for.
+    /// Whether half the limit is reached, at which the server no longer waits for clients that don't read.
     var isHalfFull: Bool { heldBytes >= sizeBytesMax / 2 }
 
-    /// Returns whether a small write may still run: for a while after reads are refused.
+    /// Returns whether a small write may still run: writes have some room beyond the limit at which reads are refused.
     func hasRoom(forWriteAfter pendingBytes: Int) -> Bool { heldBytes + pendingBytes < sizeBytesMax + sizeBytesMax / 4 }
 
     /// - Parameter sizeBytes: Negative for released bytes.
@@ -32,7 +32,7 @@ final class ByteLedger: Sendable {
     }
 }
 
-/// Bytes that are held for as long as this object lives: an answer until it is written, a body until it is read.
+/// Bytes held during the lifetime of this object: an answer until it is written, a body until it is read.
 final class HeldBytes: Sendable {
     private let ledgers: [ByteLedger]
     private let sizeBytes: Int

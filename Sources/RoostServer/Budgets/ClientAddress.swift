@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 
-/// The address of a client as limits count it: an IPv4 address, or the network of 64 bits that one IPv6 customer has.
+/// The address of a client as limits count it: an IPv4 address, or a 64-bit IPv6 network, which one customer has.
 struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
     fileprivate let bytes: [UInt8]
 
@@ -90,8 +90,8 @@ package struct TrustedProxies: Sendable {
 
     private func holds(_ bytes: [UInt8]) -> Bool { networks.contains { $0.holds(bytes) } }
 
-    /// Returns the client behind a chain of proxies: the last address of `X-Forwarded-For` that isn't a trusted proxy's. The client may
-    /// have written anything before it itself. Nil if there is none, or if something that isn't an address comes first.
+    /// Returns the client behind a chain of proxies: the last address of `X-Forwarded-For` that isn't a trusted proxy's. Everything before it may
+    /// have been written by the client. Nil if there is none, or if the search meets something that isn't an address first.
     func client(forwardedFor values: [String]) -> ClientAddress? {
         for entry in values.joined(separator: ",").split(separator: ",").reversed() {
             var text = entry.drop { $0 == " " || $0 == "\t" }

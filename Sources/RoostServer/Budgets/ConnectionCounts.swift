@@ -1,18 +1,18 @@
 import RoostAPI
 
-/// Counts connections by address and user, and decides whether there may be another.
+/// Counts connections by address and user, and decides whether another is accepted.
 ///
-/// A state machine without I/O. A connection counts for its address until a user authenticates on it, and for that user from then on; so an
-/// address that many users share, as behind a carrier's NAT, needn't be distinguished from one user with many connections.
+/// A state machine without I/O. A connection counts for its address until a user authenticates on it, and for that user from then on: many users
+/// behind one address, such as a carrier's NAT, aren't mistaken for one user with many connections.
 struct ConnectionCounts {
     struct Configuration: Sendable {
         /// All connections except the reserve.
         var totalMax = 18_000
-        /// Connections of one address on which nobody has authenticated.
+        /// The unauthenticated connections of one address.
         var unauthenticatedPerAddressMax = 1000
-        /// Connections of one user. Admins and services, who are trusted with everything, have no limit of their own.
+        /// The connections of one user. Admins and services, which are fully trusted, have no such limit.
         var perUserMax = 200
-        /// Connections on top of these limits, for health checks only.
+        /// Connections beyond these limits, for health checks only.
         var reserveMax = 128
     }
 
@@ -34,7 +34,7 @@ struct ConnectionCounts {
 
     init(limits: Configuration) { self.limits = limits }
 
-    /// Counts an accepted connection. The address is nil if it isn't counted, like a trusted proxy's.
+    /// Counts an accepted connection. The address is nil if it isn't counted, such as a trusted proxy's.
     mutating func accept(from address: ClientAddress?) -> Verdict {
         guard total < limits.totalMax else { return .reserve(.total) }
         if let address {

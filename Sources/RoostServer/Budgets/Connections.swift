@@ -3,7 +3,7 @@ import NIOCore
 import RoostAPI
 import Synchronization
 
-/// All connections of the server: their number by user and address, those that are open, and whether the server is shutting down.
+/// All connections of the server: their counts by user and address, the open channels, and whether the server is shutting down.
 final class Connections: Sendable {
     private struct State {
         var counts: ConnectionCounts
@@ -25,7 +25,7 @@ final class Connections: Sendable {
     private let state: Mutex<State>
     private let draining = Atomic<Bool>(false)
     private let isOutOfMemory = Atomic<Bool>(false)
-    /// Tasks that answer HTTP. Each holds the server's parts for as long as it runs.
+    /// Tasks that answer HTTP. Each holds the server's parts while it runs.
     private let handlers = Atomic<Int>(0)
     fileprivate let security: SecurityLog
     fileprivate let metrics: ServerMetrics
@@ -36,7 +36,7 @@ final class Connections: Sendable {
         metrics: ServerMetrics = .init(), logger: Logger
     ) {
         memory = ByteLedger(sizeBytesMax: memoryBytesMax)
-        // One user can't use up what the others need.
+        // One user can't use up the others' share.
         userBytesMax = memoryBytesMax / 4
         self.metrics = metrics
         self.requestsPerUserMax = requestsPerUserMax
@@ -49,8 +49,8 @@ final class Connections: Sendable {
     var isDraining: Bool { draining.load(ordering: .acquiring) }
     var openCount: Int { state.withLock { $0.open.count } }
 
-    /// Takes an accepted connection. None is turned away: above a limit, only health checks are answered on it, and it makes room for the
-    /// next one when needed.
+    /// Takes an accepted connection. None is turned away: above a limit, only health checks are answered on it, and it is closed to make room for
+    /// the next one when needed.
     func accept(_ channel: any NIOCore.Channel) -> ConnectionTicket {
         let isProxy = proxies.holds(channel.remoteAddress)
         let address = isProxy ? nil : ClientAddress(channel.remoteAddress)
@@ -98,7 +98,7 @@ final class Connections: Sendable {
         return isTaken
     }
 
-    /// Returns the bytes held for one user, over all of the user's connections. To be released by ``release(_:)``.
+    /// Returns the ledger of the bytes held for one user, over all of the user's connections. Release it with ``release(_:)``.
     func ledger(of user: UserID) -> ByteLedger {
         state.withLock { state in
             let ledger = state.ledgers[user]?.ledger ?? ByteLedger(sizeBytesMax: userBytesMax)
@@ -117,8 +117,7 @@ final class Connections: Sendable {
         }
     }
 
-    /// Begins a user's HTTP request. Throws `overloaded` if the user has too many, or if the budget of the user or of all clients is used
-    /// up.
+    /// Begins a user's HTTP request. Throws `overloaded` if the user has too many, or if the budget of the user or of all clients is used up.
     func beginRequest(of user: UserID, isLimited: Bool) throws(RoostError) -> RequestAccount {
         guard !memory.isFull else {
             metrics.overloaded(.server)
@@ -151,7 +150,7 @@ final class Connections: Sendable {
 
     // MARK: Going
 
-    /// Tells every connection that the server is shutting down; later ones see it by ``isDraining``.
+    /// Notifies every connection that the server is shutting down; later connections see it in ``isDraining``.
     func drain() {
         draining.store(true, ordering: .releasing)
         for channel in state.withLock({ Array($0.open.values) }) {
@@ -159,10 +158,10 @@ final class Connections: Sendable {
         }
     }
 
-    /// Told to a connection that ends now. A socket writes what waits, and says goodbye.
+    /// Sent to a connection that is being closed. A socket writes its queued output and a close frame.
     struct Ends {}
 
-    /// Ends every connection, whatever it is doing.
+    /// Closes every connection, whatever it is doing.
     func closeAll() {
         for channel in state.withLock({ Array($0.open.values) }) {
             channel.pipeline.fireUserInboundEventTriggered(Ends())
@@ -173,7 +172,7 @@ final class Connections: Sendable {
     func handlerBegan() { handlers.wrappingAdd(1, ordering: .acquiringAndReleasing) }
     func handlerEnded() { handlers.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
 
-    /// Waits until nobody answers HTTP any more, which is soon after ``closeAll()``.
+    /// Waits until no HTTP request is being answered, which is soon after ``closeAll()``.
     func waitForHandlers(atMost time: Duration) async {
         let deadline = ContinuousClock.now + time
         while handlers.load(ordering: .acquiring) > 0, ContinuousClock.now < deadline {
@@ -203,8 +202,8 @@ extension ConnectionCounts.Refusal {
     }
 }
 
-/// Bytes that are held for a user: of an answer that they haven't read, or of a call that isn't done. The user's sum is kept for as long, even if the user has
-/// neither a connection nor a request any more.
+/// Bytes held for a user: an answer not yet read, or a call under way. The user's ledger exists at least as long, even after the user's last
+/// connection or request has ended.
 final class UserBytes: Sendable {
     private let held: HeldBytes
     private let user: UserID
@@ -219,7 +218,7 @@ final class UserBytes: Sendable {
     deinit { connections.release(user) }
 }
 
-/// An HTTP request of a user, for as long as it is under way: until its answer is handed to the connection.
+/// A user's HTTP request while it is under way: until its answer is handed to the connection.
 final class RequestAccount: Sendable {
     let ledger: ByteLedger
     private let user: UserID
@@ -237,7 +236,7 @@ final class RequestAccount: Sendable {
 
     /// Throws `overloaded` if the budget of the user or of all clients is used up.
     ///
-    /// - Parameter ownBytes: The bytes that this request holds itself, which don't count against it.
+    /// - Parameter ownBytes: The bytes that this request itself holds, which don't count against it.
     func requireRoom(besides ownBytes: Int) throws(RoostError) {
         guard connections.memory.heldBytes - ownBytes < connections.memory.sizeBytesMax else {
             connections.metrics.overloaded(.server)
@@ -262,7 +261,7 @@ final class ConnectionTicket: Sendable {
         var user: UserID?
         /// The user whose request is being handled.
         var requester: UserID?
-        /// The users whose answers are on their way to the event loop, in order. Nil for an answer that is the same for everybody.
+        /// The users whose answers are on their way to the event loop, in order. Nil for an answer that is the same for everyone.
         var nextReaders: [UserID?] = []
         /// The user whose answer is being written there.
         var reader: UserID?
@@ -290,7 +289,7 @@ final class ConnectionTicket: Sendable {
     /// The client's address, if it is known.
     var address: ClientAddress? { state.withLock { $0.address } }
 
-    /// The client's address for a line of the log. A proxy's connection carries requests of many clients, so each request has its own.
+    /// The client's address for the log. A proxy's connection carries requests of many clients, so each request has its own.
     func address(forwardedFor values: [String]) -> ClientAddress? {
         address ?? (isProxy ? connections.proxies.client(forwardedFor: values) : nil)
     }
@@ -305,7 +304,7 @@ final class ConnectionTicket: Sendable {
 
     /// Counts the connection for the user of an accepted token. Throws `overloaded` if the user is at the limit.
     ///
-    /// A connection counts for the first user. One that a proxy keeps open for requests of many users counts for none of them.
+    /// A connection counts for its first user. One that a proxy keeps open for requests of many users counts for none of them.
     func authenticated(_ user: UserID, role: AppRole, isSocket: Bool) throws(RoostError) {
         guard !isReserve, isSocket || !isProxy else { return }
         let isLimited = role != .admin && role != .service
@@ -318,19 +317,18 @@ final class ConnectionTicket: Sendable {
         if !isTaken { throw .tooManyConnections }
     }
 
-    // An answer is made by a task, and written on the event loop some time later, when the next one may be in the making.
+    // An answer is made by a task and written later on the event loop, when the next one may already be in progress.
 
     /// A request is being handled.
     func requestBegan() { state.withLock { $0.requester = nil } }
     /// The request is this user's.
     func requestBelongs(to user: UserID) { state.withLock { $0.requester = user } }
-    /// Its answer follows.
+    /// Its answer is sent next.
     func answerFollows() { state.withLock { $0.nextReaders.append($0.requester) } }
     /// On the event loop: it is written from now on.
     func answerBegan() { state.withLock { $0.reader = $0.nextReaders.isEmpty ? nil : $0.nextReaders.removeFirst() } }
 
-    /// Counts bytes of the answer that is being written, for the lifetime of the returned object. Nil for a shared answer, which takes no
-    /// memory of its own.
+    /// Counts bytes of the answer being written, for the lifetime of the returned object. Nil for a shared answer, which takes no extra memory.
     func hold(_ sizeBytes: Int) -> UserBytes? {
         state.withLock { $0.reader }.map { UserBytes(sizeBytes, of: $0, on: connections) }
     }

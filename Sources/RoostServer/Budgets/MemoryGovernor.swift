@@ -1,7 +1,7 @@
-/// Decides how much may be held for clients so that the whole process stays below a limit.
+/// Decides how much may be held for clients to keep the whole process below a limit.
 ///
-/// A state machine without I/O. The bytes held for clients are counted exactly, but not their cost: buffers of connections, the allocator's
-/// reserves, caches. So the size of the process is measured, and the rest of its limit determines how much more may be held.
+/// A state machine without I/O. The bytes held for clients are counted exactly, but not their overhead: connection buffers, the allocator's
+/// reserves, caches. So the size of the process is measured, and what is left of its limit determines how much more may be held.
 struct MemoryGovernor {
     struct Decision: Equatable {
         /// The limit for all clients together.
@@ -17,16 +17,16 @@ struct MemoryGovernor {
     /// The limit for clients while memory is plentiful.
     let budgetBytes: Int
 
-    /// The least limit: a server at rest takes about half of it.
+    /// The lowest limit: an idle server takes about half of it.
     static let limitBytesMin = 128 << 20
-    /// This much may be held even at the limit, or nobody would be answered any more.
+    /// This much may be held even at the limit; otherwise no client would get an answer.
     static let heldBytesMin = 2 << 20
 
     /// - Parameters:
     ///   - residentBytes: The current size of the process.
     ///   - heldBytes: The bytes held for clients now.
     func decide(residentBytes: Int, heldBytes: Int) -> Decision {
-        // An eighth of the limit is kept for what comes between two measurements, and isn't counted.
+        // An eighth of the limit is reserved for growth between two measurements, and isn't counted as room.
         let roomBytes = limitBytes - limitBytes / 8 - residentBytes
         // A held byte costs up to two.
         let held = max(0, heldBytes) + roomBytes / 2

@@ -1,9 +1,9 @@
 import RoostDatabase
 
-/// Measures the memory of the process: near its limit it lowers the limit for clients, and after a storm of clients it returns free memory
-/// to the system.
+/// Measures the memory of the process: near its limit it lowers the limit for clients, and after a surge of clients it returns free memory to the
+/// system.
 final class MemoryWatch: Sendable {
-    /// Nil where the process may take what it needs.
+    /// Nil if the process has no limit.
     private let governor: MemoryGovernor?
     private let connections: Connections
     private let threads = Threads()
@@ -13,7 +13,7 @@ final class MemoryWatch: Sendable {
     /// Trimming makes the allocator walk through all its memory.
     private static let trimInterval = Duration.milliseconds(500)
 
-    /// - Parameter limitBytes: what the process may take; nil for no limit.
+    /// - Parameter limitBytes: The most memory the process may use; nil for no limit.
     init(limitBytes: Int?, budgetBytes: Int, connections: Connections) {
         governor = limitBytes.map { MemoryGovernor(limitBytes: $0, budgetBytes: budgetBytes) }
         // Between two measurements memory can grow by what the fastest clients send and request.
@@ -54,15 +54,14 @@ final class MemoryWatch: Sendable {
     }
 }
 
-/// How far the process has grown since free memory was last returned. Part of what it grows by is memory that was freed and that the
-/// allocator keeps in small pieces.
+/// How far the process has grown since free memory was last returned. Part of that growth is freed memory that the allocator keeps in small pieces.
 ///
 /// A state machine without I/O.
 struct MemoryGrowth {
-    /// The least size since then.
+    /// The smallest size since then.
     private var leastBytes: Int?
 
-    /// A smaller growth isn't worth a trim, and neither is one that is small for what the allocator has to walk through.
+    /// Less growth isn't worth a trim, and neither is growth that is small relative to the memory the allocator has to walk through.
     static let growthBytesMin = 2 << 20
     static let growthShareMin = 32
 
@@ -73,23 +72,23 @@ struct MemoryGrowth {
         return residentBytes - least >= max(Self.growthBytesMin, least / Self.growthShareMin)
     }
 
-    /// Free memory was returned; this is left.
+    /// Free memory was returned; this much is left.
     mutating func trimmed(to residentBytes: Int) { leastBytes = residentBytes }
 }
 
-/// Roughly what clients make the server keep. After it has fallen far, much of the allocator's memory is free.
+/// Roughly what the server holds for clients. After it has fallen far, much of the allocator's memory is free.
 ///
 /// A state machine without I/O.
 struct ClientLoad {
     /// The peak since the last trim.
     private var peakBytes = 0
 
-    /// What an idle connection takes.
+    /// The memory of an idle connection.
     static let connectionBytes = 8 << 10
     /// A smaller fall isn't worth a trim.
     static let fallBytesMin = 8 << 20
 
-    /// Returns whether the load has fallen to half of its peak, by enough to be worth a trim; the peak then starts from here.
+    /// Returns whether the load has fallen to half of its peak, by enough to be worth a trim; the peak then starts over from here.
     mutating func hasFallen(heldBytes: Int, connections: Int) -> Bool {
         let bytes = max(0, heldBytes) + connections * Self.connectionBytes
         peakBytes = max(peakBytes, bytes)

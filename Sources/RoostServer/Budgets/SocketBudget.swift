@@ -1,45 +1,45 @@
 import RoostAPI
 
-/// The bytes that the server holds for one socket: input that isn't decoded, calls under way, output that isn't read yet. A call that is itself large
-/// counts with its job instead, which may wait for its turn when the socket is gone.
+/// The bytes that the server holds for one socket: undecoded input, calls under way, unread output. A call that is itself large counts with its job
+/// instead, which may still be queued when the socket is gone.
 ///
-/// A state machine without I/O. Its driver reports what happened, and asks whether the next call may be decoded and the socket may be read.
-/// A call's weight is decided when it begins, by the likely size of its answer: see ``AnswerWeight``.
+/// A state machine without I/O. Its driver reports events, and asks whether the next call may be decoded and the socket may be read. A call's
+/// weight is decided when it begins, by the likely size of its answer: see ``AnswerWeight``.
 struct SocketBudget {
     struct Configuration: Sendable, Equatable {
-        /// The most that calls under way may weigh. The one that reaches it still begins.
+        /// The most that calls under way may weigh. The call that reaches it still begins.
         var underWayBytesMax = 512 << 10
         /// The weight of a small call with a small answer: 256 of them may be under way.
         var smallWeightBytes: Int { underWayBytesMax / 256 }
-        /// The size of such a call itself, at most.
+        /// The maximum size of such a call itself.
         var smallCallBytes: Int { 512 }
-        /// The most that may wait for a client that doesn't read, before the socket is closed.
+        /// The most unread output of a client before the socket is closed.
         var unwrittenBytesMax = 1 << 20
-        /// The most bytes before authentication, of any kind.
+        /// The most bytes of any kind before authentication.
         var unauthenticatedBytesMax = RoostAPI.Limits.unauthenticatedSizeBytes
-        /// How far the shared ledgers may lag behind.
+        /// How far the shared ledgers may lag.
         var publishedStepBytes = 4 << 10
     }
 
     let limits: Configuration
-    /// Received, and not decoded yet: undecoded frames, and the fragments of a message.
+    /// Received but not decoded yet: undecoded frames, and the fragments of a message.
     private(set) var undecodedBytes = 0
     /// Small calls under way with small answers: most calls are like that, and are only counted.
     private var smallCalls = 0
     /// The other calls under way, by their numbers.
     private var largeCalls: [Int64: (heldBytes: Int, weight: Int, answer: AnswerWeight)] = [:]
-    /// The numbers of all calls under way: a reply says no more of its call.
+    /// The numbers of all calls under way: a reply identifies its call only by its number.
     private var numbers: Set<Int64> = []
     private var latest = LatestAnswers()
     private var largeWeightBytes = 0
     private var largeHeldBytes = 0
-    /// Sent while the client wasn't reading.
+    /// The bytes sent while the client wasn't reading.
     private(set) var unwrittenBytes = 0
     /// The part of it that is events: replies are bounded by the calls.
     private(set) var unwrittenEventBytes = 0
-    /// Whether the client leaves what was sent unread.
+    /// Whether the client isn't reading its output.
     private(set) var isUnread = false
-    /// Signals that wait for the client to read. They are few. If the words for those that were lost become too many, the socket is closed:
+    /// Signals queued until the client reads. They are few. If the records of lost ones become too many, the socket is closed:
     /// ``SignalQueue/isOverfull``.
     private var signalBytes = 0
     private var publishedBytes = 0
@@ -49,16 +49,16 @@ struct SocketBudget {
     /// The weight of the calls under way.
     var underWayBytes: Int { largeWeightBytes + smallCalls * limits.smallWeightBytes }
 
-    /// All that is held for the socket.
+    /// Everything held for the socket.
     var heldBytes: Int { undecodedBytes + largeHeldBytes + smallCalls * limits.smallCallBytes + unwrittenBytes + signalBytes }
 
-    /// Whether the next call may be decoded. The rest of what was read waits as bytes.
+    /// Whether the next call may be decoded. The remaining input stays undecoded.
     var mayDecode: Bool { underWayBytes < limits.underWayBytesMax && !isUnread }
 
-    /// Whether more events wait for this client than may.
+    /// Whether this client's queued events exceed the limit.
     var isOverEvents: Bool { unwrittenEventBytes > limits.unwrittenBytesMax }
 
-    /// Whether a call of that number is under way: a second one's reply couldn't be told from the first one's.
+    /// Whether a call of that number is under way: the replies of two calls with one number couldn't be distinguished.
     func isUnderWay(_ call: Int64) -> Bool { numbers.contains(call) }
 
     /// How many calls are under way.
@@ -71,7 +71,7 @@ struct SocketBudget {
 
     /// Begins a call of `asked` bytes, whose number no other call under way has.
     ///
-    /// - Returns: The bytes that aren't counted here, but for as long as the call's job is there.
+    /// - Returns: The bytes that aren't counted here, but during the lifetime of the call's job.
     @discardableResult
     mutating func begin(call: Int64, asked: Int, _ answer: AnswerWeight) -> Int {
         numbers.insert(call)
@@ -107,7 +107,7 @@ struct SocketBudget {
         if isEvent { unwrittenEventBytes += sizeBytes }
     }
 
-    /// Sets the number of bytes of waiting signals.
+    /// Sets the number of bytes of queued signals.
     mutating func signals(_ sizeBytes: Int) { signalBytes = sizeBytes }
 
     /// The client fell behind: `sizeBytes` had just been handed over.
@@ -116,27 +116,27 @@ struct SocketBudget {
         unwrittenBytes += sizeBytes
     }
 
-    /// So many bytes wait for the client by now.
+    /// Sets the number of bytes queued for the client.
     ///
-    /// - Returns: Whether it has taken some since it was last told.
+    /// - Returns: Whether the client has read some since the last call.
     mutating func waits(_ sizeBytes: Int) -> Bool {
         guard isUnread else { return false }
         defer {
             unwrittenBytes = sizeBytes
-            // What was sent first is read first: the events that are left are no more than what is left.
+            // Output is read in order: the remaining events can't exceed the remaining bytes.
             unwrittenEventBytes = min(unwrittenEventBytes, sizeBytes)
         }
         return sizeBytes < unwrittenBytes
     }
 
-    /// The client has read nearly all.
+    /// The client has read nearly everything.
     mutating func becameRead() {
         isUnread = false
         unwrittenBytes = 0
         unwrittenEventBytes = 0
     }
 
-    /// Returns the change for the shared ledgers: 0 while they are close enough.
+    /// Returns the change to add to the shared ledgers: 0 while they are close enough.
     mutating func unpublished() -> Int {
         let held = heldBytes
         let change = held - publishedBytes
@@ -145,7 +145,7 @@ struct SocketBudget {
         return change
     }
 
-    /// Ends the budget. Returns what the ledgers still hold for the socket.
+    /// Ends the budget. Returns the change that removes what the ledgers still hold for the socket.
     mutating func ended() -> Int {
         defer { publishedBytes = 0 }
         return -publishedBytes

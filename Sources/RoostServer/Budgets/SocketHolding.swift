@@ -1,4 +1,4 @@
-/// What is held for one socket, in the sum of the server and, once its user is known, in theirs.
+/// The bytes held for one socket, counted for the server and, once the socket's user is known, for the user.
 struct SocketHolding {
     private let server: ByteLedger
     /// The bytes held for the user, on all connections; nil before authentication.
@@ -14,8 +14,8 @@ struct SocketHolding {
         user?.add(sizeBytes)
     }
 
-    /// The socket is this user's, and so is what came behind its token: otherwise its release would leave the user's sum below zero, as room for more than
-    /// a user may have.
+    /// Assigns the socket to a user, with the bytes received after its token. Otherwise releasing them would take the user's sum below zero, which
+    /// would count as extra room.
     mutating func belong(to user: ByteLedger) {
         user.add(sizeBytes)
         self.user = user

@@ -2,15 +2,15 @@ package import RoostAPI
 import RoostCore
 import Synchronization
 
-/// Takes pushes to those who send them. Called at least once for each: one whose outcome is lost is handed off again, with the same message.
+/// Passes pushes to the app that sends them. Called at least once for each: one whose outcome is lost is handed off again, with the same message.
 package typealias PushSender = @Sendable (_ notifications: [PushNotification]) async throws -> Void
 
-/// Hands the pushes of a channel off: to members without a connection to any node, since whoever has one gets the event (ST-07).
+/// Hands off the pushes of a channel to members without a connection to any node: connected members get the event (ST-07).
 struct PushHandOff: Sendable {
     let engine: Engine
     let send: PushSender
 
-    /// - Returns: The position of the channel up to which that is done.
+    /// - Returns: The channel's position up to which its pushes are handed off.
     func perform(_ effect: Effect) async throws -> String {
         let found = try await read { try $0.pushes(for: effect) }
         let connected = try await connected(among: Set(found.notifications.flatMap { $0.recipients.map(\.user) }))
@@ -23,7 +23,8 @@ struct PushHandOff: Sendable {
         return String(found.upTo)
     }
 
-    /// Returns those of some users who have a connection to any node. Nodes that don't answer in time are left out: a push too many is better than none.
+    /// Returns which of some users have a connection to any node. Nodes that don't answer in time are ignored: a redundant push is better than a
+    /// missing one.
     private func connected(among users: Set<UserID>) async throws -> Set<UserID> {
         var connected: Set<UserID> = []
         for part in users.map(\.rawValue).sorted().chunked(by: Limits.usersPerCall) {
@@ -51,7 +52,7 @@ struct PushHandOff: Sendable {
         return value
     }
 
-    /// The result of a rule, which may run more than once: the last run counts.
+    /// The result of a rule that may run more than once: the last run counts.
     private final class Found<Value: Sendable>: Sendable {
         private let held = Mutex<Value?>(nil)
         var value: Value? {
@@ -62,7 +63,7 @@ struct PushHandOff: Sendable {
 }
 
 extension EffectSettings {
-    /// These settings, with pushes handed off to a sender. Without one they wait for a server that has one.
+    /// These settings, with pushes handed off to a sender. Without a sender, pushes stay queued for a server that has one.
     func handingOffPushes(to sender: PushSender?, through engine: Engine) -> EffectSettings {
         var settings = self
         guard let sender else {

@@ -1,7 +1,7 @@
 public import Foundation
 import RoostDatabase
 
-/// The secret that signs tokens, as a file in the data directory that only its owner may read.
+/// The secret that signs tokens: a file in the data directory that only its owner may read.
 public struct SecretFile: Sendable {
     public let url: URL
 
@@ -18,7 +18,7 @@ public struct SecretFile: Sendable {
         return (secret, true)
     }
 
-    /// Makes a secret that no file has yet.
+    /// Makes a secret without writing it to a file.
     ///
     /// - Returns: The secret, and the text of a file that holds it.
     static func makeSecret() -> (secret: Data, text: String) {
@@ -27,7 +27,7 @@ public struct SecretFile: Sendable {
         return (Data(bytes), Data(bytes).base64EncodedString() + "\n")
     }
 
-    /// Writes the file as a whole, and waits until it and its name are on disk: tokens are signed with it from now on.
+    /// Writes the file atomically, and waits until it and its name are on disk: tokens are signed with it from now on.
     func write(_ text: String) throws {
         func refusal(_ what: String) -> Unusable {
             Unusable(path: url.path, reason: "\(what): \(String(cString: strerror(errno)))", advice: nil)
@@ -47,7 +47,7 @@ public struct SecretFile: Sendable {
         guard fsync(directory) == 0 else { throw refusal("can't be kept") }
     }
 
-    /// Refuses a file that others than its owner may read or change: with it one can make any token.
+    /// Refuses a file that anyone but its owner may read or change: with the secret, anyone can make any token.
     func requirePrivate() throws {
         guard let mode = DataFiles.mode(of: url.path) else { return }
         guard mode & 0o077 == 0 else {
@@ -83,7 +83,7 @@ public struct SecretFile: Sendable {
     public struct Unusable: Error, CustomStringConvertible {
         public let path: String
         public let reason: String
-        /// What to do about it, without a full stop; nil where the reason says it.
+        /// What to do about it, without a full stop; nil if the reason says it.
         public let advice: String?
         public var description: String { "The token secret \(path) \(reason)." + (advice.map { " \($0)." } ?? "") }
     }

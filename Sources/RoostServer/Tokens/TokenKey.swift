@@ -3,7 +3,7 @@ import Foundation
 import JWTKit
 import RoostAPI
 
-/// A key that checks signatures of tokens. Its algorithm is fixed: a token that names another one isn't for this key.
+/// A key that checks the signatures of tokens. Its algorithm is fixed: a token that names another algorithm isn't accepted by it.
 struct TokenKey: Sendable {
     enum Algorithm: String, CaseIterable, Sendable {
         case hs256 = "HS256"
@@ -61,7 +61,7 @@ extension TokenKey {
         self.init(id: id, .hs256, .secret(SymmetricKey(data: secret)))
     }
 
-    /// A key of a JWK set (RFC 7517). Each kind of key has one algorithm here, and if the key names one, it must be that.
+    /// A key of a JWK set (RFC 7517). Each kind of key has exactly one algorithm here; if the key names an algorithm, it must be that one.
     init(_ jwk: JSONWebKey, id: String) async throws(TokenKeySet.Unusable) {
         let algorithm: Algorithm
         let material: Material
@@ -100,7 +100,7 @@ extension TokenKey {
         guard let n = jwk.n, let modulus = Base64URL.decode(n.utf8), let e = jwk.e, Base64URL.decode(e.utf8) != nil else {
             throw .init("n and e must be in base 64 for URLs")
         }
-        // Larger keys make checks of signatures more expensive, which anybody can request.
+        // Larger keys make signature checks more expensive, and anyone can request those.
         let bits = modulus.count * 8 - (modulus.first?.leadingZeroBitCount ?? 0)
         guard (2048...8192).contains(bits) else { throw .init("n must have 2048 to 8192 bits, not \(bits)") }
         guard let key = try? Insecure.RSA.PublicKey(modulus: n, exponent: e),

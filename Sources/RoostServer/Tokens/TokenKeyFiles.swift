@@ -4,13 +4,13 @@ import RoostAPI
 
 /// The files of a server's keys: the key ring of its data directory, and the operator's own JWK set.
 ///
-/// Checked each second. A changed file is read again; one that can't be used, or no longer exists, leaves the keys as they are, with an
-/// error in the log.
+/// The files are checked every second. A changed file is read again; if one can't be used or no longer exists, the keys stay as they are and an
+/// error is logged.
 package struct TokenKeyFiles: Sendable {
     private let secret: Data
     private let ring: TokenKeyRing
     private let file: URL?
-    /// The files before their first reading, so that changes while the server starts are noticed too.
+    /// The state of the files before their first reading, so that changes during the start are noticed too.
     private let firstMarks: [Mark]
 
     init(secret: Data, directory: URL, file: URL?) {
@@ -31,9 +31,9 @@ package struct TokenKeyFiles: Sendable {
         return (TokenKeys(secret: secret, own: own, others: others), own.keys.compactMapValues(\.fingerprint))
     }
 
-    /// Looks at the operator's own JWK set as a start does, and changes nothing.
+    /// Checks the operator's own JWK set as a start does, without changing anything.
     ///
-    /// - Parameter directory: The data directory. A key ring there that can't be used is passed over: it is refused by itself.
+    /// - Parameter directory: The data directory. An unusable key ring there is ignored: it is refused elsewhere.
     /// - Returns: The names of the set's keys.
     /// - Throws: A failure whose description says what is wrong with the file.
     package static func examine(_ file: URL, besides directory: URL) async throws -> [String] {
@@ -53,7 +53,7 @@ package struct TokenKeyFiles: Sendable {
         return others
     }
 
-    /// Reads again whenever a file changes, until the task is cancelled.
+    /// Reads the files again whenever one changes, until the task is cancelled.
     ///
     /// - Parameter confirm: Throws if the other nodes of the cluster have other secrets by the same names.
     func watch(
@@ -65,12 +65,12 @@ package struct TokenKeyFiles: Sendable {
             let now = Self.marks(of: ring, file)
             guard now != known || !lastFailure.isEmpty else { continue }
             do {
-                // Without its file a retired secret would be valid again.
+                // Without this file a retired secret would be valid again.
                 if known.first?.inode != nil, now.first?.inode == nil {
                     throw TokenKeySet.Unusable("The file \(ring.url.path) isn't there any more.")
                 }
                 let (keys, fingerprints) = try await read()
-                // A ring that was made anew doesn't know what the one before it retired.
+                // A recreated ring doesn't know what its predecessor retired.
                 guard keys.isTokenSecretRetired || !tokens.isTokenSecretRetired else {
                     throw RetirementLost(directory: ring.directory)
                 }
@@ -80,7 +80,7 @@ package struct TokenKeyFiles: Sendable {
                 lastFailure = ""
                 logger.notice("The token keys were reloaded.", metadata: ["keys": "\(keys.count)"])
             } catch {
-                // Logged once, and retried until it succeeds: a file changed in place may have been read in the middle.
+                // Logged once, and retried until it succeeds: a file changed in place may have been read while half written.
                 if "\(error)" != lastFailure {
                     logger.error("The token keys stay as they were.", metadata: ["error": "\(error)"])
                 }
@@ -89,7 +89,7 @@ package struct TokenKeyFiles: Sendable {
         }
     }
 
-    /// The token secret was retired, and the file that said so is gone or says so no more.
+    /// The token secret was retired, and the file that said so is gone or no longer says so.
     struct RetirementLost: Error, CustomStringConvertible {
         let directory: URL
         var description: String {

@@ -1,10 +1,9 @@
 public import Foundation
 import RoostAPI
 
-/// The server's own keys in the data directory, beside its secret: a JWK set that only its owner may read.
+/// The server's own keys in the data directory, next to its secret: a JWK set that only its owner may read.
 ///
-/// A running server reads it again when it changes. Concurrent commands change it one after another, and each change is on disk as a whole
-/// or not at all.
+/// A running server reads it again when it changes. Concurrent commands change it one after another, and each change is written atomically.
 public struct TokenKeyRing: Sendable {
     public let url: URL
     let directory: URL
@@ -59,7 +58,7 @@ public struct TokenKeyRing: Sendable {
         }
     }
 
-    /// Has `roost token` sign with a key.
+    /// Makes `roost token` sign with a key.
     public func use(_ name: String) async throws {
         try await change { document in
             if name == Self.tokenSecretName {
@@ -74,7 +73,7 @@ public struct TokenKeyRing: Sendable {
         }
     }
 
-    /// Removes a key: its tokens are refused from then on. The signing key can't be removed, and so the last one can't.
+    /// Removes a key: its tokens are refused from then on. The signing key can't be removed, so one key always remains.
     public func remove(_ name: String) async throws {
         try await change { document in
             guard name != (document.roostSigningKey ?? Self.tokenSecretName) else {
@@ -92,7 +91,7 @@ public struct TokenKeyRing: Sendable {
         }
     }
 
-    /// The keys as they are now; none where there is no file.
+    /// The current keys; none if there is no file.
     func keys() async throws -> TokenKeySet {
         FileManager.default.fileExists(atPath: url.path) ? try await TokenKeySet.read(url) : TokenKeySet()
     }
@@ -108,7 +107,8 @@ public struct TokenKeyRing: Sendable {
     // MARK: The file
 
     private func change<T>(_ change: (inout TokenKeySet.Document) throws -> T) async throws -> T {
-        // A file of its own: a running server holds the lock of the directory. It is beside the keys, which links in several directories may lead to.
+        // A separate lock file, since a running server holds the directory's lock. It is next to the keys, which links in several directories may
+        // point to.
         let place = target.deletingLastPathComponent()
         let lock = open(place.appending(path: "token-keys.lock").path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard lock >= 0 else { throw Refusal("The directory \(place.path) can't be written: \(String(cString: strerror(errno))).") }
@@ -123,7 +123,7 @@ public struct TokenKeyRing: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         let data = try encoder.encode(document)
-        // Checks that the written file can be read: a name that is too long, say, is refused here.
+        // Checks that the written file can be read: for example, a name that is too long is refused here.
         do {
             _ = try await TokenKeySet(data)
         } catch {
@@ -133,10 +133,10 @@ public struct TokenKeyRing: Sendable {
         return result
     }
 
-    /// The file that holds the keys: what a link in its place leads to.
+    /// The file that holds the keys: the target of a link in its place.
     private var target: URL { url.resolvingSymlinksInPath() }
 
-    /// Writes beside the file, syncs, then replaces it. A link in its place stays: what it leads to is the file.
+    /// Writes a temporary file next to it, syncs, then replaces the file. A link in its place stays: its target is replaced.
     private func write(_ data: Data) throws {
         let target = target
         let place = target.deletingLastPathComponent()

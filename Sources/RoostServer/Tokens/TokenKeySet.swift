@@ -7,9 +7,9 @@ struct TokenKeySet: Sendable {
     var keys: [String: TokenKey] = [:]
     /// In the order of the file.
     var names: [String] = []
-    /// The key that `roost token` signs with. Only in a file of the server's own.
+    /// The key that `roost token` signs with. Only in the server's own file.
     var signingName: String?
-    /// Whether tokens without a key's name, signed with the secret of the data directory, are refused. Only in a file of the server's own.
+    /// Whether tokens without a key's name, signed with the secret of the data directory, are refused. Only in the server's own file.
     var isTokenSecretRetired = false
 
     static let sizeBytesMax = 262_144
@@ -56,7 +56,7 @@ struct TokenKeySet: Sendable {
     }
 
     private mutating func add(_ jwk: JSONWebKey, at index: Int) async throws(Unusable) {
-        // Many providers' sets contain keys for encryption beside those for signatures.
+        // Many providers' sets contain encryption keys next to the signature keys.
         if jwk.use == "enc" { return }
         guard let name = jwk.kid, !name.isEmpty, name.count <= Self.nameLengthMax else {
             throw Unusable("key \(index + 1): kid must have 1 to \(Self.nameLengthMax) characters")
@@ -72,7 +72,7 @@ struct TokenKeySet: Sendable {
 }
 
 extension TokenKeySet {
-    /// Reads a file. One with secrets must be readable by its owner only, and none may be written by others.
+    /// Reads a file. One with secrets must be readable by its owner only; none may be writable by others.
     static func read(_ file: URL) async throws(Unusable) -> TokenKeySet {
         let set: TokenKeySet
         let path = file.resolvingSymlinksInPath().path
@@ -82,7 +82,7 @@ extension TokenKeySet {
         do { set = try await TokenKeySet(data) } catch {
             throw Unusable("The file of keys \(file.path) can't be used: \(error).")
         }
-        // An unknown mode counts as open to all.
+        // An unknown mode counts as open to everyone.
         let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue ?? 0o777
         let forbidden = set.keys.values.contains(where: \.isSecret) ? 0o077 : 0o022
         guard mode & forbidden == 0 else {
@@ -93,9 +93,9 @@ extension TokenKeySet {
         return set
     }
 
-    /// - Throws: The reason, as it goes on after the file's name.
+    /// - Throws: The reason, worded to follow the file's name.
     private static func contents(of path: String, _ attributes: [FileAttributeKey: Any]?) throws(Unusable) -> Data {
-        // Without attributes, reading says why.
+        // Without attributes, the read below reports the reason.
         guard attributes?[.type] as? FileAttributeType ?? .typeRegular == .typeRegular else { throw Unusable("isn't a file") }
         guard (attributes?[.size] as? NSNumber)?.intValue ?? 0 <= sizeBytesMax else {
             throw Unusable("can't be used: it has more than \(sizeBytesMax) bytes")

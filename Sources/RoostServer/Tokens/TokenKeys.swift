@@ -3,8 +3,8 @@ public import RoostAPI
 
 /// Makes and checks the tokens that identify clients: JSON Web Tokens (RFC 7519).
 ///
-/// A token without `kid` is signed with the secret of the data directory, one with `kid` by the key of that name, and no others are valid.
-/// Each key has one algorithm; a token whose header names another one, including `none`, is refused before its signature is checked.
+/// A token without `kid` is signed with the secret of the data directory, one with `kid` with the key of that name; no others are valid. Each key
+/// has one algorithm; a token whose header names another one, including `none`, is refused before its signature is checked.
 public struct TokenKeys: Sendable {
     /// The claims of a token.
     public struct Claims: Codable, Sendable {
@@ -12,14 +12,14 @@ public struct TokenKeys: Sendable {
         public var sub: String
         public var exp: Double
         public var nbf: Double?
-        /// When it was issued, which revocations depend on.
+        /// The time of issue, which revocations depend on.
         public var iat: Double?
-        /// The token's own name, by which it can be revoked.
+        /// The token's own id, by which it can be revoked.
         public var jti: String?
         public var iss: String?
         public var aud: Audience?
         public var role: AppRole?
-        /// The display name of the user if the token creates them.
+        /// The display name of the user if the token creates the user.
         public var name: String?
 
         public init(
@@ -33,7 +33,7 @@ public struct TokenKeys: Sendable {
             name = displayName
         }
 
-        /// Seconds with their milliseconds: a token that is issued right after a revocation is newer than it.
+        /// Seconds with milliseconds, so a token issued right after a revocation is newer than it.
         private static func number(_ date: Date) -> Double { (date.timeIntervalSince1970 * 1000).rounded(.down) / 1000 }
     }
 
@@ -55,7 +55,7 @@ public struct TokenKeys: Sendable {
 
     /// The secret of the data directory, unless it is retired.
     private var tokenSecret: TokenKey?
-    /// The keys that tokens name.
+    /// The keys that tokens refer to by name.
     private var named: [String: TokenKey] = [:]
     private var signingKey: TokenKey?
 
@@ -74,12 +74,12 @@ public struct TokenKeys: Sendable {
         signingKey = own.signingName.flatMap { own.keys[$0] } ?? tokenSecret
     }
 
-    /// Whether tokens that name no key are refused.
+    /// Whether tokens without a key name are refused.
     var isTokenSecretRetired: Bool { tokenSecret == nil }
 
     var count: Int { named.count + (tokenSecret == nil ? 0 : 1) }
 
-    /// The names of the keys that tokens may be signed with; `token-secret` for tokens that name no key.
+    /// The names of the keys that tokens may be signed with; `token-secret` for tokens without a key name.
     var names: [String] { (Array(named.keys) + (tokenSecret == nil ? [] : [TokenKeyRing.tokenSecretName])).sorted() }
 
     /// Makes a token.
@@ -130,7 +130,7 @@ public struct TokenKeys: Sendable {
         }
     }
 
-    /// The claim that can't be read; nil if the payload isn't an object at all.
+    /// The name of the claim that can't be read; nil if the payload isn't an object.
     private static func claim(of error: any Error) -> String? {
         switch error as? DecodingError {
         case .keyNotFound(let key, _): key.stringValue

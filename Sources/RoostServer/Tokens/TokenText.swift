@@ -3,8 +3,8 @@ import RoostAPI
 
 /// The parts of a token before anything in it is trusted: the compact form of a JSON Web Signature (RFC 7515 §3.1), read strictly.
 ///
-/// Everything that readers could interpret differently is refused: white space, padding, the other alphabet of base 64, unused bits that
-/// aren't 0, a fourth part, text that isn't UTF-8, and a duplicate member of an object.
+/// Everything that parsers could interpret differently is refused: white space, padding, the other base 64 alphabet, unused bits that aren't 0, a
+/// fourth part, text that isn't UTF-8, and duplicate members of an object.
 struct TokenText {
     /// The signed bytes: the header and the payload as they were sent.
     let signed: Data
@@ -30,7 +30,7 @@ struct TokenText {
         }
     }
 
-    /// The most bytes of a token: as many as fit into one line of a header.
+    /// The most bytes of a token: as many as fit into one header line.
     static let sizeBytesMax = 8192
 
     init(_ token: String) throws(TokenRefusal) {

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Checks tokens with the current keys.
 final class TokenVerifier: Sendable {
-    /// The rules for every token, whoever signed it.
+    /// The rules for every token, regardless of its key.
     struct Rules: Sendable {
         var lifetimeSecondsMax = AppOptions.tokenLifetimeSecondsStandard
         /// The required value of the claim `iss`; nil for any.
@@ -16,7 +16,7 @@ final class TokenVerifier: Sendable {
     }
 
     private let rules: Rules
-    /// The keys, and the tokens that they have checked.
+    /// The keys, and the tokens that they have verified.
     private let keys: Mutex<(TokenKeys, CheckedTokens)>
     private let logger: Logger
     private let refusals = LogPace()
@@ -27,7 +27,7 @@ final class TokenVerifier: Sendable {
         self.logger = logger
     }
 
-    /// Whether the keys in use refuse tokens that name no key.
+    /// Whether the current keys refuse tokens without a key name.
     var isTokenSecretRetired: Bool { keys.withLock { $0.0.isTokenSecretRetired } }
 
     func replace(_ keys: TokenKeys) { self.keys.withLock { $0 = (keys, CheckedTokens()) } }
@@ -46,7 +46,7 @@ final class TokenVerifier: Sendable {
         }
     }
 
-    /// Throws `token_expired` when a token has ended since it was checked.
+    /// Throws `token_expired` if a token has expired since it was checked.
     func requireUnexpired(_ token: VerifiedToken) throws(RoostError) {
         guard token.expiresAt > Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) else { throw Self.expired }
     }
@@ -97,7 +97,7 @@ final class TokenVerifier: Sendable {
             reason, telling: RoostError(.unauthenticated, "The token \(message).", field: claim, limit: limit.map { Int64($0) }))
     }
 
-    /// Rounded, since a number of seconds with milliseconds isn't exact in binary.
+    /// Rounded, because seconds with milliseconds aren't exact in binary.
     private static func timestamp(_ seconds: Double) -> Timestamp {
         Timestamp(milliseconds: Int64((min(max(seconds, 0), 253_402_300_799) * 1000).rounded()))
     }
