@@ -5,19 +5,18 @@ import Synchronization
 
 /// Keeps out callers whose user is deactivated, whose token is revoked or whose device was signed out, in the order of commits.
 ///
-/// It remembers only the subjects whose access has ever changed, as a number each; for these it asks the database, in the operation's
+/// It remembers only the subjects whose access has ever changed, as one number each; for these it asks the database, in the operation's
 /// transaction. Operations of all others cost one lookup in a set, which is empty on most servers.
 ///
-/// - A subject is put into the set before the operation that changes its access runs, so that later operations of the same batch are
-///   already checked.
-/// - With several writers each transaction also reads the number of the newest change, and learns the changes of other nodes. A writing
-///   transaction holds a lock that a change of access waits for: once that change commits, no operation of the user commits any more.
+/// - A subject is put into the set before the operation that changes its access runs, so later operations of the same batch are already checked.
+/// - With several writers each transaction also reads the number of the newest change, and learns the changes of other nodes. A writing transaction
+///   holds a lock that a change of access waits for: once that change has committed, no further operation of the user commits.
 final class AccessGate: Sendable {
     fileprivate struct State {
         var revision: Int64
         /// Users by their hash. A collision costs a query.
         var users: Set<Int> = []
-        /// Tokens and signed-out devices, and when each may be forgotten.
+        /// Tokens and signed-out devices, and the time when each may be forgotten.
         var tokens: [Int: Timestamp] = [:]
         var tokensPrunedAbove: Int
         /// The clock of revocations.
@@ -28,7 +27,7 @@ final class AccessGate: Sendable {
     private let state: Mutex<State>
     private let epoch: String?
 
-    /// The database's epoch was renewed under a server, which holds positions of the old one.
+    /// The database's epoch was renewed while a server was running, which still holds positions of the old one.
     struct EpochRenewed: Error, CustomStringConvertible {
         var description: String { "The database has got a new epoch: positions that this server holds are of the old one." }
     }
@@ -50,7 +49,7 @@ final class AccessGate: Sendable {
 
     /// Begins a transaction: takes its lock if it writes, and learns the changes of other nodes.
     ///
-    /// - Returns: The changes that this server didn't know of, for the sockets that they concern.
+    /// - Returns: The changes that this server didn't know of, for the affected sockets.
     /// - Throws: ``EpochRenewed``, which ends the server.
     func begin(_ transaction: any Transaction, writing scope: Scope?) throws -> [AccessChange] {
         if let scope { expect(scope.access) }
@@ -72,7 +71,7 @@ final class AccessGate: Sendable {
         return changes
     }
 
-    /// Throws when the caller is shut out.
+    /// Throws if the caller is shut out.
     func requireAccess(_ context: Context) throws {
         let caller = context.caller
         let isConcerned = state.withLock { state in
@@ -82,7 +81,7 @@ final class AccessGate: Sendable {
         if isConcerned { try context.requireAccess() }
     }
 
-    /// Returns whether the database is asked about this token.
+    /// Returns whether this token has to be looked up in the database.
     func isConcerned(token: String) -> Bool { state.withLock { $0.holds(.token(token)) } }
 
     /// Records changes of access made by operations of this server.
@@ -103,7 +102,7 @@ extension AccessGate.State {
     fileprivate mutating func insert(_ change: AccessChange) {
         switch change {
         case .revoked(_, let until): insert(change.subject, until: until)
-        // Its sockets are closed at once; what they have asked for until then has been run long before that.
+        // Its sockets are closed at once; their earlier calls have run long before this expires.
         case .signedOut: insert(change.subject, until: now().after(seconds: Self.signedOutSeconds))
         case .user: insert(change.subject, until: .forever)
         }
@@ -121,7 +120,8 @@ extension AccessGate.State {
         }
     }
 
-    /// Until when a subject is held that an operation is about to change. Any user can sign out devices that there aren't: these are soon forgotten.
+    /// Until when a subject is kept whose access an operation is about to change. Any user can sign out devices that don't exist: these are soon
+    /// forgotten.
     fileprivate func expectedUntil(_ subject: AccessSubject) -> Timestamp {
         if case .device = subject { now().after(seconds: 60) } else { .forever }
     }

@@ -12,13 +12,13 @@ struct JobOutcome: Sendable {
     var refusal: RoostError? { if case .failure(let refusal) = result { refusal } else { nil } }
 }
 
-/// What every operation of an engine runs with, besides its transaction.
+/// The environment of every operation of an engine, besides its transaction.
 struct BatchSettings: Sendable {
     let access: AccessGate
     let presence: any Presence & Sendable
     var options = AppOptions()
     var handsOffPushes = false
-    /// The bytes held for all clients: while there are too many, operations that would add to them are refused. Nil if nothing is counted.
+    /// The bytes held for all clients: above the limit, operations that would add to them are refused. Nil if nothing is counted.
     var memory: ByteLedger?
     /// The monotonic clock that patience is measured by.
     var clock: @Sendable () -> ContinuousClock.Instant = { .now }
@@ -28,7 +28,7 @@ struct BatchSettings: Sendable {
 enum BatchAction {
     /// A transaction begins for these jobs.
     case began([Job])
-    /// Other nodes have changed a user's access: sockets that are shut out end.
+    /// Other nodes have changed a user's access: sockets that are shut out are closed.
     case accessChanged([AccessChange])
     /// These jobs are stored, in this order, and are now delivered and answered.
     case committed([(job: Job, outcome: JobOutcome)])
@@ -42,14 +42,14 @@ enum BatchAction {
     case hadNoRoom(Job, isUsers: Bool)
     /// A rule failed in a way that isn't a refusal.
     case failed(Job, any Error)
-    /// The lane has answered what it could: time for the database's maintenance.
+    /// The lane has answered everything it could: time for the database's maintenance.
     case maintain
     /// The state of the disk is unknown, or the database has another epoch. The process ends.
     case end(any Error)
 }
 
 extension Job {
-    /// Runs the rule. Refusals become its outcome; a failure of the database is thrown on, since it concerns the whole batch.
+    /// Runs the rule. Refusals become its outcome; a failure of the database is thrown on, since it affects the whole batch.
     ///
     /// - Parameter attempt: Runs the rule in a transaction, and rolls it back if it throws.
     func outcome(
@@ -85,24 +85,24 @@ extension Job {
         }
     }
 
-    /// Returns the refusal of an operation that there is no room for; it isn't run.
+    /// Refuses an operation for lack of room, without running it.
     fileprivate func refusedForRoom(isUsers: Bool = false, _ perform: (BatchAction) -> Void) -> JobOutcome {
         perform(.hadNoRoom(self, isUsers: isUsers))
         return JobOutcome(result: .failure(isUsers ? .tooManyRequests : .overloadedMemory))
     }
 }
 
-/// The answers of a batch that writes, which are held until it is committed.
+/// The answers of a writing batch, held until it is committed.
 private struct BatchAnswers {
-    /// The size of all of them.
+    /// Their total size.
     private(set) var sizeBytes = 0
-    /// The sizes of large answers, by whose memory they will be counted in.
+    /// The sizes of large answers, by the ledger that they will be counted in.
     private var large: [ObjectIdentifier: Int] = [:]
-    /// What an answer of a write is weighed as before it is there. A stored message with which it answers can be five hundred times as large.
+    /// The weight assumed for a write's answer before it exists. A stored message in the answer can be five hundred times as large.
     private static let smallBytes = 2 << 10
 
-    /// Whether a job's caller may have one more. Who already has large answers in the batch gets no more of them than their budget holds:
-    /// otherwise those of one user would leave the others' operations no room.
+    /// Whether a job's caller may have one more. A caller with large answers in the batch gets no more of them than its budget holds: otherwise one
+    /// user's answers would leave no room for the others' operations.
     func haveRoom(for job: Job) -> Bool {
         guard !large.isEmpty, let memory = job.callerMemory, let pending = large[ObjectIdentifier(memory)] else { return true }
         return memory.heldBytes + pending < memory.sizeBytesMax
@@ -121,12 +121,12 @@ enum WriteBatch {
     enum Obstacle {
         /// All of them, by the lock for changes of access.
         case access
-        /// Those of a channel, or of a user, which need a locked row.
+        /// Operations of one channel or user, which need a locked row.
         case row(Job.Order)
     }
 
-    /// - Parameter ids: The lane's generator; nil when it has to be continued from the database, as after every failure.
-    /// - Returns: The lock of another transaction, and the operations that it stopped; nil when all are answered.
+    /// - Parameter ids: The lane's generator; nil if it has to be continued from the database, as after every failure.
+    /// - Returns: Another transaction's lock, and the operations that it stopped; nil if all are answered.
     static func run(
         _ batch: [Job], in database: any Database, lane: Int, _ ids: inout IDGenerator?, _ settings: BatchSettings,
         _ perform: (BatchAction) -> Void
@@ -140,7 +140,7 @@ enum WriteBatch {
             let held = ids
             // The body can run more than once, and begins with the same generator each time.
             let (outcomes, generator, noted) = try database.write(lane: lane) { transaction in
-                // With another connection the lane may have another number, and somebody else the former one.
+                // With another connection the lane may have another number, and another server may have the former one.
                 let number = transaction.idGenerator
                 let current = held.flatMap { $0.isOf(number) ? $0 : nil }
                 var ids = try current ?? IDGenerator(number, continuing: transaction) { UInt64.random(in: .min ... .max) }
@@ -152,7 +152,7 @@ enum WriteBatch {
                 let now = try transaction.now()
                 try transaction.readAhead(callers(of: batch), sending: messages(of: batch))
                 var answers = BatchAnswers()
-                // What is counted or logged is of the run that is stored, and so of each once.
+                // Only the run that is stored is counted and logged, so each action is counted once.
                 var noted: [BatchAction] = []
                 let outcomes = try batch.map { job in
                     running = job
@@ -164,7 +164,7 @@ enum WriteBatch {
                         try transaction.attempt { try rule(transaction) }
                     }
                     if case .success(let payload) = outcome.result { answers.add(payload.count, of: job) }
-                    // Those behind it in the batch are checked too. A change that is taken back costs them a look-up.
+                    // Later operations of the batch are checked too. A change that is rolled back costs them a look-up.
                     for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
                     return outcome
                 }
@@ -190,17 +190,17 @@ enum WriteBatch {
         return nil
     }
 
-    /// Gives each operation of a batch a transaction of its own, since one of them needs a damaged page, takes too long or meets a locked row. The others may
-    /// do neither.
+    /// Runs each operation of a batch in a separate transaction, since one of them needs a damaged page, takes too long or meets a locked row. The
+    /// others may be unaffected.
     ///
-    /// - Parameter cancelled: The failures of those among them, and before them, that took too long.
-    /// - Returns: The lock that stopped one of them, and that one with all behind it.
+    /// - Parameter cancelled: The failures of operations that took too long, both among these and before them.
+    /// - Returns: The lock that stopped one of them, and that operation with all that follow it.
     static func runAlone(
         _ batch: [Job], in database: any Database, lane: Int, _ ids: inout IDGenerator?, after cancelled: inout [any Error],
         _ settings: BatchSettings, _ perform: (BatchAction) -> Void
     ) -> (obstacle: Obstacle, stopped: [Job])? {
         for (index, job) in batch.enumerated() {
-            // Where a second one takes too long, it isn't the operation that is slow. The lane doesn't wait as long for each of the rest.
+            // If a second one takes too long, the operations aren't the cause. The lane doesn't wait as long for each of the rest.
             if cancelled.count > 1, let failure = cancelled.last {
                 refuse(Array(batch[index...]), after: failure, perform)
                 return nil
@@ -217,9 +217,9 @@ enum WriteBatch {
                 }
                 perform(action)
             }
-            // A lock stops those behind it too, until its lane knows which of them need it.
+            // A lock stops the following ones too, until its lane knows which of them need it.
             if let stop { return (stop.obstacle, Array(batch[index...])) }
-            // Without a database each of the rest would wait for one as long.
+            // Without a database each of the rest would wait just as long for it.
             if let gone {
                 let rest = Array(batch[(index + 1)...])
                 if !rest.isEmpty { refuse(rest, after: gone, perform) }
@@ -229,7 +229,8 @@ enum WriteBatch {
         return nil
     }
 
-    /// The callers of a batch in channels, whose memberships nearly every operation begins with. What a channel's `type:id` means isn't known yet.
+    /// The callers of a batch in channels: nearly every operation begins with their memberships. The meaning of a channel's `type:id` isn't known
+    /// yet.
     private static func callers(of batch: [Job]) -> Set<ChannelCaller> {
         var callers: Set<ChannelCaller> = []
         for job in batch where job.scope.channels.count == 1 {
@@ -248,7 +249,7 @@ enum WriteBatch {
         return messages
     }
 
-    /// Refuses operations that the database couldn't store, unless its failure is the end.
+    /// Refuses operations that the database couldn't store, unless its failure ends the server.
     static func refuse(_ batch: [Job], after error: any Error, _ perform: (BatchAction) -> Void) {
         if error is AccessGate.EpochRenewed { return perform(.end(error)) }
         switch (error as? DatabaseFailure)?.kind {
@@ -278,7 +279,7 @@ enum ReadBatch {
                     if settings.memory?.isFull == true {
                         outcome = job.refusedForRoom(perform)
                     } else if job.callerMemory?.isFull == true {
-                        // Several calls of one socket may be under way, begun while there was room.
+                        // Several calls of one socket may be under way that began while there was room.
                         outcome = job.refusedForRoom(isUsers: true, perform)
                     } else {
                         outcome = try job.outcome(ids: &ids, now: database.now(), settings, perform) { try $0(transaction) }
@@ -288,7 +289,8 @@ enum ReadBatch {
                 }
             }
         } catch let failure as DatabaseFailure where failure.isOfOneOperation && cancelledCount < 2 && answered < batch.count {
-            // The failure ended the snapshot. The operations after the failed one get another, unless reads take too long one after another.
+            // The failure ended the snapshot. The operations after the failed one get another snapshot, unless several reads in a row take too
+            // long.
             let isCancelled = failure.kind == .cancelled
             perform(.lost([batch[answered]], failure, isCancelled ? .notRead : .damaged))
             let rest = Array(batch.dropFirst(answered + 1))
@@ -296,7 +298,7 @@ enum ReadBatch {
         } catch let renewed as AccessGate.EpochRenewed {
             perform(.end(renewed))
         } catch {
-            // Errors of a rule are answered above: here the database failed, and may be back soon.
+            // Errors of a rule are answered above: here the database failed, and may be available again soon.
             perform(.lost(Array(batch.dropFirst(answered)), error, .notRead))
         }
     }
@@ -304,19 +306,19 @@ enum ReadBatch {
 
 /// How a read is run.
 enum WayOfRead {
-    /// On a thread that reads.
+    /// On a reader thread.
     case queued
-    /// The same, since the calling thread, which began it, would have had to wait.
+    /// On a reader thread after all: the calling thread began it, but would have had to wait.
     case gaveUp
     /// On the calling thread.
     case ranAtOnce
 }
 
 extension ReadBatch {
-    /// Runs one operation if nothing has to be waited for.
+    /// Runs one operation if that involves no waiting.
     ///
     /// - Parameter hasBegun: Set if it has begun.
-    /// - Returns: Nil if something has to be, or the database failed: a thread that reads then runs it, and says what is wrong.
+    /// - Returns: Nil if it would have to wait, or the database failed: a reader thread then runs it, and reports the error.
     static func runAtOnce(
         _ job: Job, in database: any Database, _ settings: BatchSettings, began hasBegun: inout Bool,
         _ perform: (BatchAction) -> Void
@@ -364,7 +366,7 @@ extension Result where Success == [UInt8], Failure == RoostError {
 }
 
 extension RoostError {
-    /// The answer for a failure that isn't the client's own, without details.
+    /// The answer to a failure that isn't the client's fault, without details.
     static let internalFailure = RoostError(.internalError, "The server failed to handle this. See its log.")
     fileprivate static let damaged = RoostError(
         .internalError, "What this needs is damaged on the server's disk. Its log says where.")
@@ -375,9 +377,9 @@ extension RoostError {
 }
 
 extension DatabaseFailure {
-    /// Whether it may be the failure of one operation, and others of its batch succeed without that.
+    /// Whether it may be the failure of one operation, without which the others of its batch succeed.
     fileprivate var isOfOneOperation: Bool { kind == .damage || kind == .cancelled }
 
-    /// The refusal of an operation that waited for a lock for as long as its lane's patience.
+    /// The refusal of an operation that waited for a lock until its lane's patience ran out.
     static let lockedTooLong = DatabaseFailure(message: "Somebody else held a lock for too long.", kind: .locked)
 }

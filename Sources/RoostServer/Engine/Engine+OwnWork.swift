@@ -1,11 +1,11 @@
 import RoostAPI
 import RoostCore
 
-/// What the engine does by itself, for nobody's call.
+/// The work that the engine does without a call.
 extension Engine {
-    /// Sends signals to those who may have them by now. Where the rows of a channel can't be understood, its signals are dropped, and no others.
+    /// Sends signals to their current audience. If the rows of a channel can't be decoded, only its signals are dropped.
     ///
-    /// - Parameter failed: Called if the server has too much to do, or can't read now who that is.
+    /// - Parameter failed: Called if the server is overloaded, or can't read the audience now.
     static func send(_ signals: [Signal], through queue: WorkQueue, failed: @escaping @Sendable ([Signal]) -> Void = { _ in }) {
         let job = Job(
             caller: .server,
@@ -15,7 +15,7 @@ extension Engine {
             },
             destination: .waiting { result in
                 guard case .failure(let refusal) = result else { return }
-                // What can't be understood now can't be later.
+                // Rows that can't be decoded now can't be decoded later either.
                 guard refusal.code == .internalError else { return failed(signals) }
                 guard signals.count > 1 else { return }
                 for signal in signals { send([signal], through: queue, failed: failed) }
@@ -23,11 +23,10 @@ extension Engine {
         do { try queue.append(job) } catch { failed(signals) }
     }
 
-    /// Tells all nodes what is shown of users by now, in the channels where they are seen: of as many users as have some channels together. A user whose
-    /// rows can't be understood is passed over, and no others.
+    /// Sends the current names and pictures of users to all nodes, for the channels where they are seen. One run takes users until they have some
+    /// number of channels together. Only a user whose rows can't be decoded is skipped.
     ///
-    /// - Parameter done: Called with the number of users, from the first on, of whom nothing is left to tell: 0 if the server has too much to do, or can't
-    ///   read now.
+    /// - Parameter done: Called with the number of users, from the first on, who are done: 0 if the server is overloaded, or can't read now.
     static func findViewers(
         of users: [UserID], through queue: WorkQueue, done: @escaping @Sendable (_ count: Int) -> Void
     ) {
@@ -44,7 +43,7 @@ extension Engine {
             destination: .waiting { result in
                 switch result {
                 case .success(let answer): done(Int(answer.first ?? 0))
-                // What can't be understood now can't be later.
+                // Rows that can't be decoded now can't be decoded later either.
                 case .failure(let refusal) where refusal.code == .internalError:
                     guard users.count > 1 else { return done(users.count) }
                     findViewers(ofEach: users[...], through: queue, done: done)
@@ -54,7 +53,7 @@ extension Engine {
         do { try queue.append(job) } catch { done(0) }
     }
 
-    /// The same with a job for each user, one after another, up to the first that the server has no time for.
+    /// The same with one job per user, one after another, up to the first one that the server has no capacity for.
     private static func findViewers(
         ofEach users: ArraySlice<UserID>, through queue: WorkQueue, done: @escaping @Sendable (_ count: Int) -> Void
     ) {
@@ -65,7 +64,7 @@ extension Engine {
         }
     }
 
-    /// Stores when users were online, by ``ActivityDesk/now``. While the server has too much to do, or no database, that waits.
+    /// Stores when users were online, by ``ActivityDesk/now``. It is postponed while the server is overloaded or has no database.
     static func store(_ activity: [UserID: Int64], through lane: WorkQueue, failed: @escaping @Sendable () -> Void) {
         let job = Job(
             caller: .server,
@@ -78,8 +77,8 @@ extension Engine {
         do { try lane.append(job) } catch { failed() }
     }
 
-    /// Has it checked who may still watch and read, on this node, where the definition of a type or a role has changed. Each channel takes its turn among its
-    /// commits, so that nothing older is told after what is newer. Where a lane has too much to do, the channel's next event checks it.
+    /// Checks who may still watch and read on this node after the definition of a type or a role has changed. Each channel is checked in the order
+    /// of its commits, so nothing outdated is sent after something newer. If a lane is overloaded, the channel's next event triggers the check.
     static func checkReaders(on hub: Hub, through lanes: [WorkQueue]) {
         hub.findFollowed { channels in
             for channel in channels.sorted() {
@@ -94,6 +93,6 @@ extension Engine {
         }
     }
 
-    /// In how many channels users are told of at once, before others of them wait for the next time. On a bus, each is a message.
+    /// The number of channels after which one run takes no further users; these are left for the next run. On a bus, each channel is a message.
     private static let viewedChannelsMax = 2000
 }

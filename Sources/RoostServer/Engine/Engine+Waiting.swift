@@ -2,7 +2,7 @@ import RoostAPI
 import RoostCore
 
 extension Engine {
-    /// Runs an operation and waits for its answer as JSON: nothing if an earlier call with the same key did it.
+    /// Runs an operation and waits for its answer as JSON: empty if an earlier call with the same key has done it.
     func perform(_ operation: some Handled, key: IdempotencyKey? = nil, for caller: Caller) async throws -> [UInt8] {
         try await perform(
             type(of: operation).name, for: caller, scope: operation.scope(for: caller),

@@ -6,28 +6,27 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// Runs every operation. Writing operations run in lanes, in batches, each batch in one durable transaction; read-only operations run
-/// beside them.
+/// Runs every operation. Writing operations run in lanes, in batches, each batch in one durable transaction; read-only operations run concurrently.
 ///
-/// SQLite has one lane, PostgreSQL several. A lane is a thread. Operations of one channel go to one lane, so that a hot channel is
-/// committed in batches too; one of several channels goes to that of `Scope.orderingChannel`. The way of a batch:
-/// 1. The lane takes waiting operations off its queue, at most ``Configuration/batchSizeMax``.
+/// SQLite has one lane, PostgreSQL several. A lane is a thread. Operations of one channel go to one lane, so a hot channel is committed in batches
+/// too; an operation on several channels goes to the lane of `Scope.orderingChannel`. A batch takes these steps:
+/// 1. The lane takes queued operations, at most ``Configuration/batchSizeMax``.
 /// 2. One transaction begins. If there are other writers, it locks the streams that the operations may move.
 /// 3. Each operation runs in order. A refused one leaves nothing behind.
 /// 4. The transaction commits, which includes the fsync.
 /// 5. Only then each operation's events and reply are delivered, in the order of the operations.
 ///
-/// While a commit waits for the disk the queue fills, so that a batch is as large as the disk is slow. A full queue refuses operations
-/// (`overloaded`) and never lets them wait indefinitely.
+/// The queue fills while a commit waits for the disk: the slower the disk, the larger the batches. A full queue refuses operations (`overloaded`)
+/// instead of letting them wait indefinitely.
 final class Engine: Sendable {
     struct Configuration: Sendable {
-        /// The most operations that may wait; any more are refused.
+        /// The most queued operations; further ones are refused.
         var queueSizeMax = 20_000
-        /// Operations in one transaction.
+        /// The most operations in one transaction.
         var batchSizeMax = 512
         /// How long an operation waits for another transaction's lock before it is refused.
         var lockPatience = Duration.seconds(10)
-        /// Whether there is somebody to hand pushes to.
+        /// Whether there is a receiver of pushes.
         var handsOffPushes = false
 
         init(_ server: RoostServer.Configuration) {
@@ -43,10 +42,10 @@ final class Engine: Sendable {
     private let logger: Logger
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
-    /// What is told at this moment: one after another, so that it keeps its order.
+    /// The operations that send transient signals: run one after another, which keeps their order.
     private let telling: WorkQueue
     private let alarm: EffectAlarm?
-    /// What happens now, and isn't stored.
+    /// The transient signals, which aren't stored.
     private let signals: SignalDesk
     /// When users were online.
     private let activity: ActivityDesk
@@ -55,13 +54,13 @@ final class Engine: Sendable {
     private let metrics: ServerMetrics
     private let security: SecurityLog
     private let losses = LogPace()
-    /// Operations queued behind one of the same connection and channel that waits for presence.
+    /// Operations queued because one of the same connection and channel is waiting for presence.
     private let waitingTurns = Mutex<[Job.Turn: [Job]]>([:])
 
     /// Starts the threads.
     ///
     /// - Parameters:
-    ///   - delivery: Delivers the commits; the hub itself if this server is alone.
+    ///   - delivery: Delivers the commits; the hub itself if this server is the only node.
     ///   - options: The app's options, for every rule.
     init(
         database: any Database, hub: Hub, delivery: (any Delivery)? = nil, options: AppOptions = .init(),
@@ -120,20 +119,20 @@ final class Engine: Sendable {
         if database.laneCount > 1 || delivery != nil { threads.start("roost-access") { [self] in watchAccess() } }
     }
 
-    /// Waiting operations: those that may write, over all lanes, and read-only ones.
+    /// The numbers of queued operations: writing ones, over all lanes, and read-only ones.
     var queueLengths: (writes: Int, reads: Int) { (lanes.reduce(0) { $0 + $1.length }, reads.length) }
 
-    /// Every transaction learns whose access other nodes have ended. An idle server looks for that regularly.
+    /// Every transaction learns whose access other nodes have ended. An idle server checks for that regularly.
     private func watchAccess() {
         while !stopping.wait(atMost: Self.accessPause) {
             _ = try? submit(read: Job(caller: .server, run: { _ in [] }, destination: .waiting { _ in }))
         }
     }
 
-    /// How long a socket may outlive its right to be there on a server without operations.
+    /// How long a socket may stay open after losing its access, on a server without operations.
     private static let accessPause = Duration.milliseconds(300)
 
-    /// Queues an operation that may write. Throws `overloaded` when the queue is full, `unavailable` when the engine stops.
+    /// Queues a writing operation. Throws `overloaded` if the queue is full, `unavailable` if the engine is stopping.
     func submit(write job: Job) throws(RoostError) {
         if let rate = job.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
         let mustWait = waitingTurns.withLock { waiting in
@@ -151,7 +150,7 @@ final class Engine: Sendable {
         prepareAndQueue(job)
     }
 
-    /// Queues a writing operation once the channels that it is about are found, which is a read.
+    /// Queues a writing operation once its channels are found, which is a read.
     private func findChannels(by query: QueryChannels, for job: Job) throws(RoostError) {
         let finding = job.finding(query, countedIn: settings.memory) { [self] found in
             switch found {
@@ -171,7 +170,7 @@ final class Engine: Sendable {
 
     /// Queues a read-only operation, or runs it. Throws as ``submit(write:)`` does.
     ///
-    /// - Parameter atOnce: Whether the calling thread, an event loop, may run it if nothing has to be waited for.
+    /// - Parameter atOnce: Whether the calling thread, an event loop, may run it if that involves no waiting.
     @discardableResult
     func submit(read job: Job, atOnce: Bool = false) throws(RoostError) -> WayOfRead {
         if let rate = job.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
@@ -191,7 +190,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Queues a job that reads once it is known who is connected elsewhere.
+    /// Queues a read once it is known who is connected elsewhere.
     private func prepareConnected(_ job: Job, _ users: [UserID]) throws(RoostError) {
         let isAsked = delivery.prepareConnected(users) { [self] elsewhere in
             queueRead(job.knowing { $0.connectedElsewhere = elsewhere })
@@ -199,7 +198,7 @@ final class Engine: Sendable {
         guard isAsked else { throw tooManyQuestions(job) }
     }
 
-    /// Queues a job that reads once the other nodes have named their watchers of channels, of one after another.
+    /// Queues a read once the other nodes have named their watchers of the channels, one channel after another.
     private func prepareWatchers(_ job: Job, _ channels: ArraySlice<ChannelID>, upTo count: Int) {
         guard let channel = channels.first else { return queueRead(job) }
         let isAsked = delivery.prepareWatchers(of: channel, upTo: count) { [self] elsewhere in
@@ -209,7 +208,7 @@ final class Engine: Sendable {
         if !isAsked { answer(job, .failure(tooManyQuestions(job))) }
     }
 
-    /// Queues a job that reads, whose caller gets a refusal as the answer.
+    /// Queues a read; a refusal becomes the caller's answer.
     private func queueRead(_ job: Job) {
         do throws(RoostError) {
             try append(job, to: reads)
@@ -240,7 +239,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Queues a writing operation once presence is collected, and then those of the same connection and channel that came meanwhile.
+    /// Queues a writing operation once presence is collected, and then the operations of the same connection and channel that arrived meanwhile.
     private func prepareAndQueue(_ job: Job) {
         guard let channel = job.presenceChannel else { return queue(job) }
         prepare(names(of: channel)) { [self] in
@@ -263,7 +262,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Queues an operation whose caller gets a refusal as the answer.
+    /// Queues an operation; a refusal becomes the caller's answer.
     private func queue(_ job: Job) {
         do throws(RoostError) {
             try append(job, to: lanes[job.lane(of: lanes.count)])
@@ -272,7 +271,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Returns the names that a channel may have. Only the rule knows which of them is its own.
+    /// Returns the names that a channel may have. Only the rule knows which of them is the channel's.
     private func names(of channel: ChannelID) -> [ChannelID] { Scope.channel(channel).channels.sorted() }
 
     /// Collects the presence of channels, one after another.
@@ -281,9 +280,9 @@ final class Engine: Sendable {
         delivery.preparePresence(of: channel) { [self] in prepare(Array(channels.dropFirst()), then: run) }
     }
 
-    /// Finishes the waiting operations, then ends the threads. Blocks.
+    /// Finishes the queued operations, then ends the threads. Blocks.
     ///
-    /// - Parameter atMost: The time limit. Operations that the database holds up for longer weren't acknowledged.
+    /// - Parameter atMost: The time limit. Operations that the database delays beyond it weren't acknowledged.
     /// - Returns: Whether everything was finished.
     @discardableResult
     func stop(atMost: Duration = .seconds(60)) -> Bool {
@@ -302,7 +301,7 @@ final class Engine: Sendable {
         var lane = lane
         let number = lane.number
         var started = DispatchTime.now()
-        // After a pause the lane does what it would else have to do before somebody's batch, once.
+        // After a pause the lane does, once, the work that would otherwise delay a batch.
         var pause: Duration? = Self.pauseBeforeIdleWork
         while let batch = queue.next(within: lane.isWaiting ? .milliseconds(50) : pause) {
             if batch.isEmpty, !lane.isWaiting {
@@ -378,12 +377,11 @@ final class Engine: Sendable {
 
     /// Pages of the log above which its growth is logged: 128 MB.
     private static let logFramesMax = 32_000
-    /// How long nobody waits before the lane does work that can wait.
+    /// How long a lane must be idle before it does work that can wait.
     private static let pauseBeforeIdleWork = Duration.seconds(1)
 
-    /// Ends the process: after a failed fsync the state of the disk is unknown, and files that were replaced or removed aren't those that a
-    /// restart reads; and positions of an old epoch don't exist any more. Nothing that isn't on disk was acknowledged; a new process reads what is
-    /// there.
+    /// Ends the process. After a failed fsync the state of the disk is unknown; files that were replaced or removed aren't those that a restart
+    /// reads; and positions of an old epoch are no longer valid. Nothing that isn't on disk was acknowledged; a new process reads what is on disk.
     private func end(_ error: any Error) -> Never {
         logger.critical(
             error is AccessGate.EpochRenewed
@@ -441,7 +439,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Runs a brief operation on an event loop, unless others wait for the threads that read, or it would have to wait for something.
+    /// Runs a brief operation on an event loop, unless others are queued for the reader threads or it would have to wait.
     private func readAtOnce(_ job: Job) -> WayOfRead {
         guard reads.length == 0 else { return .queued }
         let started = DispatchTime.now()
@@ -460,7 +458,8 @@ final class Engine: Sendable {
         answer(job, outcome.result)
     }
 
-    /// Tells what an operation has told without storing anything. What the server has made itself, every node makes for its own sockets.
+    /// Sends the notices of an operation that stored nothing. Notices of the server's own work stay on this node: every node makes them for its own
+    /// sockets.
     private func tell(_ notices: [Notice], of job: Job) {
         signals.take(notices)
         guard job.isForAllNodes || job.operation != OperationName.none else { return hub.tell(notices) }

@@ -1,19 +1,19 @@
 import NIOCore
 
-/// A bounded queue that is taken in batches, in which nobody waits behind all that another asks for.
+/// A bounded queue that is taken in batches, in which no user waits for all of another user's elements.
 ///
-/// While no more waits than a batch may have, and no more than a quarter of the queue, it is one list in the order of arrival. What comes beyond
-/// that stands in a line for each user, and the lines give one element each in turn. A user's own elements keep their order. As a value without a
-/// clock and threads it is tested by itself ([0055](docs/decisions/0055-users-take-turns.md)).
+/// While no more is queued than fits into a batch, and no more than a quarter of the queue, it is one list in the order of arrival. Elements beyond
+/// that go into one line per user, and the lines give one element each in turn. A user's own elements keep their order. As a value without a clock
+/// and threads it is tested by itself ([0055](docs/decisions/0055-users-take-turns.md)).
 struct FairQueue<User: Hashable, Element> {
     private let sizeMax: Int
     private let batchSizeMax: Int
-    /// The most elements of the list: a short queue would have no room for others if one user could fill a batch.
+    /// The most elements of the list: in a short queue, one user who fills a batch would leave no room for others.
     private let listSizeMax: Int
-    /// The list, with which the next batch begins. It has no lines, since most batches take everything that waits.
+    /// The list, with which the next batch begins. It has no lines, since most batches take everything that is queued.
     private var list: [Element] = []
     private var lines: [User: CircularBuffer<Element>] = [:]
-    /// The users that have a line, the next to give first.
+    /// The users that have a line, the next one to give first.
     private var turns = CircularBuffer<User>()
     private(set) var count = 0
 
@@ -25,9 +25,9 @@ struct FairQueue<User: Hashable, Element> {
 
     var isEmpty: Bool { count == 0 }
 
-    /// Adds an element, unless the queue is full, or this user's line is as long as the room that is left: of what the list leaves, one user takes
-    /// half at most, two who ask at the same time a third each, and who comes later half of the rest. With the list, one user takes five eighths of the
-    /// queue at most.
+    /// Adds an element, unless the queue is full or this user's line is as long as the remaining room. Of the room that the list leaves, one user
+    /// therefore takes at most half, two concurrent users a third each, and a later one half of the rest. Together with the list, one user takes at
+    /// most five eighths of the queue.
     ///
     /// - Returns: Whether there was room.
     mutating func append(_ element: Element, of user: User) -> Bool {
@@ -47,7 +47,7 @@ struct FairQueue<User: Hashable, Element> {
         return true
     }
 
-    /// Takes the next batch: the list, and from the lines as much as there is room for besides. Empty if nothing waits.
+    /// Takes the next batch: the list, and from the lines as many elements as still fit. Empty if nothing is queued.
     mutating func takeBatch() -> [Element] {
         var batch: [Element] = []
         swap(&batch, &list)

@@ -4,43 +4,44 @@ import Synchronization
 
 /// One operation on its way through the engine.
 ///
-/// It is passed on from list to list, for which it is one reference: as a value, copying it took a tenth of a send ([0090](docs/decisions/0090-a-job-is-one-reference.md)).
+/// It is passed from list to list, so it is a single reference: as a value, copying it took a tenth of a send
+/// ([0090](docs/decisions/0090-a-job-is-one-reference.md)).
 final class Job: Sendable {
-    /// The name that it is counted by.
+    /// The name under which it is counted.
     let operation: String
     let caller: Caller
     /// The streams that it may move.
     let scope: Scope
-    /// Whether it runs in one order with others that tell what happens now.
+    /// Whether it runs in order with the others that send transient signals.
     let isTold: Bool
-    /// How often its caller may do it.
+    /// The rate limit per caller.
     let userRate: UserRate?
     /// The client id of the message that it sends; nil if it sends none.
     let sentClientId: ClientID?
-    /// What its answer says of who is connected and watches.
+    /// The presence that its answer contains: who is connected and watching.
     let presenceQuestion: PresenceQuestion
-    /// The query that finds the channels that it is about.
+    /// The query that finds its channels.
     let channelQuestion: QueryChannels?
-    /// The bytes held for the caller: while they are too many, reads are refused. Nil if they aren't limited.
+    /// The bytes held for the caller: above the limit, reads are refused. Nil if they aren't limited.
     let callerMemory: ByteLedger?
-    /// Whether the other nodes hear of what it tells. Of the server's own jobs each node has its own, for its own sockets.
+    /// Whether its notices go to the other nodes. For the server's own work each node has its own jobs, for its own sockets.
     let isForAllNodes: Bool
     /// The rule. It returns the payload to answer with, encoded: for a socket the whole reply, for HTTP the body.
     let run: @Sendable (inout Context) throws -> [UInt8]
     let destination: Destination
-    /// What it asked for beforehand.
+    /// What was found out for it beforehand.
     let found: Found
     private let queued = Atomic<UInt64>(0)
 
-    /// What was found out for a job before it runs.
+    /// The information found out for a job before it runs.
     struct Found: Sendable {
-        /// What the other nodes have said to its question of presence.
+        /// The other nodes' answers to its presence question.
         var connectedElsewhere: Set<UserID> = []
         var watchersElsewhere: [ChannelID: [UserID]] = [:]
         /// The channels that its query has found, which are counted until the job is done.
         var channels: FoundChannels?
         var heldBytes: HeldBytes?
-        /// The bytes of a large call, which are counted likewise. Nil for a small one, and for one over HTTP.
+        /// The bytes of a large call, counted in the same way. Nil for a small call, and for one over HTTP.
         var callBytes: UserBytes?
     }
 
@@ -66,7 +67,7 @@ final class Job: Sendable {
         self.found = found
     }
 
-    /// Returns the job with what was found out for it.
+    /// Returns the job with the information found out for it.
     func knowing(_ change: (inout Found) -> Void) -> Job {
         var found = found
         change(&found)
@@ -83,7 +84,7 @@ final class Job: Sendable {
         set { queued.store(newValue, ordering: .relaxed) }
     }
 
-    /// Whether it came over a socket of this node.
+    /// Whether it arrived over a socket of this node.
     var isOfSocket: Bool { if case .socket = destination { true } else { false } }
 
     /// The channel whose presence its answer contains.
@@ -94,8 +95,7 @@ final class Job: Sendable {
         }
     }
 
-    /// Returns the lane that runs it: the same for all operations of a channel, whichever of its names they use, or else of the same first
-    /// user.
+    /// Returns the lane that runs it: the same for all operations of a channel, whichever of its names they use, otherwise of the same first user.
     func lane(of count: Int) -> Int {
         guard count > 1 else { return 0 }
         var hasher = Hasher()
@@ -103,7 +103,7 @@ final class Job: Sendable {
         return Int(UInt(bitPattern: hasher.finalize()) % UInt(count))
     }
 
-    /// What it is ordered by: its channel, or else its first user.
+    /// The key that orders it: its channel, otherwise its first user.
     var order: Order {
         if let channel = scope.orderingChannel { .channel(channel) } else { .user(scope.users.min()) }
     }
@@ -113,8 +113,7 @@ final class Job: Sendable {
         case user(UserID?)
     }
 
-    /// A connection's operations in one channel, which run in the order of arrival. Nil for operations over HTTP, which a client orders
-    /// itself.
+    /// A connection's operations in one channel, which run in the order of arrival. Nil for operations over HTTP, which the client orders.
     struct Turn: Hashable, Sendable {
         let connection: ConnectionID
         let channel: ChannelID
@@ -125,10 +124,10 @@ final class Job: Sendable {
         return Turn(connection: socket.connection, channel: channel)
     }
 
-    /// A read that finds the channels that the job is about, with the same rights.
+    /// A read that finds the job's channels, with the same rights.
     ///
     /// - Parameters:
-    ///   - memory: Where what is found is counted, besides with the caller's own.
+    ///   - memory: The ledger that counts the result, in addition to the caller's.
     ///   - proceed: Takes the job with its channels, or the refusal of the query.
     func finding(
         _ query: QueryChannels, countedIn memory: ByteLedger?, then proceed: @escaping @Sendable (Result<Job, RoostError>) -> Void

@@ -1,7 +1,7 @@
 import RoostAPI
 import Synchronization
 
-/// Users known to exist, so that not every request asks the database. Bounded: emptied when it is full.
+/// Users known to exist, which saves requests a database query. Bounded: emptied when it is full.
 final class KnownUsers: Sendable {
     private static let sizeMax = 100_000
     private let users = Mutex<Set<UserID>>([])

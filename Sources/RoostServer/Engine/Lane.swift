@@ -2,13 +2,13 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// The batch loop of one lane: the operations off its queue, and those set aside because of another transaction's lock. A value without
-/// threads, queues and sockets; its only way to the outside is the database that it is given.
+/// The batch loop of one lane: operations from its queue, and those set aside because of another transaction's lock. A value without threads,
+/// queues and sockets; its only I/O is the database that it is given.
 ///
-/// The engine has one on each lane's thread, and simulations drive the same one.
+/// The engine runs one on each lane's thread, and simulations drive the same type.
 struct Lane {
     let number: Int
-    /// Nil when it has to be continued from the database, as at the start and after every failure.
+    /// Nil if it has to be continued from the database, as at the start and after every failure.
     private var ids: IDGenerator?
     private var aside: SetAside
 
@@ -20,10 +20,10 @@ struct Lane {
         aside = SetAside(patience: patience, countMax: setAsideMax)
     }
 
-    /// Whether operations are set aside, to be retried soon: then ``run(_:in:_:_:)`` is called without new ones too.
+    /// Whether operations are set aside for a retry: then ``run(_:in:_:_:)`` is also called without new ones.
     var isWaiting: Bool { !aside.isEmpty }
 
-    /// Runs the operations of a batch, and then those set aside whose turn it is.
+    /// Runs the operations of a batch, and then those set aside that are due.
     mutating func run(
         _ batch: [Job], in database: any Database, _ settings: BatchSettings, _ perform: (BatchAction) -> Void
     ) {
@@ -49,7 +49,7 @@ struct Lane {
         }
     }
 
-    /// Refuses what is still set aside.
+    /// Refuses the operations that are still set aside.
     mutating func end(_ perform: (BatchAction) -> Void) {
         let jobs = aside.takeAll()
         if !jobs.isEmpty { WriteBatch.refuse(jobs, after: DatabaseFailure.lockedTooLong, perform) }
@@ -61,10 +61,10 @@ struct Lane {
     ) -> [Job] {
         var remaining = batch
         var locked: [Job] = []
-        // Whether each operation has a transaction of its own, since nobody knows which of them a lock stops.
+        // Whether each operation has a separate transaction, because it isn't known which of them a lock stops.
         var isAlone = false
         var cancelled: [any Error] = []
-        // Whether a row has stopped some of them before, and heads were locked that may have explained it.
+        // Whether a row has stopped some of them before, and locked heads may have explained it.
         var hasMetRow = false
         while !remaining.isEmpty,
             let (obstacle, stopped) = isAlone
@@ -80,17 +80,18 @@ struct Lane {
                 orders = Set(remaining.lazy.filter(\.scope.isExclusive).map(\.order))
                 if orders.isEmpty { orders = Set(remaining.map(\.order)) }
             case .row(let failed):
-                // One or several channels: those whose head is locked, or else the one whose rule reached a locked row.
+                // One or several channels: those whose head is locked, otherwise the one whose rule reached a locked row.
                 orders = [failed]
                 if remaining.contains(where: { $0.order != failed }), let occupied = occupied(remaining, in: database) {
                     let held = Set(remaining.lazy.filter { $0.scope.intersects(occupied) }.map(\.order))
                     if !held.isEmpty {
                         orders = isAlone ? held.union(orders) : held
-                        // Some head is locked at any moment where other nodes write to the same channels. That it explains the next wait too isn't said.
+                        // If other nodes write to the same channels, some head is locked at any moment. That doesn't mean it explains the next wait
+                        // too.
                         isAlone = isAlone || hasMetRow
                         hasMetRow = true
                     } else if !isAlone {
-                        // A statement that nobody waits for fails at the next answer, be it that of another operation behind it.
+                        // A pipelined statement fails at the next answer, which may be that of a later operation.
                         isAlone = true
                         continue
                     }

@@ -1,10 +1,10 @@
 import RoostAPI
 import RoostCore
 
-/// Operations of a lane that need a row locked by another transaction: an administrator's, say, or one of a node that hangs.
+/// Operations of a lane that need a row locked by another transaction: for example an administrator's, or one of a hanging node.
 ///
-/// Later operations of the same channel queue behind them, which keeps their order. They are retried at intervals, one channel at a time,
-/// and refused in the end. A value without I/O.
+/// Later operations of the same channel queue behind them, which keeps their order. They are retried at intervals, one channel at a time, and
+/// eventually refused. A value without I/O.
 struct SetAside {
     private struct Group {
         var jobs: [Job]
@@ -18,8 +18,8 @@ struct SetAside {
 
     /// A channel is retried after this time, and each attempt may take as long as a lane waits for a lock.
     static let pause = Duration.milliseconds(250)
-    /// After an attempt that has waited in vain, the lane does other work for this many times as long: many channels that a node holds which hangs would
-    /// otherwise have it wait all the time.
+    /// After an unsuccessful attempt, the lane does other work for this many times as long as the attempt took: if a hanging node holds many
+    /// channels, the lane would otherwise wait all the time.
     private static let restFactor = 2
     private var restsUntil: ContinuousClock.Instant?
 
@@ -50,16 +50,16 @@ struct SetAside {
         return (others, refused)
     }
 
-    /// Sets operations aside, before those of the same channel that are there already.
+    /// Sets operations aside, before those of the same channel that are already there.
     mutating func put(_ jobs: [Job], at now: ContinuousClock.Instant, since: ContinuousClock.Instant? = nil) {
         count += jobs.count
         for job in jobs where groups[job.order] == nil { groups[job.order] = Group(jobs: [], since: since ?? now, triedAt: now) }
         for (order, jobs) in Dictionary(grouping: jobs, by: \.order) { groups[order]?.jobs.insert(contentsOf: jobs, at: 0) }
     }
 
-    /// Has the next attempt wait, after one that was in vain.
+    /// Postpones the next attempt after an unsuccessful one.
     ///
-    /// - Parameter waited: How long that took.
+    /// - Parameter waited: How long the attempt took.
     mutating func rest(after waited: Duration, at now: ContinuousClock.Instant) {
         restsUntil = now + waited * Self.restFactor
     }
@@ -77,7 +77,7 @@ struct SetAside {
 
     func isPatient(since: ContinuousClock.Instant, at now: ContinuousClock.Instant) -> Bool { now - since < patience }
 
-    /// Takes all operations, when the lane ends, in the order in which they came.
+    /// Takes all operations when the lane ends, in the order of arrival.
     mutating func takeAll() -> [Job] {
         defer {
             groups = [:]

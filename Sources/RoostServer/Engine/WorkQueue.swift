@@ -4,7 +4,7 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// The queue of one kind of thread: bounded, taken in batches, in which users take turns.
+/// The queue of one kind of thread: bounded, taken in batches, with users taking turns.
 final class WorkQueue: Sendable {
     private struct State {
         var jobs: FairQueue<UserID, Job>
@@ -23,15 +23,15 @@ final class WorkQueue: Sendable {
             if state.isClosed {
                 return (false, RoostError(.unavailable, "The server is shutting down.", retryAfterMilliseconds: 1000))
             }
-            // A backend that acts for many users is one.
+            // A backend that acts for many users counts as one user.
             guard state.jobs.append(job, of: job.caller.token?.user ?? job.caller.user) else {
                 return (false, RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500))
             }
             return (state.jobs.count == 1, nil)
         }
         if let refusal { throw refusal }
-        // A thread that takes a batch signals again if jobs remain, so only the first job needs to signal. It does so without the lock:
-        // the thread that wakes takes it at once.
+        // A thread that takes a batch signals again if jobs remain, so only the first job needs to signal. It signals outside the lock, which the
+        // woken thread takes at once.
         if isFirst { available.signal() }
     }
 
@@ -48,7 +48,7 @@ final class WorkQueue: Sendable {
                 let batch = state.jobs.takeBatch()
                 return (batch, state.isClosed || !state.jobs.isEmpty)
             }
-            // Once the queue is closed, each thread that wakes wakes the next.
+            // Once the queue is closed, each woken thread wakes the next.
             if hasMore { available.signal() }
             guard let batch else {
                 available.signal()
@@ -58,7 +58,7 @@ final class WorkQueue: Sendable {
         }
     }
 
-    /// Operations that wait.
+    /// The number of queued operations.
     var length: Int { state.withLock { $0.jobs.count } }
 
     func close() {

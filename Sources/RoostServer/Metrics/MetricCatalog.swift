@@ -1,6 +1,6 @@
 /// Every metric that a server shows at `/metrics`. `docs/operations/monitoring.md` has the same list, and a test compares the two.
 ///
-/// Add a metric here before counting it: it then has its help text and unit, and is on the page from the start.
+/// Add a metric here before counting it: that gives it its help text and unit, and puts it on the page from the start.
 enum MetricCatalog {
     static let all: [MetricDescription] = process + connections + operations + storage + delivery + cluster
 

@@ -6,10 +6,10 @@ struct MetricDescription: Sendable {
     enum Kind: Sendable, Equatable {
         case counter
         case gauge
-        /// With the upper bounds of its buckets, in rising order. The last one, `+Inf`, isn't listed.
+        /// With the upper bounds of its buckets, in ascending order. The last one, `+Inf`, isn't listed.
         case histogram([Double])
 
-        /// The word of the text format.
+        /// The type name in the text format.
         var word: String {
             switch self {
             case .counter: "counter"
@@ -22,16 +22,16 @@ struct MetricDescription: Sendable {
     /// What a metric counts. Units are base units and part of the name: at its end, or before `_total`.
     enum Unit: String, Sendable {
         case seconds, bytes
-        /// Things, like operations.
+        /// Countable things, such as operations.
         case none = ""
     }
 
-    /// A label and its possible values: never an id that clients choose, so that clients can't create series.
+    /// A label and its possible values. A value is never an id that clients choose, so clients can't create series.
     struct Label: Sendable {
         let name: String
         let values: Set<String>
 
-        /// The label for values that aren't listed.
+        /// The value for anything that isn't listed.
         static let otherValue = "other"
     }
 
@@ -61,11 +61,11 @@ struct MetricDescription: Sendable {
 extension MetricDescription.Label {
     static func values(_ name: String, _ values: String...) -> Self { .init(name: name, values: Set(values)) }
 
-    /// The name of an operation of the table; `connect` is a socket that takes its place in the order of commits.
+    /// The name of an operation in the table; `connect` is a socket that takes its place in the order of commits.
     static let operation = Self(
         name: "operation", values: Set(Operations.all.map { $0.name } + OperationName.others))
 
-    /// The code of a refusal, as clients get it.
+    /// The code of a refusal, as clients receive it.
     static let code = Self(name: "code", values: Set(RoostError.Code.allCases.map(\.rawValue)))
 
     /// `ok`, or the code of the refusal.
@@ -92,7 +92,7 @@ enum OperationName {
     static let connect = "connect"
     /// A frame or a request that named no operation, or an unknown one.
     static let none = "none"
-    /// Work that the server does by itself when it is due.
+    /// Work that the server starts when it is due.
     static let effect = "effect"
 
     static let others = [connect, none, effect]

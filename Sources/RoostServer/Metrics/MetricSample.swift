@@ -8,7 +8,7 @@ struct MetricSeries: Hashable, Sendable {
     let name: String
     let labels: [Label]
 
-    /// - Parameter description: The catalog's entry: the order of the labels, and their possible values.
+    /// - Parameter description: The catalog's entry, which defines the order of the labels and their possible values.
     init(name: String, labels: [(String, String)], as description: MetricDescription? = nil) {
         self.name = name
         guard let description else {
@@ -32,7 +32,7 @@ struct MetricSample: Sendable {
 
     struct Histogram: Sendable {
         let bounds: [Double]
-        /// The number of values in each bucket alone; the last one has those above every bound.
+        /// The number of values in each single bucket; the last one counts those above every bound.
         private(set) var counts: [Int64]
         private(set) var sum = 0.0
 
@@ -56,7 +56,7 @@ struct MetricSample: Sendable {
         self.value = value
     }
 
-    /// A value that is looked up when the page is read. Its metric is in the catalog.
+    /// A value looked up when the page is read. Its metric is in the catalog.
     init(_ name: String, _ value: some BinaryInteger, labels: (String, String)...) {
         self.init(name, Double(value), labels: labels)
     }

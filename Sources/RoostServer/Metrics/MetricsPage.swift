@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import RoostCore
 
-/// The page `/metrics`: counted values, and values looked up at this moment.
+/// The page `/metrics`: counted values, and values looked up on request.
 struct MetricsPage: Sendable {
     let registry: PrometheusRegistry?
     let metrics: ServerMetrics
@@ -18,7 +18,7 @@ struct MetricsPage: Sendable {
     func text() async throws -> String {
         let counts = try await hub.counts()
         return await withCheckedContinuation { continuation in
-            // This reads files, which neither an event loop nor the runtime's few threads should wait for.
+            // This reads files, which must block neither an event loop nor the runtime's few threads.
             DispatchQueue.global().async { continuation.resume(returning: PrometheusPage(samples(counts)).text) }
         }
     }
@@ -45,7 +45,7 @@ struct MetricsPage: Sendable {
         return samples + files() + effectSamples() + process.samples + (cluster?.samples ?? []) + (registry?.samples ?? [])
     }
 
-    /// The values last read: the page doesn't wait for the database, and frequent requests for it cause no load there.
+    /// The last values read: the page doesn't wait for the database, and frequent requests for it cause no load there.
     private func effectSamples() -> [MetricSample] {
         guard let state = effects.state else { return [] }
         return [

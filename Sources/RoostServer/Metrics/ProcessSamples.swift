@@ -4,8 +4,8 @@ import Synchronization
 
 /// The operating system's numbers for this process. On systems without `/proc` only the limits are known.
 ///
-/// Counting open files takes as long as there are connections. So they are read once a second at most, however often the page is requested;
-/// whoever asks meanwhile waits for that.
+/// Counting open files takes time in proportion to the connections. So the numbers are read at most once a second, however often the page is
+/// requested; concurrent requests wait for the reading.
 final class ProcessSamples: Sendable {
     private struct Reading {
         let at: ContinuousClock.Instant
@@ -16,7 +16,7 @@ final class ProcessSamples: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
     private let read: @Sendable () -> [MetricSample]
 
-    /// How long a reading is shown.
+    /// How long a reading is reused.
     private static let interval = Duration.seconds(1)
 
     init(
@@ -27,7 +27,7 @@ final class ProcessSamples: Sendable {
         self.read = read
     }
 
-    /// The numbers as they were at most a second ago.
+    /// The numbers as of at most a second ago.
     var samples: [MetricSample] {
         last.withLock { reading in
             let time = self.now()
@@ -42,7 +42,7 @@ final class ProcessSamples: Sendable {
         var samples: [MetricSample] = []
         if let resident = ProcessMemory.residentBytes() { samples.append(MetricSample("process_resident_memory_bytes", resident)) }
         if let open = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count {
-            // The directory itself is open while it is read.
+            // The directory itself is open while it is being read.
             samples.append(MetricSample("process_open_fds", max(0, open - 1)))
         }
         var limit = rlimit()

@@ -1,7 +1,7 @@
 /// Writes samples as Prometheus reads them (text exposition format 0.0.4).
 ///
-/// Each metric has its help text, its type and its series in one block. A metric of the catalog without labels is there from the start, at 0, so
-/// that a rate over it has a beginning.
+/// Each metric has its help text, type and series in one block. A metric of the catalog without labels is present from the start, at 0, which gives
+/// a rate over it a beginning.
 struct PrometheusPage {
     private let samples: [String: [MetricSample]]
 
@@ -29,7 +29,7 @@ struct PrometheusPage {
         return switch description.kind {
         case .counter: [MetricSample(series, .counter(0))]
         case .histogram(let bounds): [MetricSample(series, .histogram(.init(bounds: bounds)))]
-        // A gauge that can't be looked up isn't 0.
+        // A gauge whose value isn't available isn't 0.
         case .gauge: []
         }
     }

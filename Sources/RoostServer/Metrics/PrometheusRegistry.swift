@@ -1,10 +1,10 @@
 public import CoreMetrics
 import Synchronization
 
-/// A backend of swift-metrics that keeps everything in memory, for `/metrics` to show.
+/// A swift-metrics backend that keeps everything in memory, for `/metrics` to show.
 ///
-/// ``MetricCatalog`` describes the metrics: a timer or a recorder becomes a histogram with its buckets, and a label value that isn't listed
-/// there becomes `other`. So the number of series stays bounded.
+/// ``MetricCatalog`` describes the metrics: a timer or a recorder becomes a histogram with its buckets, and a label value that isn't listed there
+/// becomes `other`. This bounds the number of series.
 public final class PrometheusRegistry: MetricsFactory, Sendable {
     private let cells = Mutex<[MetricSeries: Cell]>([:])
 

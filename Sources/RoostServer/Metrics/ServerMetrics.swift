@@ -5,8 +5,7 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// The counters of the engine, the sockets and HTTP. Counts for each event and each receiver aren't here: the hub's shards keep them
-/// without a lock.
+/// The counters of the engine, the sockets and HTTP. Counts per event and receiver are elsewhere: the hub's shards keep them without a lock.
 final class ServerMetrics: Sendable {
     private let writes = Counter(label: "roost_write_operations_total")
     private let batches = Counter(label: "roost_write_batches_total")
@@ -48,9 +47,9 @@ final class ServerMetrics: Sendable {
         Counter(label: "roost_refusals_total", dimensions: [("operation", operation), ("code", code.rawValue)]).increment()
     }
 
-    /// Counts a batch that was taken off a queue.
+    /// Counts a batch taken off a queue.
     func began(_ batch: [Job], isReading: Bool) {
-        // Users have their turns: the first isn't always the oldest.
+        // Users take turns, so the first isn't always the oldest.
         guard let oldest = batch.lazy.map(\.queuedAt).min() else { return }
         let wait = DispatchTime.now().uptimeNanoseconds &- oldest
         (isReading ? readWait : writeWait).recordNanoseconds(Int64(clamping: wait))
@@ -93,7 +92,7 @@ final class ServerMetrics: Sendable {
 
     // MARK: Connections
 
-    /// Connections that are HTTP, for now or for good.
+    /// Connections that are HTTP, temporarily or permanently.
     var openHTTPCount: Int { openHTTP.load(ordering: .relaxed) }
 
     func connectionOpened() {
@@ -104,7 +103,7 @@ final class ServerMetrics: Sendable {
     /// Counts an HTTP connection that became a socket or ended.
     func connectionLeftHTTP() { openHTTP.wrappingSubtract(1, ordering: .relaxed) }
 
-    /// - Parameter refusal: Nil for a token that was accepted.
+    /// - Parameter refusal: Nil for an accepted token.
     func authenticated(over transport: Transport, refusal: RoostError? = nil) {
         let result = refusal?.code.rawValue ?? "ok"
         Counter(label: "roost_authentications_total", dimensions: [("transport", transport.rawValue), ("result", result)])
@@ -131,7 +130,7 @@ final class ServerMetrics: Sendable {
         case http, socket
     }
 
-    /// - Parameter code: Nil when the connection ended without one. Clients choose among thousands, so only those of the label are told apart.
+    /// - Parameter code: Nil if the connection ended without one. Clients choose among thousands, so only the codes of the label are distinguished.
     func socketClosed(_ code: UInt16?) {
         let value = code.map { String($0) } ?? "none"
         let label = MetricDescription.Label.closeCode.values.contains(value) ? value : MetricDescription.Label.otherValue

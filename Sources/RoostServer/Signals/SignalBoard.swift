@@ -1,61 +1,63 @@
 import RoostAPI
 import RoostCore
 
-/// Who types and whose watching has changed, and when that is told next. A value without a clock and without I/O; times are milliseconds.
+/// The pending signals: who is typing, whose watching has changed, and when the next signal is due. A value without a clock and without I/O; times
+/// are milliseconds.
 ///
-/// However many people type, a channel's clients get a signal at most every ``Settings/pause``: it says who types now, so that the one before may be
-/// lost. In channels with many watchers a change of these is told more seldom yet (Stream's rule for more than 100).
+/// However many people type, a channel's clients get at most one typing signal per ``Settings/pause``: each lists everyone typing now, so an
+/// earlier one may be lost. In channels with many watchers, changes of watchers are sent even less often (Stream's rule for more than 100).
 struct SignalBoard {
     struct Settings: Hashable, Sendable {
-        /// The time between two signals of one kind about one channel.
+        /// The minimum time between two signals of one kind for one channel.
         var pause: Int64 = 500
-        /// The same about watchers where there are more than ``manyWatchers``.
+        /// The same for watchers of channels with more than ``manyWatchers``.
         var longPause: Int64 = 5000
         var manyWatchers = Limits.manyWatchers
-        /// After this time, who goes on typing is told again: without it a client believes that nobody does any more.
+        /// After this time users who are still typing are sent again: otherwise clients assume that typing has ended.
         var repetition: Int64 = 5000
-        /// How long somebody types who hasn't said so again.
+        /// How long a user counts as typing without a further call.
         var typingTime: Int64 = Int64(Limits.typingSeconds) * 1000
-        /// The time between two looks for those who are to be told of one user's name or picture.
+        /// The minimum time between two searches for the audience of one user's name or picture.
         var profilePause: Int64 = 2000
-        /// The most users of whom that is looked for at once, and who wait for it. Of others it comes with the next page that names them.
+        /// The most users whose audience is searched for at once, and the most queued for it. Changes of further users arrive with the next page
+        /// that names them.
         var profilesAtOnce = 20
         var profilesMax = 10_000
-        /// The most users of one channel who wait to be told of. Of more, clients are told to ask.
+        /// The most users of one channel whose changes are queued. Beyond that, clients are asked to re-fetch.
         var profilesPerChannel = 1000
-        /// The most channels that are told of names at once: who is there, only each signal finds out.
+        /// The most channels that get changes of names at once: finding out who is present takes a look-up per signal.
         var profileChannelsAtOnce = 100
-        /// The most signals of an app's own that are told of one channel at once, where it has many watchers, and that wait for it.
+        /// The most of an app's own signals that are sent to one channel at once if it has many watchers, and the most queued for it.
         var customAtOnce = 10
         var customMax = 20
-        /// The most members of one channel who wait to be told of as readers. Of more, clients are told to ask.
+        /// The most members of one channel whose read positions are queued. Beyond that, clients are asked to re-fetch.
         var readersMax = Limits.largeChannelMembers
-        /// The most users typing in one channel that are remembered. More of them change nothing that is shown.
+        /// The most typing users that are remembered per channel. Further ones change nothing that is shown.
         var typingMax = 1000
     }
 
     private struct Typing {
-        /// Until when each of them types, those first who began first.
+        /// Until when each user types, in the order in which they began.
         var users = ArrivalOrder<UserID, Int64>()
-        /// What clients were told last; nil if they may believe something else by now.
+        /// The state last sent to clients; nil if they may assume something else by now.
         var told: TypingUsers? = TypingUsers(users: [], hasMore: false)
         var toldAt: Int64 = .min / 2
 
-        /// Whether clients believe that nobody types.
+        /// Whether clients assume that nobody is typing.
         var isToldEmpty: Bool { told?.users.isEmpty == true }
 
-        /// One more than a client is told of: whoever is among them is told of the others.
+        /// One more than the number of names a client shows: a client that is listed itself shows the others.
         var now: TypingUsers {
             let count = Limits.typingUsers + 1
             return TypingUsers(users: users.elements(limit: count), hasMore: users.count > count)
         }
     }
 
-    /// Who came and went: of the watchers, or of the members online.
+    /// Users who came or went: watchers, or members online.
     private struct ComingAndGoing {
-        /// Who has begun or ended since it was told.
+        /// The users who came or went since the last signal.
         var touched: Set<UserID> = []
-        /// Whether there are others, who aren't known by name.
+        /// Whether there are others whose names aren't known.
         var hasUnnamed = false
         var toldAt: Int64 = .min / 2
         var pause: Int64 = 0
@@ -64,9 +66,9 @@ struct SignalBoard {
     }
 
     private struct Reading {
-        /// The positions that weren't told yet, of those first who have read first.
+        /// The positions not sent yet, in the order in which the users read first.
         var positions = ArrivalOrder<UserID, ReadPosition>()
-        /// Whether there were others, whose positions aren't remembered.
+        /// Whether there were others whose positions aren't stored.
         var hasUnnamed = false
         var toldAt: Int64 = .min / 2
     }
@@ -77,15 +79,15 @@ struct SignalBoard {
             let type: String
         }
 
-        /// The newest of each sender and type, of those first who have begun first.
+        /// The newest signal of each sender and type, ordered by the first one.
         var signals = ArrivalOrder<Key, Signal>()
         var toldAt: Int64 = .min / 2
     }
 
     private struct Profiles {
-        /// What is shown of users and wasn't told yet, of those first who have changed first.
+        /// The names and pictures of users not sent yet, ordered by the first change.
         var users = ArrivalOrder<UserID, UserSummary>()
-        /// Whether there were more than are remembered.
+        /// Whether there were more than are stored.
         var hasUnnamed = false
         var toldAt: Int64 = .min / 2
     }
@@ -96,16 +98,16 @@ struct SignalBoard {
     private var online: [ChannelID: ComingAndGoing] = [:]
     private var reading: [ChannelID: Reading] = [:]
     private var customs: [ChannelID: Customs] = [:]
-    /// Of those channels first in which somebody has changed first.
+    /// The channels ordered by their first change.
     private var profiles = ArrivalOrder<ChannelID, Profiles>()
-    /// Users whose name or picture has changed, each with the time before which nobody is looked for.
+    /// Users whose name or picture has changed, each with the earliest time to search for their audience.
     private var changedProfiles = ArrivalOrder<UserID, Int64>()
-    /// Users for whom that was done lately, and until when it isn't done again.
+    /// Users whose audience was searched for recently, and until when it isn't searched for again.
     private var toldProfiles: [UserID: Int64] = [:]
 
     init(_ settings: Settings = Settings()) { self.settings = settings }
 
-    /// Whether nothing is to be told, until something happens.
+    /// Whether no signal is pending.
     var isEmpty: Bool {
         typing.isEmpty && watching.isEmpty && online.isEmpty && reading.isEmpty && customs.isEmpty && profiles.isEmpty
             && changedProfiles.isEmpty && toldProfiles.isEmpty
@@ -118,13 +120,14 @@ struct SignalBoard {
 
     mutating func stopsTyping(_ user: UserID, in channel: ChannelID) { typing[channel]?.users[user] = nil }
 
-    /// Whoever sends a message has stopped. Clients see that by the message: nobody is told besides, unless the message may have overtaken a signal.
+    /// A user who sends a message has stopped typing. The message shows that to clients, so no signal is sent, unless the message may have
+    /// overtaken one.
     mutating func hasSent(_ user: UserID, in channel: ChannelID, at now: Int64) {
         guard isTyping(user, in: channel) else { return }
         typing[channel]?.users[user] = nil
         guard let told = typing[channel]?.told, told.users.contains(user) else { return }
-        // Before a signal goes out it is looked up who may have it: it may come behind the message, and name its sender again. One that was taken a pause
-        // ago is out, unless the server is so busy that the look-up takes longer; then clients assume after 10 seconds that nobody types.
+        // A signal's audience is looked up before it is sent: it may arrive after the message, and name its sender again. One taken a pause ago has
+        // been sent, unless the server is so busy that the look-up takes longer; then clients assume after 10 seconds that typing has ended.
         if now - (typing[channel]?.toldAt ?? now) < settings.pause {
             typing[channel]?.told = nil
         } else {
@@ -134,20 +137,20 @@ struct SignalBoard {
 
     func isTyping(_ user: UserID, in channel: ChannelID) -> Bool { typing[channel]?.users[user] != nil }
 
-    /// Whoever began and ended is told of too: a page of watchers that was read in between has them.
+    /// Records users who began and ended too: a page of watchers that was read in between contains them.
     ///
-    /// - Parameter user: Nil for some who aren't known by name.
+    /// - Parameter user: Nil for users whose names aren't known.
     mutating func watchingChanged(of user: UserID?, in channel: ChannelID) {
         watching[channel, default: ComingAndGoing()].touch(user)
     }
 
-    /// - Parameter user: Nil for some who aren't known by name.
+    /// - Parameter user: Nil for users whose names aren't known.
     mutating func onlineChanged(of user: UserID?, in channel: ChannelID) {
         online[channel, default: ComingAndGoing()].touch(user)
     }
 
     mutating func reads(_ position: ReadPosition, in channel: ChannelID) {
-        // A board is told by several lanes and nodes, in no order.
+        // Several lanes and nodes report positions to a board, in no particular order.
         let known = reading[channel]?.positions[position.userId]
         let merged = known?.merged(with: position) ?? position
         guard merged != known else { return }
@@ -158,7 +161,7 @@ struct SignalBoard {
         }
     }
 
-    /// An app's own signal in a channel with many watchers. Where more wait than are told soon, it is left out.
+    /// An app's own signal in a channel with many watchers. It is dropped if the channel's queue is full.
     mutating func sends(_ signal: Signal) {
         guard let sender = signal.sender, let custom = signal.custom else { return }
         let key = Customs.Key(sender: sender, type: custom.type)
@@ -166,19 +169,19 @@ struct SignalBoard {
         customs[signal.channel, default: Customs()].signals[key] = signal
     }
 
-    /// Whether earlier signals of the same sender wait, of the app's own and of the same channel.
+    /// Whether earlier custom signals of the same sender in the same channel are queued.
     func isBehindOthers(_ signal: Signal) -> Bool {
         guard let waiting = customs[signal.channel]?.signals else { return false }
         return waiting.elements().contains { $0.sender == signal.sender }
     }
 
-    /// What is shown of a user has changed: those who see them are to be found.
+    /// A user's name or picture has changed: the audience has to be found.
     mutating func profileChanged(of user: UserID, at now: Int64) {
         guard changedProfiles[user] == nil, changedProfiles.count < settings.profilesMax else { return }
         changedProfiles[user] = toldProfiles[user] ?? now
     }
 
-    /// Takes the users for whom those who see them are to be found now.
+    /// Takes the users whose audience is to be found now.
     mutating func takeChangedProfiles(at now: Int64) -> [UserID] {
         toldProfiles = toldProfiles.filter { $0.value > now }
         let due = changedProfiles.elements().lazy.filter { [changedProfiles] in changedProfiles[$0] ?? 0 <= now }
@@ -190,7 +193,7 @@ struct SignalBoard {
         return users
     }
 
-    /// What is shown of a user in a channel.
+    /// A user's name and picture, as shown in a channel.
     mutating func shows(_ user: UserSummary, in channel: ChannelID) {
         var state = profiles[channel] ?? Profiles()
         if let known = state.users[user.userId] {
@@ -203,7 +206,7 @@ struct SignalBoard {
         profiles[channel] = state
     }
 
-    /// Has those who see users looked for again: the look before came to nothing.
+    /// Searches for the audience of users again, because the search before failed.
     mutating func lookAgain(for users: some Sequence<UserID>, at now: Int64) {
         for user in users {
             toldProfiles[user] = nil
@@ -211,7 +214,7 @@ struct SignalBoard {
         }
     }
 
-    /// Has what has changed told again: nobody was told of it. Who types is said again by itself, and an app's own signals are left out.
+    /// Queues changes again whose signals weren't sent. Typing is repeated anyway, and an app's own signals are dropped.
     mutating func tellAgain(_ signals: [Signal]) {
         for signal in signals {
             let channel = signal.channel
@@ -238,7 +241,7 @@ struct SignalBoard {
         }
     }
 
-    /// Takes what is to be told now.
+    /// Takes the signals due now.
     mutating func takeDue(at now: Int64, presence: some Presence) -> [Signal] {
         var signals: [Signal] = []
         for channel in Array(typing.keys) { tellTyping(in: channel, at: now, &signals) }
@@ -282,7 +285,7 @@ struct SignalBoard {
         let readers = state.positions.elements(limit: Limits.readersPerSignal).compactMap { state.positions[$0] }
         signals.append(
             Signal(kind: .readUpdated, channel: channel, read: ReadUpdate(readers: readers, isWhole: !state.hasUnnamed)))
-        // The others are told of next: if clients were told to ask instead, all would at one moment.
+        // The others are sent next: if clients were asked to re-fetch instead, all of them would at one moment.
         for reader in readers { state.positions[reader.userId] = nil }
         (state.hasUnnamed, state.toldAt) = (false, now)
         reading[channel] = state
@@ -310,7 +313,7 @@ struct SignalBoard {
             let users = state.users.elements(limit: Limits.usersPerSignal).compactMap { state.users[$0] }
             let change = UsersChange(users: users, isWhole: !state.hasUnnamed)
             signals.append(Signal(kind: .usersChanged, channel: channel, users: change))
-            // The others are told of next.
+            // The others are sent next.
             for user in users { state.users[user.userId] = nil }
             (state.hasUnnamed, state.toldAt) = (false, now)
             profiles[channel] = state
@@ -318,9 +321,9 @@ struct SignalBoard {
         }
     }
 
-    /// Tells who came and went, if it is time.
+    /// Sends who came and went, if it is time.
     ///
-    /// - Returns: What is to be told next; nil for nothing.
+    /// - Returns: The state of what to send next; nil for nothing.
     private func tell(
         _ state: ComingAndGoing?, in channel: ChannelID, at now: Int64, _ presence: some Presence,
         _ isThere: (UserID, ChannelID) -> Bool, _ send: (_ came: [UserID], _ left: [UserID], _ isWhole: Bool) -> Void

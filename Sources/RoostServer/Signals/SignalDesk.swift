@@ -4,13 +4,13 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// Drives the ``SignalBoard``: looks at it several times a second, as long as there is something on it.
+/// Drives the ``SignalBoard``: checks it several times a second while signals are pending.
 final class SignalDesk: Sendable {
     private struct State {
         var board = SignalBoard()
         var rates = UserRates()
         var isLooking = false
-        /// Whether those who see users are being found: one look ends before the next begins.
+        /// Whether the audience of changed profiles is being searched for: one search ends before the next begins.
         var isFindingViewers = false
     }
 
@@ -20,14 +20,14 @@ final class SignalDesk: Sendable {
     private let send: @Sendable ([Signal], _ failed: @escaping @Sendable ([Signal]) -> Void) -> Void
     private let findViewers: @Sendable ([UserID], _ done: @escaping @Sendable (_ count: Int) -> Void) -> Void
 
-    /// How often the board is looked at: what happens at one time is told together.
+    /// How often the board is checked: changes within one interval are sent together.
     private static let interval = TimeAmount.milliseconds(100)
 
     /// - Parameters:
-    ///   - loop: What waits for the time.
-    ///   - send: Sends signals to those who may have them. It calls back with those of which it can't find out now who that is.
-    ///   - findViewers: Finds the channels in which users are seen of whom something else is shown now, and has them told. It says for how many of
-    ///     the users, from the first on, that is over: as many as are not too much work, none if it can't be done now.
+    ///   - loop: Runs the scheduled checks.
+    ///   - send: Sends signals to their audience. It calls back with those whose audience can't be found out now.
+    ///   - findViewers: Finds the channels in which users with a changed name or picture are seen, and has the change sent there. It reports for
+    ///     how many of the users, from the first on, that is done: as many as are not too much work, none if it can't be done now.
     init(
         presence: any Presence & Sendable, on loop: any EventLoop,
         send: @escaping @Sendable ([Signal], _ failed: @escaping @Sendable ([Signal]) -> Void) -> Void,
@@ -39,10 +39,10 @@ final class SignalDesk: Sendable {
         self.findViewers = findViewers
     }
 
-    /// Takes what rules have told about signals that aren't sent at once; nothing else concerns it.
+    /// Takes from the notices of rules those for signals that aren't sent at once; it ignores all others.
     ///
-    /// - Parameter isElsewhere: Whether the caller may have connections to other nodes alone, which know who types there.
-    /// - Returns: What other nodes can't see by it: who has stopped typing, by sending a message.
+    /// - Parameter isElsewhere: Whether the caller may only have connections to other nodes, which know who is typing there.
+    /// - Returns: What other nodes can't infer from them: who has stopped typing by sending a message.
     @discardableResult
     func take(_ notices: some Sequence<Notice>, isElsewhere: Bool = false) -> [Notice] {
         var unseen: [Notice] = []
@@ -66,10 +66,10 @@ final class SignalDesk: Sendable {
 
     private func isTyping(_ user: UserID, in channel: ChannelID) -> Bool { state.withLock { $0.board.isTyping(user, in: channel) } }
 
-    /// Takes an app's own signals of channels with many watchers, which are told with others, or left out: else a thousand people would flood all that
-    /// look. Where watchers have left since, it takes those of a sender of whom one waits, so that none comes before it.
+    /// Takes an app's own signals in channels with many watchers. They are batched or dropped: otherwise a thousand people would flood all
+    /// watchers. If a channel has lost its many watchers, it still takes the signals of a sender with one queued, so that none overtakes it.
     ///
-    /// - Returns: What is told at once, and what was taken.
+    /// - Returns: The notices to send at once, and those taken.
     func takeCrowded(_ notices: [Notice]) -> (now: [Notice], taken: [Notice]) {
         var (now, taken): ([Notice], [Notice]) = ([], [])
         for notice in notices {
@@ -87,13 +87,13 @@ final class SignalDesk: Sendable {
 
     private func isBehindOthers(_ signal: Signal) -> Bool { state.withLock { $0.board.isBehindOthers(signal) } }
 
-    /// - Parameter user: Nil for some who aren't known by name.
+    /// - Parameter user: Nil for users whose names aren't known.
     func watchingChanged(of user: UserID?, in channel: ChannelID) { change { $0.watchingChanged(of: user, in: channel) } }
 
-    /// - Parameter user: Nil for some who aren't known by name.
+    /// - Parameter user: Nil for users whose names aren't known.
     func onlineChanged(of user: UserID?, in channel: ChannelID) { change { $0.onlineChanged(of: user, in: channel) } }
 
-    /// Counts one more thing that a user may do only so often.
+    /// Counts one more use of an operation with a rate limit per user.
     ///
     /// - Throws: `rate_limited`.
     func admit(_ user: UserID, _ operation: String, at rate: UserRate) throws(RoostError) {

@@ -1,20 +1,20 @@
 import RoostAPI
 import RoostCore
 
-/// How often each user has done each thing of late, of what isn't stored. A value without a clock; times are milliseconds.
+/// How often each user has recently called each operation whose calls aren't stored. A value without a clock; times are milliseconds.
 struct UserRates {
     private struct Key: Hashable {
         let user: UserID
         let operation: String
     }
-    /// What was counted within one stretch of time.
+    /// The counts within one period.
     private struct Counts {
         var stretch: Int64
         var counts: [Key: Int] = [:]
     }
     private var counts: [UserRate: Counts] = [:]
 
-    /// Counts one more. What was counted is forgotten with each new stretch, a second or a minute, so that nothing is kept of anybody.
+    /// Counts one more. All counts are dropped when a period (a second or a minute) ends, so no data about users is kept.
     ///
     /// - Returns: Whether the user may do it.
     mutating func admit(_ user: UserID, _ operation: String, at rate: UserRate, now: Int64) -> Bool {
