@@ -2,13 +2,13 @@ import RoostAPI
 import RoostDatabase
 import Synchronization
 
-/// Wakes the thread that runs effects: at a time, or when an effect that is due earlier is committed.
+/// Wakes the thread that runs effects: at a set time, or when an effect that is due earlier is committed.
 final class EffectAlarm: Sendable {
     /// The time at which the thread will wake.
     private let until = Mutex(Timestamp.distantFuture)
     private let bell = MonotonicSemaphore()
 
-    /// Wakes the thread if a committed effect is due before that.
+    /// Wakes the thread if a committed effect is due before then.
     func ring(at due: Timestamp) {
         let isSooner = until.withLock { until in
             guard due < until else { return false }
@@ -18,7 +18,7 @@ final class EffectAlarm: Sendable {
         if isSooner { bell.signal() }
     }
 
-    /// Has every effect committed from now on ring. Called before the thread looks for due effects.
+    /// Makes every effect committed from now on ring. Called before the thread looks for due effects.
     func reset() { until.withLock { $0 = .distantFuture } }
 
     /// Sleeps until a time, but no longer than `atMost`. Blocks.

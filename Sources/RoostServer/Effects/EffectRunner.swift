@@ -5,11 +5,11 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// Runs due effects: changes of the database exactly once, and work outside of it at least once.
+/// Runs due effects: changes to the database exactly once, and work outside it at least once.
 ///
-/// One thread looks for due effects, and only that blocks. Each effect then runs through the engine, as an operation of the server's own.
-/// An effect of a kind with a performer is first leased for a time: no other node begins it before the lease ends, and a runner that
-/// returns after its lease can't end the effect. The order of effects isn't kept.
+/// One thread looks for due effects, and only that blocks. Each effect then runs through the engine, as one of the server's own operations. An
+/// effect of a kind with a performer is first leased: no other node starts it before the lease expires, and a runner that returns after its lease
+/// can't complete the effect. The order of effects isn't kept.
 final class EffectRunner: Sendable {
     typealias Performer = EffectSettings.Performer
 
@@ -50,15 +50,15 @@ final class EffectRunner: Sendable {
         }
     }
 
-    /// Stops beginning effects. Those under way end with the engine, or run again after the next start. Blocks for a moment.
+    /// Stops starting effects. Those under way end with the engine, or run again after the next start. Blocks for a moment.
     func stop() {
         isStopping.store(true, ordering: .releasing)
         alarm.ring(at: Timestamp(milliseconds: .min))
-        // Doesn't wait for a database that doesn't answer.
+        // Doesn't wait for a database that doesn't respond.
         _ = threads.wait(atMost: .milliseconds(200))
     }
 
-    /// The state of effects for operators, at most a second old while the database answers. Nil before its first answer.
+    /// The state of effects for operators, at most a second old while the database responds. Nil before its first answer.
     var state: EffectsState? { lastState.withLock { $0 } }
 
     private var names: [EffectKind.Name] { kinds.keys.sorted { $0.rawValue < $1.rawValue } }
@@ -96,7 +96,7 @@ final class EffectRunner: Sendable {
         let place = Place(kind: effect.kind, key: effect.key)
         let isFree: Bool? = underWay.withLock { places in
             guard places.count < settings.underWayMax else { return nil }
-            // Others find room beside a kind whose work outside takes long.
+            // Leaves room for other kinds next to one whose outside work takes long.
             if settings.performers[effect.kind] != nil,
                 places.count(where: { $0.kind == effect.kind }) >= settings.performedMax
             {
@@ -114,7 +114,7 @@ final class EffectRunner: Sendable {
         return true
     }
 
-    /// Frees an effect's place.
+    /// Frees an effect's slot.
     private func end(_ effect: Effect, after pause: Duration = .zero) {
         let free: @Sendable () -> Void = { [self] in
             underWay.withLock { _ = $0.remove(Place(kind: effect.kind, key: effect.key)) }
@@ -128,7 +128,7 @@ final class EffectRunner: Sendable {
 
     private func take(_ effect: Effect, of kind: EffectKind, for performer: @escaping Performer) {
         guard effect.attempts < kind.attemptsMax else {
-            let reason = "never_ended: It was begun \(effect.attempts) times and never ended."
+            let reason = "never_ended: It was started \(effect.attempts) times and never ended."
             return fail(effect, attempts: effect.attempts, reason, of: kind)
         }
         let answer = Answer<Effect?>(nil)
@@ -183,7 +183,7 @@ final class EffectRunner: Sendable {
         } then: { [self] result in
             switch result {
             case .success:
-                // Or another node has done it.
+                // Otherwise another node has done it.
                 if answer.value { metrics.effect(effect.kind, .done) }
                 end(effect)
             case .failure(let error) where refusal.value == nil && error.retryAfterMilliseconds != nil:
@@ -213,8 +213,8 @@ final class EffectRunner: Sendable {
         }
     }
 
-    /// Returns an error's description for operators: a code and a sentence. An error of another library may contain anything, so only its
-    /// type is used.
+    /// Returns an error's description for operators: a code and a sentence. An error from another library may contain anything, so only its type is
+    /// used.
     private static func reason(of error: any Error) -> String {
         switch error {
         case let error as RoostError: "\(error.code.rawValue): \(error.message)"

@@ -6,15 +6,15 @@ package struct EffectSettings: Sendable {
     package typealias Performer = @Sendable (Effect) async throws -> String
 
     package var kinds = EffectKinds.all
-    /// The performers of kinds that do something outside the database.
+    /// The performers of kinds with work outside the database.
     package var performers: [EffectKind.Name: Performer] = [:]
     /// The most effects under way at one time.
     package var underWayMax = 32
-    /// The most of them of one kind with a performer.
+    /// The most effects of one kind with a performer under way at one time.
     package var performedMax = 16
     /// The time limit of a performer. A lease lasts twice that.
     package var performingTime = Duration.seconds(30)
-    /// How often to look for effects that other nodes committed, or that became due by a change of the clock.
+    /// How often to look for effects that other nodes committed, or that became due by a clock change.
     package var lookInterval = Duration.seconds(1)
     /// The pause after a failure of the database or the engine.
     package var retryAfter = Duration.milliseconds(500)

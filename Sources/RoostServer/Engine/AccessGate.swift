@@ -29,7 +29,7 @@ final class AccessGate: Sendable {
 
     /// The database's epoch was renewed while a server was running, which still holds positions of the old one.
     struct EpochRenewed: Error, CustomStringConvertible {
-        var description: String { "The database has got a new epoch: positions that this server holds are of the old one." }
+        var description: String { "The database has a new epoch, and this server holds positions of the old one." }
     }
 
     /// Loads all changes so far.

@@ -381,5 +381,5 @@ extension DatabaseFailure {
     fileprivate var isOfOneOperation: Bool { kind == .damage || kind == .cancelled }
 
     /// The refusal of an operation that waited for a lock until its lane's patience ran out.
-    static let lockedTooLong = DatabaseFailure(message: "Somebody else held a lock for too long.", kind: .locked)
+    static let lockedTooLong = DatabaseFailure(message: "Another transaction held a lock for too long.", kind: .locked)
 }

@@ -4,8 +4,8 @@ import RoostAPI
 
 /// The web pages that may read answers, by their origins (the Fetch standard's CORS protocol).
 ///
-/// Nothing here is sent with a cookie: a page has to hold a token itself. So credentials in the sense of that protocol are never allowed,
-/// and `*` gives a page no more access than any program with a token.
+/// Roost uses no cookies: a page has to hold a token itself. So credentials in the sense of that protocol are never allowed, and `*` gives a page
+/// no more access than any program with a token.
 public struct AllowedOrigins: Sendable, Hashable {
     /// An invalid origin.
     public struct Unusable: Error, CustomStringConvertible {
@@ -17,7 +17,7 @@ public struct AllowedOrigins: Sendable, Hashable {
 
     private let origins: Set<String>
 
-    /// No page of another origin may read anything.
+    /// Pages of other origins may read nothing.
     public static let none = AllowedOrigins()
 
     private init() { origins = [] }
@@ -42,15 +42,15 @@ public struct AllowedOrigins: Sendable, Hashable {
     var isEmpty: Bool { origins.isEmpty }
     private var allowsAll: Bool { origins.contains("*") }
 
-    /// Headers that a page's script may send, besides those that every page may.
+    /// The headers that a page's script may send in addition to those that are always allowed.
     private static let requestHeaders =
         (["Authorization", "Content-Type", RequestHeaders.actAs] + RequestHeaders.ofFields.map(\.name)).joined(separator: ", ")
-    /// Headers of an answer that a script may read.
+    /// The headers of an answer that a script may read.
     private static let exposedHeaders = "Retry-After, WWW-Authenticate, Allow"
-    /// Seconds for which a browser need not ask again.
+    /// How long a browser may cache a preflight, in seconds.
     private static let maxAge = "7200"
 
-    /// Adds what the answer to any request of a page needs.
+    /// Adds the CORS headers that the answer to any request needs.
     func add(to headers: inout HTTPFields, origin: String?) {
         guard !isEmpty else { return }
         if allowsAll {
@@ -64,14 +64,14 @@ public struct AllowedOrigins: Sendable, Hashable {
         headers[.accessControlExposeHeaders] = Self.exposedHeaders
     }
 
-    /// What an answer needs that is made before a request is read as one.
+    /// The CORS headers of an answer that is made before the request is parsed.
     func fields(origin: String?) -> [(name: String, value: String)] {
         var fields = HTTPFields()
         add(to: &fields, origin: origin)
         return fields.map { ($0.name.rawName, $0.value) }
     }
 
-    /// Adds what the answer to a preflight needs besides. ``add(to:origin:)`` has been called.
+    /// Adds the further headers of the answer to a preflight. Call ``add(to:origin:)`` first.
     func addPreflight(to headers: inout HTTPFields, methods: [HTTPRequest.Method]) {
         guard headers[.accessControlAllowOrigin] != nil else { return }
         headers[.accessControlExposeHeaders] = nil

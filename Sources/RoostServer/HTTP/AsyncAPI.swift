@@ -2,10 +2,10 @@ import NIOCore
 import RoostAPI
 import RoostCore
 
-/// The description of the socket, made from the types that its frames are read and written with: AsyncAPI 3.0.
+/// The description of the socket, generated from the types of its frames: AsyncAPI 3.0.
 ///
-/// `ClientFrame` and `ServerFrame` among its schemas are everything sent in each direction; `Frame.NAME` is each of them, and `Result.NAME`
-/// is the answer of an operation.
+/// The schemas `ClientFrame` and `ServerFrame` are everything sent in each direction; `Frame.NAME` is a single frame, and `Result.NAME` the answer
+/// of an operation.
 enum AsyncAPI {
     /// The document as it is served.
     static let bytes = ByteBuffer(bytes: (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? [])
@@ -14,7 +14,7 @@ enum AsyncAPI {
 
     /// A kind of frame.
     private struct Frame {
-        /// Its name in docs/protocol.md, and that of the member that identifies it.
+        /// Its name in docs/protocol.md, which is also that of the member that identifies it.
         let name: String
         let sender: Sender
         let summary: String
@@ -86,7 +86,7 @@ enum AsyncAPI {
         let event = (try? Schema.of(Event.self)) ?? .any
         let watching = Schema.Field(name: "watching", schema: .boolean, isRequired: true)
         let watched = OpenAPI.json(.object(name: "WatchedEvent", fields: [watching] + event.fields), &schemas)
-        // The reply is one of three: with the result, without it for a call that an earlier one with its key did, or with the refusal.
+        // The reply is one of three: with the result, without it if an earlier call with the same key did the work, or with the refusal.
         let reply: JSONValue = [
             "type": "object", "required": ["reply"],
             "properties": ["reply": number, "result": [:], "done": ["const": true], "error": error],
@@ -107,20 +107,20 @@ enum AsyncAPI {
                 schema: reply),
             Frame(name: "event", sender: .server, summary: "A committed change.", schema: watched),
             Frame(
-                name: "message", sender: .server, summary: "The event of a new message: all of it follows from the message.",
+                name: "message", sender: .server, summary: "The event of a new message: its fields follow from the message.",
                 schema: described(EventFrame.NewMessage.self, &schemas)),
             Frame(
-                name: "signal", sender: .server, summary: "What happens at this moment, and isn't stored.",
+                name: "signal", sender: .server, summary: "A transient event, which isn't stored.",
                 schema: described(Signal.self, &schemas)),
             Frame(
-                name: "unwatched", sender: .server, summary: "A watch has ended with the right to watch.",
+                name: "unwatched", sender: .server, summary: "A watch has ended: the user may no longer watch.",
                 schema: described(UnwatchedFrame.self, &schemas)),
             Frame(
                 name: "readingEnded", sender: .server,
                 summary: "Reading has ended: the user has marked messages as unread, or may not read.",
                 schema: described(ReadingEndedFrame.self, &schemas)),
             Frame(
-                name: "error", sender: .server, summary: "What went wrong with a frame that can't have a reply.",
+                name: "error", sender: .server, summary: "An error in a frame that can't have a reply.",
                 schema: ["type": "object", "required": ["error"], "properties": ["error": error], "not": ["required": ["reply"]]]),
             Frame(
                 name: "closing", sender: .server, summary: "The server is shutting down.",
@@ -132,7 +132,7 @@ enum AsyncAPI {
         OpenAPI.json((try? Schema.of(type)) ?? .any, &schemas)
     }
 
-    /// The call of an operation: all its fields, those of the path too.
+    /// The call of an operation, with all its fields, including those of the path.
     private static func call(_ entry: OperationTable.Entry) -> JSONValue {
         let with = FieldLimits(of: entry).object(of: entry.schema.fields)
         let isRequired = entry.schema.fields.contains(where: \.isRequired)

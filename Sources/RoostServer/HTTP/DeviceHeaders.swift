@@ -3,8 +3,8 @@ import HTTPTypes
 import NIOHTTP1
 import RoostAPI
 
-/// The headers that name a client's device in the request that opens a socket. They are for clients whose token is in that request too: these send no
-/// `authenticate` frame to name it in.
+/// The headers that name a client's device in the request that opens a socket. They are for clients that send their token in that request too, and
+/// so no `authenticate` frame that could name it.
 enum DeviceHeaders {
     static let id = "Roost-Device"
     static let name = "Roost-Device-Name"
@@ -13,8 +13,8 @@ enum DeviceHeaders {
 
     /// Returns the device that a request for a socket names; nil if it names none.
     ///
-    /// - Throws: `invalid_argument` for a name without an id, a device without a token beside it, and a header that is there more than once or isn't
-    ///   percent-encoded UTF-8; `limit_exceeded` for one that is too long.
+    /// - Throws: `invalid_argument` for a name without an id, a device without a token in the same request, and a header that occurs more than once
+    ///   or isn't percent-encoded UTF-8; `limit_exceeded` for one that is too long.
     static func device(in headers: HTTPHeaders) throws(RoostError) -> DeviceDescription? {
         try device(hasToken: BearerToken.read(from: headers) != nil) { headers[$0] }
     }
@@ -26,7 +26,7 @@ enum DeviceHeaders {
         }
     }
 
-    /// Throws if a request for anything else than a socket names a device.
+    /// Throws if a request that doesn't open a socket names a device.
     static func requireNone(in fields: HTTPFields) throws(RoostError) {
         for name in all {
             guard let field = HTTPField.Name(name), fields.contains(field) else { continue }
@@ -40,7 +40,7 @@ enum DeviceHeaders {
         let (id, name) = (try text(of: id, values), try text(of: name, values))
         let platform = try text(of: platform, values)
         guard let id else {
-            guard name == nil, platform == nil else { throw .invalidArgument(Self.id, "is missing: it says whose name that is") }
+            guard name == nil, platform == nil else { throw .invalidArgument(Self.id, "is missing: it identifies the device") }
             return nil
         }
         guard hasToken else {

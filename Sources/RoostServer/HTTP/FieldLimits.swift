@@ -2,16 +2,16 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// The limits of an operation's fields, found by asking the operation: each field is tried with values that are too long, too many, too
-/// small or too large, and the refusals give the limits.
+/// The limits of an operation's fields, found by probing the operation: each field is tried with values that are too long, too many, too small or
+/// too large, and the refusals give the limits.
 ///
-/// So the description of the API has no list of limits of its own, and can't differ from what `validate()` enforces.
+/// So the API description has no list of limits of its own, and can't differ from what `validate()` enforces.
 struct FieldLimits {
     private let entry: OperationTable.Entry
     /// Valid values of the required fields.
     private let required: [String: JSONValue]
 
-    /// The schemas of the operations' fields, by operation and field. Made when a description is first needed.
+    /// The schemas of the operations' fields, by operation and field. Made when a description is first requested.
     private static let schemas: [String: [String: [String: JSONValue]]] = {
         var all: [String: [String: [String: JSONValue]]] = [:]
         for type in OperationTable.handled {
@@ -51,7 +51,7 @@ struct FieldLimits {
     /// The schema of a field with its limits.
     func schema(of field: Schema.Field) -> [String: JSONValue] { Self.schemas[entry.type.name]?[field.name] ?? [:] }
 
-    /// Some of the fields as one object that has no others.
+    /// Some of the fields, as an object that allows no others.
     func object(of fields: [Schema.Field]) -> JSONValue {
         [
             "type": "object", "additionalProperties": false,
@@ -63,7 +63,7 @@ struct FieldLimits {
         ]
     }
 
-    /// The same without computing those of all operations: for a single one.
+    /// The same for a single operation, without computing those of all.
     func ownSchema(of field: Schema.Field) -> [String: JSONValue] { askedSchema(of: field) }
 
     private func askedSchema(of field: Schema.Field) -> [String: JSONValue] {
@@ -85,7 +85,7 @@ struct FieldLimits {
         }
     }
 
-    /// Returns the further fields that a field needs to be valid at all: the metadata to which a version belongs, say.
+    /// Returns the additional fields that a field needs to be valid at all: for example, the metadata that a version belongs to.
     private func companions(of field: Schema.Field) -> [String: JSONValue] {
         let value = Self.example(field.schema)
         if refusal(required.merging([field.name: value]) { $1 }) == nil { return [:] }
@@ -96,7 +96,7 @@ struct FieldLimits {
         return [:]
     }
 
-    /// Returns any valid value of a schema, as far as the schema says.
+    /// Returns some valid value of a schema, as far as the schema tells.
     static func example(_ schema: Schema) -> JSONValue {
         switch schema {
         case .string(let format, _, _): .string(format == "int64" ? "1" : "example")
@@ -116,12 +116,12 @@ struct FieldLimits {
     }
 }
 
-/// Questions about one value of an operation: a field, an element of an array in it, a field of an object in it.
+/// Probes one value of an operation: a field, an element of an array in it, or a field of an object in it.
 private struct Question {
     let limits: FieldLimits
     let name: String
     let beside: [String: JSONValue]
-    /// Puts a value into its place in the field.
+    /// Puts a value in its place in the field.
     let wrap: (JSONValue) -> JSONValue
 
     init(
@@ -178,8 +178,8 @@ private struct Question {
             .merging(required.isEmpty ? [:] : ["required": .array(required)]) { $1 }
     }
 
-    /// What an object needs besides a field, with which an example of that is valid: the names of a mention stand beside one type and not beside the
-    /// other, and how the members of a query have to match stands beside these.
+    /// Returns the other fields with which an example of a field is valid: a mention has names only with one of its types, and a query needs
+    /// members to say how they have to match.
     private func companions(of field: Schema.Field, in fields: [Schema.Field]) -> [String: JSONValue] {
         let others = fields.filter { $0.isRequired && $0.name != field.name }
         let examples = Dictionary(others.map { ($0.name, FieldLimits.example($0.schema)) }) { first, _ in first }
@@ -194,7 +194,7 @@ private struct Question {
             ?? examples
     }
 
-    /// Whether an object may have a member at all: an operation can take a part of another's fields, and refuses the object for the rest.
+    /// Whether an object may have a member at all: an operation can take part of another's fields, and then refuses the object for the rest.
     private func belongs(_ field: Schema.Field) -> Bool {
         guard !field.isRequired, !isRefused([:]) else { return true }
         return refusal(.object([field.name: FieldLimits.example(field.schema)]))?.field != name
@@ -203,7 +203,7 @@ private struct Question {
     private func text(format: String?, pattern: String?) -> [String: JSONValue] {
         var result: [String: JSONValue] = ["type": "string"]
         if let format { result["format"] = .string(format) }
-        // Only a refusal for the length has a limit. Other refusals are for the letters, say.
+        // Only a refusal for the length has a limit. Others are, for example, for the characters.
         if let refusal = refusal(.string(String(repeating: "a", count: Self.tooLong))), let limit = refusal.limit {
             result["maxLength"] = .integer(limit)
         }
@@ -214,7 +214,7 @@ private struct Question {
         } else if pattern == nil || pattern == VisibleText.identifierPattern, isRefused("a\u{200B}b"), !isRefused("example") {
             result["pattern"] = .string(isRefused("a/b") ? VisibleText.newIdentifierPattern : VisibleText.displayNamePattern)
         } else if pattern == nil, isRefused("a\u{0}b") {
-            // A client id: what is sent has the pattern of ids, and what is received hasn't.
+            // A client id: a sent one has the pattern of ids, a received one doesn't.
             let isIdentifier = isRefused("a/b") && isRefused("a,b") && !isRefused("example")
             result["pattern"] = .string(isIdentifier ? VisibleText.identifierPattern : VisibleText.textPattern)
         }
@@ -224,7 +224,7 @@ private struct Question {
     private func number() -> [String: JSONValue] {
         var result: [String: JSONValue] = ["type": "integer", "format": "int64"]
         guard !isRefused(1) else { return result }
-        // -1 can be a value of its own: for ever.
+        // -1 can be a special value, which means forever.
         let isForEver = isRefused(0) && !isRefused(-1)
         let least = isForEver ? 1 : edge(from: 1, towards: .min)
         result["minimum"] = .integer(least)
@@ -233,7 +233,7 @@ private struct Question {
         return ["type": "integer", "format": "int64", "anyOf": [["const": -1], .object(result)]]
     }
 
-    /// Returns the last valid number on the way from a valid one to another.
+    /// Returns the last valid number between a valid one and another.
     private func edge(from valid: Int64, towards end: Int64) -> Int64 {
         if !isRefused(.integer(end)) { return end }
         var (inside, outside) = (valid, end)

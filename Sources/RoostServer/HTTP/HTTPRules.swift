@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import RoostAPI
 
-/// The rules of HTTP for every path, around the routes: HEAD, OPTIONS, 405, one path for one thing, the media type, and CORS.
+/// The HTTP rules for every path, around the routes: HEAD, OPTIONS, 405, one path per resource, the media type, and CORS.
 struct HTTPRules: HTTPResponder {
     typealias Context = BasicRequestContext
 

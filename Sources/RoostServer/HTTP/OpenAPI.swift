@@ -2,9 +2,9 @@ import NIOCore
 import RoostAPI
 import RoostCore
 
-/// The API description, made from the operation table: OpenAPI 3.1.
+/// The API description, generated from the operation table: OpenAPI 3.1.
 enum OpenAPI {
-    /// The document as it is served. It asks every operation for its limits, and so is made when it is first requested.
+    /// The served document. Making it probes every operation for its limits, so it is made on the first request.
     static let bytes = ByteBuffer(bytes: (try? JSONWriter.bytes(of: document(version: RoostVersion.current))) ?? [])
 
     static func document(version: String) -> JSONValue {
@@ -92,10 +92,10 @@ enum OpenAPI {
     /// The statuses with which an operation can be refused.
     private static func refusals(of entry: OperationTable.Entry) -> [Int] {
         var statuses = [400, 401, 403, 404, 413, 500, 503]
-        // A change can meet a state that forbids it, and positions can be older than a restored backup.
+        // A change can conflict with the current state, and positions can be older than a restored backup.
         if !entry.type.isReadOnly || entry.type.name.hasPrefix("stream.") { statuses.append(409) }
         if entry.fields.contains("ifMetadataVersion") { statuses.append(412) }
-        // The media type is checked of an operation without fields in its body too.
+        // The media type is checked even for operations without fields in the body.
         if ![.get, .delete].contains(entry.type.method) { statuses.append(415) }
         if headerNames(of: entry).contains(RequestHeaders.idempotencyKey) { statuses.append(422) }
         if entry.type.userRate != nil { statuses.append(429) }
@@ -106,12 +106,12 @@ enum OpenAPI {
     private static let responses: [String: JSONValue] = {
         let meanings = [
             400: "Malformed request or invalid field.", 401: "No token, or an invalid one.",
-            403: "Not allowed to the caller.", 404: "There is no such thing, or none that the caller may know of.",
+            403: "Not allowed to the caller.", 404: "Doesn't exist, or the caller may not know that it does.",
             409: "Conflicts with the current state.", 412: "The metadata has another version.",
             413: "A field or the body is larger than its limit.", 415: "The body isn't application/json.",
             422: "The idempotency key was used for another request, or has expired.",
-            429: "The caller does it more often than they may.", 500: "The server failed.",
-            503: "The server has too much to do, starts or stops: try again later.",
+            429: "The caller exceeds the operation's rate limit.", 500: "The server failed.",
+            503: "The server is overloaded, starting or shutting down: try again later.",
         ]
         return Dictionary(
             uniqueKeysWithValues: meanings.map { status, meaning in
@@ -135,7 +135,7 @@ enum OpenAPI {
         }
     }
 
-    /// The headers that operations take, by their names.
+    /// The headers that operations take, by name.
     private static var headers: [String: JSONValue] {
         var headers: [String: JSONValue] = [
             RequestHeaders.actAs: header(
@@ -154,7 +154,7 @@ enum OpenAPI {
         ]
     }
 
-    /// Returns a shape as JSON Schema. Objects become components, each once.
+    /// Returns a schema as JSON Schema. Objects become components, each once.
     static func json(_ schema: Schema, _ components: inout [String: JSONValue]) -> JSONValue {
         switch schema {
         case .string(let format, let maxLength, let pattern):
@@ -177,7 +177,7 @@ enum OpenAPI {
         }
     }
 
-    /// An object of an answer. It is open: fields can be added.
+    /// An object of an answer. It is open: fields can be added later.
     private static func object(_ fields: [Schema.Field], _ components: inout [String: JSONValue]) -> JSONValue {
         var result: [String: JSONValue] = [
             "type": "object",

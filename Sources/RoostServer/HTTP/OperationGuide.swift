@@ -2,9 +2,9 @@ import Foundation
 package import RoostAPI
 package import RoostCore
 
-/// An operation's fields and answer in words: what `roost call` shows and builds calls from.
+/// An operation's fields and answer in words, which `roost call` shows and builds calls from.
 ///
-/// It is made from the operation's schema and from the limits that the operation itself reports, like the OpenAPI document.
+/// Like the OpenAPI document, it is made from the operation's schema and from the limits that the operation itself reports.
 package struct OperationGuide: Sendable {
     private let entry: OperationTable.Entry
 
@@ -23,7 +23,7 @@ package struct OperationGuide: Sendable {
     /// Nil for a name that no operation has.
     package static func named(_ name: String) -> OperationGuide? { OperationTable.named(name).map(OperationGuide.init(entry:)) }
 
-    /// The operation from its fields.
+    /// Makes the operation from its fields.
     ///
     /// - Throws: The server's refusal: the field, and what it should be.
     package func operation(with fields: [String: JSONValue]) throws(RoostError) -> any Handled {
@@ -34,7 +34,7 @@ package struct OperationGuide: Sendable {
         }
     }
 
-    /// Returns the refusal of a value that can't be read as what its field is, such as a time; nil if all can be, within their limits or not.
+    /// Returns the refusal of a value that can't be parsed as its field's type, such as a time; nil if all can be, within their limits or not.
     package func refusal(ofUnreadable fields: [String: JSONValue]) -> RoostError? {
         do {
             _ = try entry.decode(from: Data(try JSONWriter.bytes(of: JSONValue.object(fields))))
@@ -48,7 +48,7 @@ package struct OperationGuide: Sendable {
 
     // MARK: Fields
 
-    /// A field, or a field of an object in it by its whole path: `policy.send`.
+    /// A field, or a field of an object in it by its full path: `policy.send`.
     package struct Field: Hashable, Sendable {
         package let path: String
         package let type: String
@@ -80,7 +80,7 @@ package struct OperationGuide: Sendable {
 }
 
 extension Schema {
-    /// The name of a value of this shape.
+    /// The name of a value of this type.
     package var inWords: String {
         switch self {
         case .string(let format, _, _):
@@ -101,7 +101,7 @@ extension Schema {
     }
 }
 
-/// The limits of a field as a sentence without verbs.
+/// The limits of a field as a phrase.
 private struct LimitsInWords {
     let text: String
 

@@ -5,8 +5,7 @@ import NIOCore
 import RoostAPI
 import RoostCore
 
-/// Serves every operation of the table over HTTP: its fields come from the path, the query, the body and some
-/// headers, its answer is the body.
+/// Serves every operation of the table over HTTP: its fields come from the path, the query, the body and some headers; its answer is the body.
 struct OperationRoutes: Sendable {
     let engine: Engine
     let tokens: TokenVerifier
@@ -26,7 +25,7 @@ struct OperationRoutes: Sendable {
         }
     }
 
-    /// Serves a request. Its token counts once, by what became of it: it may be refused before anything is read, by the engine, or because it
+    /// Serves a request. Its token counts once, by the final result: it may be refused before anything is read, by the engine, or because it
     /// expired while the body arrived.
     private func respond(to request: Request, name: String, entry: OperationTable.Entry) async throws -> Response {
         do {
@@ -46,7 +45,7 @@ struct OperationRoutes: Sendable {
         let (caller, account, token) = try await caller(of: request, for: name)
         let operation: any Handled
         let key: IdempotencyKey?
-        // A body is read whole before it is decoded, and its decoded form is no smaller.
+        // A body is read completely before it is decoded, and its decoded form is no smaller.
         let askedBytes = Self.bodySizeBytes(of: request)
         let asked = account.hold(askedBytes)
         do {
@@ -69,7 +68,7 @@ struct OperationRoutes: Sendable {
             metrics.refused(name, refusal)
             throw refusal
         }
-        // The body may have taken its time.
+        // The body may have taken a while to arrive.
         try tokens.requireUnexpired(token)
         let body = try await engine.perform(operation, key: key, for: caller)
         withExtendedLifetime(asked) {}
@@ -79,16 +78,15 @@ struct OperationRoutes: Sendable {
             body: try Self.body(ByteBuffer(bytes: body), account, isRead: type(of: operation).isReadOnly))
     }
 
-    /// Returns the size of a request's body as it says, or the largest allowed if it doesn't.
+    /// Returns the announced size of a request's body, or the largest allowed if there is none.
     private static func bodySizeBytes(of request: Request) -> Int {
         if let length = request.headers[.contentLength].flatMap({ Int($0) }) { return min(max(0, length), Limits.bodySizeBytes) }
         return request.headers[.transferEncoding] == nil ? 0 : Limits.bodySizeBytes
     }
 
-    /// Makes a body. Large answers count until they are handed to the connection, which counts them until they are read.
+    /// Makes a body. Large answers count until they are handed to the connection, which then counts them until they are read.
     ///
-    /// A read's answer is dropped if the budget is used up by then: many requests may have begun while there was room. Writes are always
-    /// answered.
+    /// A read's answer is dropped if the budget is used up by then: many requests may have begun while there was room. Writes are always answered.
     private static func body(_ bytes: ByteBuffer, _ account: RequestAccount, isRead: Bool) throws -> ResponseBody {
         guard bytes.readableBytes >= 16 << 10 else { return .init(byteBuffer: bytes) }
         let held = account.hold(bytes.readableBytes)
@@ -100,7 +98,7 @@ struct OperationRoutes: Sendable {
         }
     }
 
-    /// Returns the caller: the token's user, or the one in whose name a backend acts (SB-12).
+    /// Returns the caller: the token's user, or the one on whose behalf a backend acts (SB-12).
     private func caller(of request: Request, for name: String) async throws -> (Caller, RequestAccount, VerifiedToken) {
         guard let token = BearerToken.read(request.headers[.authorization]) else {
             throw RoostError(.unauthenticated, "This needs a token: Authorization: Bearer …")
@@ -128,13 +126,13 @@ struct OperationRoutes: Sendable {
             }
             return (caller, account, verified)
         }
-        // With the user's own rights, whatever the backend's are.
+        // With the user's own rights, regardless of the backend's.
         let caller = Caller(user: user, token: verified.identity)
         try await register(caller, displayName: nil, field: RequestHeaders.actAs)
         return (caller, account, verified)
     }
 
-    /// Counts and logs a refusal of the token, or of the user in whose name it is used.
+    /// Counts and logs a refusal of the token, or of the user on whose behalf it is used.
     private func refused(_ refusal: RoostError, _ request: Request) {
         metrics.authenticated(over: .http, refusal: refusal)
         let forwarded = HTTPField.Name("X-Forwarded-For").map { request.headers[values: $0] } ?? []

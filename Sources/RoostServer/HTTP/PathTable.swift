@@ -10,7 +10,7 @@ struct PathTable: Sendable {
         var literalCount: Int { segments.count { !$0.hasPrefix("{") } }
     }
 
-    /// By the number of their segments.
+    /// Grouped by the number of segments.
     private let entries: [Int: [Entry]]
 
     init() {
@@ -24,7 +24,8 @@ struct PathTable: Sendable {
 
     /// Returns the methods that a path answers to, in a fixed order; empty for an unknown path.
     ///
-    /// A user may have the id `remove`, so `/v1/channels/{channel}/members/remove` answers to what `/v1/channels/{channel}/members/{user}` does, too.
+    /// A user may have the id `remove`, so `/v1/channels/{channel}/members/remove` also answers to the methods of
+    /// `/v1/channels/{channel}/members/{user}`.
     func methods(at path: some StringProtocol) -> [HTTPRequest.Method] { Self.inOrder(entries(at: path)) }
 
     /// Returns the methods that `Allow` and preflights name for a path. As in OpenAPI, a literal path takes precedence over one with a
@@ -47,8 +48,8 @@ struct PathTable: Sendable {
         return known.filter { found.contains($0) || $0 == .options || $0 == .head && found.contains(.get) }
     }
 
-    /// Returns the paths that a router needs for an operation: its own, and those of other operations that have a word where its own has a
-    /// parameter and don't take its method. A router looks for the path first and then for the method, so it would find nothing there.
+    /// Returns the paths that a router needs for an operation: its own, and those of other operations with a literal in place of its parameter that
+    /// don't take its method. A router matches the path before the method, so it would find nothing there.
     static func routes(of type: any Handled.Type) -> [String] {
         let pattern = segments(of: type.path)
         let others = Set(OperationTable.handled.map { $0.path }).subtracting([type.path]).filter { path in

@@ -5,11 +5,11 @@ import Logging
 import NIOCore
 package import RoostAPI
 
-/// A refusal as an HTTP body: RFC 9457, with Roost's code and the fields of the error beside the standard members.
+/// A refusal as an HTTP body: RFC 9457, with Roost's code and the fields of the error in addition to the standard members.
 package struct Problem: Codable {
     static let mediaType = "application/problem+json"
 
-    /// A refusal whose status says more than its code.
+    /// A refusal whose status is more specific than its code.
     struct Refused: Error {
         let problem: Problem
     }
@@ -51,14 +51,14 @@ package struct Problem: Codable {
         var headers: HTTPFields = [.contentType: Self.mediaType]
         if let retryAfterMilliseconds { headers[.retryAfter] = String((retryAfterMilliseconds + 999) / 1000) }
         if status == 401 { headers[.wwwAuthenticate] = "Bearer" }
-        // The body is too large to be read: the connection ends with the answer.
+        // The body is too large to be read, so the connection closes after the answer.
         if code == .limitExceeded, field == "body", limit == Int64(Limits.bodySizeBytes) { headers[.connection] = "close" }
         return Response(
             status: .init(code: status), headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: json)))
     }
 }
 
-/// Turns every error into a problem document, those of the router and of the HTTP layer included.
+/// Turns every error into a problem document, including those of the router and of the HTTP layer.
 struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
     let logger: Logger
 

@@ -6,8 +6,8 @@ import NIOHTTP1
 import RoostAPI
 import RoostCore
 
-/// Reads an operation's fields out of a request: those in braces from the path; for GET and DELETE the rest from the query; for the other
-/// methods the rest from a JSON body.
+/// Reads an operation's fields from a request: those in braces from the path; for GET and DELETE the rest from the query; for the other methods the
+/// rest from a JSON body.
 enum RequestFields {
     static func read(_ request: Request, entry: OperationTable.Entry) async throws -> [String: JSONValue] {
         func schema(of name: String) -> Schema? { entry.schema.fields.first { $0.name == name }?.schema }
@@ -26,7 +26,7 @@ enum RequestFields {
         }
         for header in RequestHeaders.ofFields { try header.read(request, into: &fields, entry: entry) }
         for (name, text) in PathTable.parameters(of: request.uri.path, pattern: entry.type.path) {
-            guard fields[name] == nil else { throw RoostError.invalidArgument(name, "stands in the path already") }
+            guard fields[name] == nil else { throw RoostError.invalidArgument(name, "is already in the path") }
             fields[name] = try value([text], for: name, schema(of: name))
         }
         return fields
@@ -52,10 +52,10 @@ enum RequestFields {
         return decoded
     }
 
-    /// Reads a body into memory of the size that it announces: a buffer that grows by doubling leaves all its former sizes with the
-    /// allocator, and memory that isn't written to costs nothing.
+    /// Reads a body into memory of the announced size: a buffer that grows by doubling leaves all its former sizes with the allocator, and
+    /// untouched memory costs nothing.
     ///
-    /// Throws if the body isn't whole. That was refused, and counted, where the connection's bytes are read.
+    /// Throws if the body is incomplete. The refusal was already sent and counted where the connection's bytes are read.
     private static func collect(_ request: Request) async throws -> ByteBuffer {
         let length = request.headers[.contentLength].flatMap { Int($0) }
         var body = ByteBuffer()
@@ -70,12 +70,12 @@ enum RequestFields {
         } catch is HTTPParserError {
             throw brokenOff
         }
-        // What ends a connection may end the stream of its bytes without an error.
+        // The end of a connection may end the stream of its bytes without an error.
         guard length == nil || length == body.readableBytes else { throw brokenOff }
         return body
     }
 
-    private static let brokenOff = HTTPError(.badRequest, message: "The request's body ended before its end.")
+    private static let brokenOff = HTTPError(.badRequest, message: "The request's body is incomplete.")
 
     private static func body(of request: Request) async throws -> [String: JSONValue] {
         try checkMediaType(of: request)
@@ -83,7 +83,7 @@ enum RequestFields {
         guard buffer.readableBytes > 0 else { return [:] }
         let bytes = Array(buffer.readableBytesView)
         guard String(validating: bytes, as: UTF8.self) != nil else { throw RoostError(.invalidArgument, "The body is not UTF-8.") }
-        // First, since Foundation gives up on deep nesting.
+        // Checked first, since Foundation gives up on deep nesting.
         try JSONScan(bytes).requireExact()
         guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else {
             throw RoostError(.invalidArgument, "The body must be a JSON object.")
@@ -93,7 +93,7 @@ enum RequestFields {
 
     /// Checks that a body with a media type is JSON. A body without one is read as JSON.
     private static func checkMediaType(of request: Request) throws {
-        // A request without either has no body (RFC 9112, 6.3).
+        // A request without either header has no body (RFC 9112, 6.3).
         let length = request.headers[.contentLength].flatMap { Int($0) } ?? 0
         guard let type = request.headers[.contentType], length > 0 || request.headers[.transferEncoding] != nil else { return }
         let parts = type.lowercased().split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }

@@ -24,7 +24,7 @@ enum RequestHeaders {
             let value = try value(text)
             let given = fields[field] ?? .null
             guard given == .null || given == value else {
-                throw .invalidArgument(name, "says something else than the field \(field) of the body")
+                throw .invalidArgument(name, "differs from the field \(field) of the body")
             }
             fields[field] = value
         }
@@ -34,9 +34,9 @@ enum RequestHeaders {
 
     static let idempotencyKey = "Idempotency-Key"
 
-    /// Returns the key of a call; nil if it has none, or if it is a field of the operation.
+    /// Returns the key of a call; nil if it has none, or if the key is a field of the operation.
     ///
-    /// - Throws: `invalid_argument` for one that isn't a UUID of version 7, and for an operation that takes none.
+    /// - Throws: `invalid_argument` for a key that isn't a UUID of version 7, and for an operation that takes no key.
     static func key(of request: Request, entry: OperationTable.Entry) throws(RoostError) -> IdempotencyKey? {
         guard !entry.fields.contains("idempotencyKey"), let text = try single(idempotencyKey, of: request) else { return nil }
         try entry.type.requireTakingKey(field: idempotencyKey)
@@ -47,7 +47,7 @@ enum RequestHeaders {
         OfField(
             name: idempotencyKey, field: "idempotencyKey",
             summary:
-                "A call that is repeated with the same key does nothing again, and is answered with 204. A UUID of version 7, in quotes or bare; of channel.create, what its field idempotencyKey is.",
+                "A repeated call with the same key has no further effect, and is answered with 204. A UUID of version 7, in quotes or bare; for channel.create, the value of its field idempotencyKey.",
             value: { text throws(RoostError) in .string(try key(text)) }),
         OfField(
             name: "If-Match", field: "ifMetadataVersion",
@@ -55,8 +55,8 @@ enum RequestHeaders {
             value: { text throws(RoostError) in .integer(try version(text)) }),
     ]
 
-    /// The headers that the request for a socket doesn't take, with the reason: they are about one operation, and a socket belongs to one user. Its
-    /// token says in whose name it calls.
+    /// The headers that the request for a socket doesn't take, with the reason: they apply to one operation, and a socket belongs to one user. The
+    /// socket's token says on whose behalf it calls.
     static let notOfSocket: [(name: String, reason: String)] =
         [(name: actAs, reason: "isn't taken by the socket, which is for the token's own user")]
         + ofFields.map { (name: $0.name, reason: "isn't taken by the socket, only by operations") }
@@ -69,9 +69,9 @@ enum RequestHeaders {
         }
     }
 
-    /// Returns the user in whose name a backend acts (SB-12); nil if it acts in its own.
+    /// Returns the user on whose behalf a backend acts (SB-12); nil if it acts for itself.
     ///
-    /// - Throws: `not_permitted` for other tokens than a service's; `invalid_argument` for an id that can't be one.
+    /// - Throws: `not_permitted` for tokens of other roles than service; `invalid_argument` for an invalid id.
     static func actAs(of request: Request, role: AppRole) throws(RoostError) -> UserID? {
         guard let text = try single(actAs, of: request) else { return nil }
         guard role == .service else {
@@ -94,7 +94,7 @@ enum RequestHeaders {
         return first.trimmingCharacters(in: .whitespaces)
     }
 
-    /// Returns a key from a string of RFC 9651, as in the draft, or from the bare text, as many clients send it.
+    /// Returns a key from a string of RFC 9651, as in the draft, or from the bare text that many clients send.
     private static func key(_ text: String) throws(RoostError) -> String {
         guard text.hasPrefix("\"") else { return text }
         var key = ""

@@ -26,19 +26,19 @@ struct ServiceRoutes: Sendable {
             _ = try DeviceHeaders.device(in: request.headers)
             var response = Problem(
                 RoostError(
-                    .invalidArgument, "This is a WebSocket: ask for an upgrade, version 13, with the first request of a connection."
+                    .invalidArgument, "This is a WebSocket: request an upgrade, version 13, with the first request of a connection."
                 ), status: 426
             )
             .response
-            // RFC 9110 §15.5.22 asks for the protocol's name, and §7.8 for the option of the connection beside it.
+            // RFC 9110 §15.5.22 requires the protocol's name, and §7.8 the connection option with it.
             response.headers[.upgrade] = "websocket"
             response.headers[.connection] = "Upgrade"
             return response
         }
     }
 
-    /// Returns a description. Its bytes exist once, however many clients leave them unread. They are made on the first request and not at
-    /// each start; that takes many milliseconds, and isn't done on one of the runtime's few threads.
+    /// Returns a description. Its bytes exist once, however many clients leave them unread. They are made on the first request instead of at each
+    /// start; that takes many milliseconds, and isn't done on one of the runtime's few threads.
     private func description(_ bytes: @escaping @Sendable () -> ByteBuffer) async -> Response {
         let made = await withCheckedContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(returning: bytes()) }
